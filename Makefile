@@ -1,4 +1,4 @@
-# make demo   set up what is needed and show karat at work
+# make demo   set up what is needed and show findwell at work
 # make test   set up what is needed and run the tests (the quick ones)
 # make help   the other targets
 
@@ -23,7 +23,7 @@ endif
 .DEFAULT_GOAL := help
 
 help:
-	@echo "make demo    show karat at work on a small task"
+	@echo "make demo    show findwell at work on a small task"
 	@echo "make test    run the tests"
 	@echo "make slow    run the heavy tests"
 	@echo "make cover   run the tests and measure how much of the code they run"
@@ -37,7 +37,7 @@ help:
 	@echo "make clean   remove what the other targets made"
 
 demo: .venv/core
-	$(BIN)/karat demo
+	$(BIN)/findwell demo
 
 test: .venv/dev
 	$(BIN)/python -m pytest -n 2 --dist worksteal -m "not slow"
@@ -93,13 +93,13 @@ clean:
 	rm -rf .venv .site .benchmarks .coverage* .hypothesis .mypy_cache .pytest_cache .ruff_cache
 
 .venv/uv:
-	@test -n "$(PYTHON)" || { echo "karat needs Python 3.11 or newer; set PYTHON=…"; exit 1; }
+	@test -n "$(PYTHON)" || { echo "findwell needs Python 3.11 or newer; set PYTHON=…"; exit 1; }
 	$(PYTHON) -m venv .venv
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check uv==$(UV_VERSION)
 	@touch $@
 
 # what is compiled where a compiler is at hand; nothing needs it
-KERNEL := hatch_build.py $(wildcard src/karat/native/*.[ch])
+KERNEL := hatch_build.py $(wildcard src/findwell/native/*.[ch])
 
 # the versions of the lock file; the demo needs the core, and sentences for its judge
 .venv/core: .venv/uv pyproject.toml requirements.lock $(KERNEL)
@@ -123,7 +123,7 @@ KERNEL := hatch_build.py $(wildcard src/karat/native/*.[ch])
 		--requirements benchmarks/continuous-eval.lock
 	@touch $@
 
-# retrieval frameworks whose objects karat reads, apart from all else, for the slow tests;
+# retrieval frameworks whose objects findwell reads, apart from all else, for the slow tests;
 # copied, because NLTK, which comes with one of them, refuses the hard links that uv makes
 .venv/frameworks: .venv/uv pyproject.toml tests/frameworks.lock $(KERNEL)
 	$(BIN)/uv venv --quiet --clear .venv/frameworks-env

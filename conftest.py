@@ -8,17 +8,17 @@ from typing import Any
 import pytest
 from hypothesis import settings
 
-from karat.dialects import known_dialects
-from karat.dialects.dialect import DIALECTS
-from karat.judges.aspects import ASPECTS
-from karat.measures import known_measures
-from karat.measures.measure import REGISTRY
-from karat.read import known_formats
-from karat.read.format import FORMATS
-from karat.read.object_sources import OBJECT_SOURCES
-from karat.read.shapes import SHAPES
-from karat.relate.match import known_matchers
-from karat.relate.match.matcher import MATCHERS
+from findwell.dialects import known_dialects
+from findwell.dialects.dialect import DIALECTS
+from findwell.judges.aspects import ASPECTS
+from findwell.measures import known_measures
+from findwell.measures.measure import REGISTRY
+from findwell.read import known_formats
+from findwell.read.format import FORMATS
+from findwell.read.object_sources import OBJECT_SOURCES
+from findwell.read.shapes import SHAPES
+from findwell.relate.match import known_matchers
+from findwell.relate.match.matcher import MATCHERS
 
 REGISTRIES: tuple[dict[str, Any], ...] = (
     ASPECTS,
@@ -59,7 +59,7 @@ def _own_folder_for_temporary_files(tmp_path_factory: pytest.TempPathFactory) ->
 def _no_memory_of_tunings() -> Iterator[None]:
     """Let no tuning of a test know of another, also in processes that tests start."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("KARAT_TUNINGS", "none")
+        patch.setenv("FINDWELL_TUNINGS", "none")
         yield
 
 

@@ -1,8 +1,8 @@
-"""Builds the native kernel where a compiler is at hand; without one karat is installed without it.
+"""Builds the native kernel if there is a compiler; findwell works without it.
 
 A wheel with the kernel serves Python 3.11 and all later versions on its platform (abi3), one
-without it serves them everywhere. `KARAT_NATIVE=0` builds without it, `KARAT_NATIVE=1` fails if it
-cannot be built, which is what the release workflow wants.
+without it serves them everywhere. `FINDWELL_NATIVE=0` builds without it, `FINDWELL_NATIVE=1` fails
+if it cannot be built, which is what the release workflow wants.
 """
 
 from __future__ import annotations
@@ -17,16 +17,16 @@ from typing import Any
 
 from hatchling.builders.hooks.plugin.interface import BuildHookInterface
 
-SOURCE = Path("src/karat/native/_kernel.c")
+SOURCE = Path("src/findwell/native/_kernel.c")
 
 
 class KernelBuildHook(BuildHookInterface[Any]):
-    """Compiles `karat.native._kernel` before the package is put together."""
+    """Compiles `findwell.native._kernel` before the package is put together."""
 
     def initialize(self, version: str, build_data: dict[str, Any]) -> None:
         """Build the kernel, and name the wheel after the platform if that went well."""
         del version
-        wanted = os.environ.get("KARAT_NATIVE", "")
+        wanted = os.environ.get("FINDWELL_NATIVE", "")
         if self.target_name != "wheel" or wanted == "0":
             return
         try:
@@ -34,7 +34,7 @@ class KernelBuildHook(BuildHookInterface[Any]):
         except Exception as error:
             if wanted == "1":
                 raise
-            self.app.display_warning(f"karat is built without its native kernel: {error}")
+            self.app.display_warning(f"findwell is built without its native kernel: {error}")
             return
         build_data["pure_python"] = False
         build_data["tag"] = (
@@ -57,7 +57,7 @@ def compile_kernel(root: Path) -> Path:
         py_limited_api=True,
     )
     with tempfile.TemporaryDirectory() as folder:
-        command = build_ext(Distribution({"name": "karat", "ext_modules": [extension]}))
+        command = build_ext(Distribution({"name": "findwell", "ext_modules": [extension]}))
         command.build_lib = command.build_temp = folder
         command.ensure_finalized()
         command.run()

@@ -1,1 +1,1 @@
-"""karat side by side with the tools of the field: `python -m benchmarks.bench`."""
+"""findwell side by side with the tools of the field: `python -m benchmarks.bench`."""

@@ -16,11 +16,11 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from karat.statistics.change_points import change_evidence, cusum, shiryaev_roberts
-from karat.statistics.sequential import bernstein_sequence, betting_capital
+from findwell.statistics.change_points import change_evidence, cusum, shiryaev_roberts
+from findwell.statistics.sequential import bernstein_sequence, betting_capital
 
 if TYPE_CHECKING:
-    from karat.core.data import Floats, Ints
+    from findwell.core.data import Floats, Ints
 
 BASELINE = 0.70
 ALPHA, RUN_LENGTH = 0.05, 1000
@@ -69,7 +69,7 @@ METHODS = (
         "ever ≤ 5 %",
     ),
     Method(
-        "evidence of a change (`karat monitor check`)",
+        "evidence of a change (`findwell monitor check`)",
         lambda x: change_evidence(x, BASELINE),
         log(1 / ALPHA),
         "ever ≤ 5 %",

@@ -27,14 +27,15 @@ if TYPE_CHECKING:
     from benchmarks.tools import Numbers
 
 COMMAND = "command"
-KARAT, ONE_CORE = "karat", "karat, one core"
+FINDWELL, ONE_CORE = "findwell", "findwell, one core"
 REMARK = """\
 From a TREC run and TREC judgements on disk to six numbers on standard output, each tool as a
-command of its own, start-up included: `karat score RUN --gold QRELS -m …`, which also gives
+command of its own, start-up included: `findwell score RUN --gold QRELS -m …`, which also gives
 intervals and findings; `trec_eval -m … QRELS RUN`; and scripts for `python -c` with the calls that
 the documentation of the other tools shows. The best of the rounds, in turns; *CPU* is user and
-system time of all threads, *wall* what a clock shows. *Ratio* is a tool's time divided by karat's.
-*Peak* is the most memory that the process held. Beyond {limit:,} queries only karat and trec_eval
+system time of all threads, *wall* what a clock shows. *Ratio* is a tool's time divided by
+findwell's. *Peak* is the most memory that the process held. Beyond {limit:,} queries only findwell
+and trec_eval
 are measured, once, as the others would not fit into memory."""
 LIMIT = 200_000  # queries
 GROWTH = """\
@@ -73,21 +74,21 @@ class Spent:
         return Spent(wall, cpu, max(self.peak, other.peak), self.numbers)
 
 
-def karat_command(run: Path, gold: Path) -> list[str]:
+def findwell_command(run: Path, gold: Path) -> list[str]:
     """Return the command that scores a run, which prints JSON."""
     asked = [part for name in MEASURES for part in ("-m", name)]
-    command = [sys.executable, "-m", "karat", "score", str(run), "--gold", str(gold), *asked]
+    command = [sys.executable, "-m", "findwell", "score", str(run), "--gold", str(gold), *asked]
     return [*command, "--format", "json"]
 
 
-def karat_numbers(printed: str) -> Numbers:
-    """Read the numbers that karat printed."""
+def findwell_numbers(printed: str) -> Numbers:
+    """Read the numbers that findwell printed."""
     return {row["measure"]: row["value"] for row in json.loads(printed)["summary"]}
 
 
 def spend(command: Sequence[str], *, cores: int = 0) -> tuple[Spent, str]:
     """Run a command in a fresh process, on so many cores (0: all); also return what it printed."""
-    with tempfile.TemporaryDirectory(prefix="karat-bench-") as folder:
+    with tempfile.TemporaryDirectory(prefix="findwell-bench-") as folder:
         printed = Path(folder) / "printed"
         done = subprocess.run(
             [sys.executable, "-S", "-c", LAUNCHER, str(printed), str(cores), *command],
@@ -128,13 +129,13 @@ def commands(sizes: Sequence[Files], rounds: int, facts: Facts) -> tuple[Table, 
 
 def _able(files: Files) -> list[str]:
     peers = PEERS if files.queries <= LIMIT else PEERS[:1]
-    return [KARAT, ONE_CORE, *(name for name in peers if not TOOLS[name].absent())]
+    return [FINDWELL, ONE_CORE, *(name for name in peers if not TOOLS[name].absent())]
 
 
 def _spend(name: str, files: Files) -> Spent:
-    if name in (KARAT, ONE_CORE):
-        spent, printed = spend(karat_command(files.run, files.gold), cores=int(name == ONE_CORE))
-        numbers = karat_numbers(printed)
+    if name in (FINDWELL, ONE_CORE):
+        spent, printed = spend(findwell_command(files.run, files.gold), cores=int(name == ONE_CORE))
+        numbers = findwell_numbers(printed)
     else:
         spent, printed = spend(TOOLS[name].command(files))
         numbers = TOOLS[name].printed(printed)
@@ -142,9 +143,9 @@ def _spend(name: str, files: Files) -> Spent:
 
 
 def _lines(files: Files, mine: Mapping[str, Spent]) -> list[tuple[str, ...]]:
-    ours = mine[KARAT]
+    ours = mine[FINDWELL]
     lines: list[tuple[str, ...]] = []
-    for name in (KARAT, ONE_CORE, *PEERS):
+    for name in (FINDWELL, ONE_CORE, *PEERS):
         if name not in mine:
             why = TOOLS[name].absent() or "not measured"
             lines.append((str(files), name, why, *[NOTHING] * 4))
@@ -163,7 +164,7 @@ def _growth(found: Mapping[Files, Mapping[str, Spent]], facts: Facts) -> Table:
         if len(points) < 2:
             continue
         whole, last = exponent(points), exponent(points[-2:])
-        if name == KARAT:
+        if name == FINDWELL:
             facts.command_exponent = last
         rows.append((name, f"{whole:.2f}", f"{last:.2f}"))
     header = ("tool", "exponent, all sizes", "exponent, the two largest")
@@ -171,11 +172,11 @@ def _growth(found: Mapping[Files, Mapping[str, Spent]], facts: Facts) -> Table:
 
 
 def _disagreements(mine: Mapping[str, Spent], files: Files) -> list[str]:
-    """Name every number that is not karat's."""
-    ours = mine[KARAT].numbers
+    """Name every number that is not findwell's."""
+    ours = mine[FINDWELL].numbers
     return [
         f"{name}, as a command, {files}: {measure} is {spent.numbers[measure]:.8f}, "
-        f"karat's is {ours[measure]:.8f}"
+        f"findwell's is {ours[measure]:.8f}"
         for name, spent in mine.items()
         for measure in MEASURES
         if abs(spent.numbers[measure] - ours[measure])

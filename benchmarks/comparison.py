@@ -1,4 +1,4 @@
-"""Comparing systems: karat's permutation test beside that of ranx.compare on the same values."""
+"""Comparing systems: findwell's permutation test beside that of ranx.compare on the same values."""
 
 from __future__ import annotations
 
@@ -27,11 +27,12 @@ REMARK = """\
 {queries:,} queries × {systems} systems × {measures} measures, {permutations:,} permutations; from a
 value for each query, system and measure in memory to p-values, tools in processes of their own,
 compiled and warm, the best of the rounds. ranx is the part of `ranx.compare(stat_test="fisher")`
-that follows the evaluation: it tests every pair of systems, both ways round. {scaled}karat against
-a baseline is `paired`: beside p also differences, intervals, effect sizes, wins and losses. All
-pairs of karat are the same p-values for each pair, once; Tukey HSD corrects for their number, and
-needs no shuffling where so many queries decide. *Ratio* is the time of ranx for as many tests,
-divided by that of karat."""
+that follows the evaluation: it tests every pair of systems, both ways round. {scaled}findwell
+against a baseline is `paired`: beside p also differences, intervals, effect sizes, wins and losses.
+All pairs of findwell are the same p-values for each pair, once; Tukey HSD corrects for their
+number, and needs no shuffling where so many queries decide. *Ratio* is the time of ranx for as many
+tests,
+divided by that of findwell."""
 SCALED = """\
 At its full size that would take too long here: {measured} of its {tests:,} tests were timed, the
 time is that of one test × {tests:,}. """
@@ -114,7 +115,7 @@ def _disagreements(ours: Timed, theirs: Timed, size: Size) -> list[str]:
     noise = 5 * (0.5 / size.permutations) ** 0.5 + 1 / size.permutations
     pairs = zip(ours.p_values, theirs.p_values, strict=False)
     return [
-        f"ranx p-value of test {number}: {other:.4f}, karat {mine:.4f}"
+        f"ranx p-value of test {number}: {other:.4f}, findwell {mine:.4f}"
         for number, (mine, other) in enumerate(pairs)
         if abs(mine - other) > noise
     ]
@@ -146,7 +147,7 @@ def values(size: Size) -> np.ndarray:
 
 
 def _baseline(table: np.ndarray, size: Size) -> Timed:
-    from karat.statistics.paired import paired
+    from findwell.statistics.paired import paired
 
     before = table[:, :1].repeat(size.systems - 1, axis=1).reshape(len(table), -1)
     after = table[:, 1:].reshape(len(table), -1)
@@ -159,7 +160,7 @@ def _baseline(table: np.ndarray, size: Size) -> Timed:
 def _all_pairs(table: np.ndarray, size: Size) -> Timed:
     import numpy as np
 
-    from karat.statistics.significance import sign_flip
+    from findwell.statistics.significance import sign_flip
 
     start = time.perf_counter()
     differences = [
@@ -172,7 +173,7 @@ def _all_pairs(table: np.ndarray, size: Size) -> Timed:
 
 
 def _tukey(table: np.ndarray, size: Size) -> Timed:
-    from karat.statistics.tukey import tukey
+    from findwell.statistics.tukey import tukey
 
     start = time.perf_counter()
     found = tukey(table, permutations=size.permutations)
@@ -203,9 +204,9 @@ def _ranx(table: np.ndarray, size: Size) -> Timed:
 
 
 BASELINE, ALL_PAIRS, TUKEY, RANX = (
-    "karat, all against a baseline",
-    "karat, all pairs",
-    "karat, all pairs, Tukey HSD",
+    "findwell, all against a baseline",
+    "findwell, all pairs",
+    "findwell, all pairs, Tukey HSD",
     "ranx, all pairs both ways",
 )
 WAYS: dict[str, Callable[[np.ndarray, Size], Timed]] = {

@@ -19,14 +19,14 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from karat.monitoring.alerts import parse_alert
-from karat.monitoring.bounded import BoundedSignal, against_calls
-from karat.monitoring.periods import HOUR
-from karat.statistics.change_points import change_evidence, shiryaev_roberts
-from karat.statistics.intervals import interval
+from findwell.monitoring.alerts import parse_alert
+from findwell.monitoring.bounded import BoundedSignal, against_calls
+from findwell.monitoring.periods import HOUR
+from findwell.statistics.change_points import change_evidence, shiryaev_roberts
+from findwell.statistics.intervals import interval
 
 if TYPE_CHECKING:
-    from karat.core.data import Floats, Ints
+    from findwell.core.data import Floats, Ints
 
 ALPHA = 0.05
 RUN_LENGTHS = (10_000, 1_000)  # calls, before; periods, now: 50 days or so of each
@@ -133,13 +133,13 @@ def first_before(calls: Calls, *, run_length: bool = False) -> float:
 
 
 def bets_of(calls: Calls, season: str) -> BoundedSignal | str:
-    """Return how `karat monitor check` bets against the baseline."""
+    """Return how `findwell monitor check` bets against the baseline."""
     old = calls.times < calls.begin
     return against_calls(ALERT, calls.times[old], calls.values[old], season=season)
 
 
 def first_now(calls: Calls, season: str, *, run_length: bool = False) -> float:
-    """Return after how many hours `karat monitor check` raises an alarm; NaN: it never could."""
+    """Return after how many hours `findwell monitor check` raises an alarm; NaN: it never could."""
     bets = bets_of(calls, season)
     line = log(RUN_LENGTHS[1]) if run_length else log(1 / ALPHA)
     if isinstance(bets, str):

@@ -1,6 +1,6 @@
 """Judging: calls and prompt tokens a sample for all metrics of retrieved contexts at K = 5.
 
-`python -m benchmarks.judge_calls` counts karat's and shows what was recorded of the others.
+`python -m benchmarks.judge_calls` counts findwell's and shows what was recorded of the others.
 `--peer ragas=PYTHON` and `--peer deepeval=PYTHON` count theirs too, with the Python of an
 environment that has them; see `benchmarks/judge_peers.py`.
 """
@@ -17,26 +17,27 @@ from typing import Any
 
 from benchmarks.data import ROOT
 from benchmarks.report import Table
-from karat.client.budget import estimate_tokens
-from karat.judges.llm.judge import LLMJudge
-from karat.judges.settings import Judge
-from karat.judges.verdicts import Sample
-from karat.texts.sentences import split
+from findwell.client.budget import estimate_tokens
+from findwell.judges.llm.judge import LLMJudge
+from findwell.judges.settings import Judge
+from findwell.judges.verdicts import Sample
+from findwell.texts.sentences import split
 from tests.client.server import Call, Reaction, Server, chat, serve
 from tests.judges.building import FOUR
 from tests.judges.model import well
 
-DEMO = ROOT / "src" / "karat" / "demo"
+DEMO = ROOT / "src" / "findwell" / "demo"
 QUESTIONS, DEPTH = 20, 5
 SIZES = {"short": 1, "long": 5, "very long": 25}  # passages in a chunk
 CALLS = f"""\
 All metrics of retrieved contexts that a tool has, with a reference, for the first {DEPTH} chunks of
 the demo's MiniLM run, {QUESTIONS} questions; chunks are single passages (about 90 tokens), or 5 or
 25 of them. A server on loopback gives each tool valid answers and counts what arrives: calls, and
-tokens of the prompts with their schemas, by the rule of one token for four characters. karat judges
-relevance, claims, entities and statements; ragas context precision, recall, entity recall and
-relevance; deepeval contextual precision, recall and relevancy, with reasons, as it does by itself
-(it has nothing for entities). What ragas and deepeval send was counted once, with `--peer`, and is
+tokens of the prompts with their schemas, by the rule of one token for four characters. findwell
+judges relevance, claims, entities and statements; ragas context precision, recall, entity recall
+and relevance; deepeval contextual precision, recall and relevancy, with reasons, as it does by
+itself (it has nothing for entities). What ragas and deepeval send was counted once, with `--peer`,
+and is
 repeated here."""
 # measured with --peer; ragas 0.4.3 with langchain-community 0.3.31, deepeval 4.3.1
 RECORDED = {
@@ -79,7 +80,7 @@ def samples(passages: int, questions: int = QUESTIONS) -> list[dict[str, Any]]:
 
 
 def answer(call: Call) -> Reaction:
-    """Answer karat as a model would, others with anything that fits their schema."""
+    """Answer findwell as a model would, others with anything that fits their schema."""
     form = call.body.get("response_format", {}).get("json_schema", {})
     if form.get("name") == "verdicts":
         return well(call)
@@ -134,7 +135,7 @@ def divided(row: dict[str, Any]) -> Sample:
     )
 
 
-def ask_karat(rows: list[dict[str, Any]], url: str) -> None:
+def ask_findwell(rows: list[dict[str, Any]], url: str) -> None:
     judge = LLMJudge(Judge("openai:model", base_url=url, key="", cache="off"))
     judged = judge.judge([divided(row) for row in rows], FOUR)
     if judge.about()["failed_verdicts"] or len(judged) != len(rows):
@@ -160,8 +161,8 @@ def judge_calls(
     with serve(answer) as server:
         for size, passages in SIZES.items():
             rows = samples(passages)
-            ask_karat(rows, server.url)
-            found.setdefault("karat", {})[size] = counted(server, len(rows))
+            ask_findwell(rows, server.url)
+            found.setdefault("findwell", {})[size] = counted(server, len(rows))
             for tool, python in (peers or {}).items():
                 name = ask_peer(tool, python, rows, server.url)
                 found.setdefault(name, {})[size] = counted(server, len(rows))
@@ -174,7 +175,7 @@ def _rows(found: dict[str, dict[str, Count]]) -> Iterator[tuple[str, ...]]:
     for size in SIZES:
         for name, sizes in found.items():
             calls, tokens = sizes[size].calls, sizes[size].tokens
-            ratio = tokens / found["karat"][size].tokens
+            ratio = tokens / found["findwell"][size].tokens
             yield size, name, f"{calls:.1f}", f"{tokens:,.0f}", f"{ratio:.2f}"
 
 
@@ -184,7 +185,7 @@ def main() -> int:
     peers = dict(each.split("=", 1) for each in parser.parse_args().peer)
     table, found = judge_calls(peers)
     print(table.text())
-    mine = found.pop("karat")
+    mine = found.pop("findwell")
     fewer = all(
         sizes[size].calls > mine[size].calls and sizes[size].tokens > mine[size].tokens
         for sizes in found.values()

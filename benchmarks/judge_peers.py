@@ -1,4 +1,4 @@
-"""Judge samples with ragas and deepeval: for an environment that has them, not for karat's own.
+"""Judge samples with ragas and deepeval: for an environment that has them, not for findwell's own.
 
 `python benchmarks/judge_peers.py ragas|deepeval BASE_URL < samples.json` prints the tool's version;
 the server counts the calls. Each tool runs all its metrics of retrieved contexts, as it comes.

@@ -18,17 +18,17 @@ from urllib.parse import urlsplit
 from benchmarks.data import ROOT
 from benchmarks.judge_calls import divided, samples
 from benchmarks.report import Table
-from karat.client.cache import Cache
-from karat.client.retry import RetryPolicy
-from karat.judges.llm.judge import LLMJudge
-from karat.judges.settings import Judge
-from karat.judges.verdicts import Sample
+from findwell.client.cache import Cache
+from findwell.client.retry import RetryPolicy
+from findwell.judges.llm.judge import LLMJudge
+from findwell.judges.settings import Judge
+from findwell.judges.verdicts import Sample
 from tests.client.server import Call, Reaction, serve
 from tests.judges.building import FOUR
 from tests.judges.model import well
 
 if TYPE_CHECKING:
-    from karat.judges.verdicts import Sample
+    from findwell.judges.verdicts import Sample
 
 LATENCY, CONCURRENCY, DEMO_QUESTIONS = 0.05, RetryPolicy().concurrency, 95
 JUDGING = f"""\
@@ -40,15 +40,15 @@ latency ÷ ({CONCURRENCY} × seconds). The bare sockets write and read the same 
 else: what this machine and this server allow. The best of the rounds, each in a process that has
 judged before."""
 WAYS = {
-    "karat": "answers kept in memory",
-    "karat, on disk": "each answer written as it arrives",
-    "karat, again": "all answers from the disk",
+    "findwell": "answers kept in memory",
+    "findwell, on disk": "each answer written as it arrives",
+    "findwell, again": "all answers from the disk",
     "bare sockets": "asyncio streams",
 }
 
 
 def judging(count: int, rounds: int) -> tuple[Table, float]:
-    """Time all ways; return the table, and how busy karat kept the server."""
+    """Time all ways; return the table, and how busy findwell kept the server."""
     best: dict[str, float] = {}
     calls = 0
     with _server() as url:
@@ -64,13 +64,13 @@ def judging(count: int, rounds: int) -> tuple[Table, float]:
             what,
             f"{best[way]:.3f}",
             f"{calls / best[way]:,.0f}",
-            "–" if way == "karat, again" else f"{shares[way]:.1%}",
+            "–" if way == "findwell, again" else f"{shares[way]:.1%}",
         )
         for way, what in WAYS.items()
     ]
     header = ("client", "how", "seconds", "calls a second", "busy")
     remark = f"{count:,} {JUDGING}".replace("CALLS", f"{calls / count:.2g}")
-    return Table("11. Judging", remark, header, rows, texts=2), shares["karat"]
+    return Table("11. Judging", remark, header, rows, texts=2), shares["findwell"]
 
 
 @contextmanager
@@ -120,10 +120,10 @@ def measure(url: str, count: int) -> tuple[int, dict[str, float]]:
         _judge(work, near.url, cache)
         bodies = [json.dumps(call.body, ensure_ascii=False).encode() for call in near.calls]
     with Cache.open(mode="off") as cache:
-        found = {"karat": _judge(work, url, cache)}
+        found = {"findwell": _judge(work, url, cache)}
     with tempfile.TemporaryDirectory() as folder, Cache.open(folder) as cache:
-        found["karat, on disk"] = _judge(work, url, cache)
-        found["karat, again"] = _judge(work, url, cache)
+        found["findwell, on disk"] = _judge(work, url, cache)
+        found["findwell, again"] = _judge(work, url, cache)
     return len(bodies), found | {"bare sockets": asyncio.run(_bare(url, bodies))}
 
 

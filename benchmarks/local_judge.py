@@ -10,7 +10,7 @@ import time
 from benchmarks.data import ROOT
 from benchmarks.judging import different
 from benchmarks.report import Table
-from karat.judges.local import LocalJudge
+from findwell.judges.local import LocalJudge
 from tests.judges.building import FOUR
 
 LENGTHS = {"55 words": 1, "165 words": 3}  # passages in a chunk

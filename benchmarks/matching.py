@@ -1,4 +1,4 @@
-"""Matching texts end to end: karat beside continuous-eval's PrecisionRecallF1 on the same samples.
+"""Matching texts end to end: findwell and continuous-eval's PrecisionRecallF1 on the same data.
 
 continuous-eval lives in an environment of its own, which `make bench` sets up: it depends on much
 that would get in the way here. This file runs there too, so its beginning imports nothing else.
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
     from benchmarks.report import Table
     from benchmarks.sections import Facts
-    from karat.core.data import Floats, Ints
+    from findwell.core.data import Floats, Ints
 
 ROOT = Path(__file__).parent.parent
 PEER = ROOT / ".venv" / "continuous-eval" / "bin" / "python"
@@ -36,7 +36,7 @@ REMARK = """\
 words, from a file of JSON lines to precision, recall and F1 of each query: of the gold texts a
 third is cut from a chunk, a third is that with a sixth of its words exchanged, a third is from
 elsewhere. continuous-eval's `PrecisionRecallF1(RougeChunkMatch())` is called as its documentation
-has it, `batch`, which uses all cores. {scaled}karat must give the same
+has it, `batch`, which uses all cores. {scaled}findwell must give the same
 numbers in its dialect `continuous-eval`; beside it stands its own definition of ROUGE-L. *Unpruned*
 compares every pair to the end, and must draw the same edges. *Ratio* is the time of
 continuous-eval divided by that of the row. The best of the rounds, each in a process of its own
@@ -44,18 +44,18 @@ that has matched before."""
 SCALED = """\
 At its full size that would take too long here: {timed} queries were timed, and the time is scaled
 to all of them. """
-OURS = "karat, as continuous-eval"
+OURS = "findwell, as continuous-eval"
 WAYS = {
     OURS: ("continuous-eval", False),
     f"{OURS}, unpruned": ("continuous-eval", True),
-    "karat": ("karat", False),
-    "karat, unpruned": ("karat", True),
+    "findwell": ("findwell", False),
+    "findwell, unpruned": ("findwell", True),
 }
 
 
 @dataclass(frozen=True, slots=True)
 class Measured:
-    """How long it took, the measures of each query, and what karat drew."""
+    """How long it took, the measures of each query, and what findwell drew."""
 
     seconds: float
     rows: list[list[float]]
@@ -111,7 +111,7 @@ def _disagreements(best: dict[str, Measured]) -> list[str]:
     """
     said = [
         f"{way}: pruning changes a verdict"
-        for way in ("karat", OURS)
+        for way in ("findwell", OURS)
         if best[way].edges != best[f"{way}, unpruned"].edges
     ]
     theirs = best[NAME].rows if NAME in best else []
@@ -119,7 +119,7 @@ def _disagreements(best: dict[str, Measured]) -> list[str]:
         batches = (sorted(rows[start : start + BATCH]) for rows in (best[OURS].rows, theirs))
         pairs = [pair for row in zip(*batches, strict=True) for pair in zip(*row, strict=True)]
         if any(abs(mine - other) > 1e-9 for mine, other in pairs):
-            return [*said, f"{NAME}: some of the queries from {start} on differ from karat's"]
+            return [*said, f"{NAME}: some of the queries from {start} on differ from findwell's"]
     return said
 
 
@@ -158,10 +158,10 @@ def _file(folder: Path, queries: int) -> Path:
     return path
 
 
-def with_karat(path: str, dialect: str, unpruned: bool) -> Measured:
-    """Measure with karat, once warm."""
-    import karat
-    from karat.relate.match.rouge import Rouge
+def with_findwell(path: str, dialect: str, unpruned: bool) -> Measured:
+    """Measure with findwell, once warm."""
+    import findwell
+    from findwell.relate.match.rouge import Rouge
 
     class Unpruned(Rouge):
         """ROUGE-L that computes every score."""
@@ -179,9 +179,9 @@ def with_karat(path: str, dialect: str, unpruned: bool) -> Measured:
     rouge = Unpruned if unpruned else Rouge
     by = rouge(text="raw", form="union") if dialect == NAME else rouge()
     warm = {"retrieved_context": ["a b. c"], "ground_truth_context": ["b c"]}
-    karat.evaluate([warm], measures=MEASURES, by=by, dialect=dialect)
+    findwell.evaluate([warm], measures=MEASURES, by=by, dialect=dialect)
     start = time.perf_counter()
-    result = karat.evaluate(path, measures=MEASURES, by=by, dialect=dialect)
+    result = findwell.evaluate(path, measures=MEASURES, by=by, dialect=dialect)
     arrays = list(result.arrays.values())
     seconds = time.perf_counter() - start
     (relation,) = result.relations.values()
@@ -222,5 +222,5 @@ def with_peer(path: str) -> Measured:
 
 if __name__ == "__main__":
     tool, samples = sys.argv[1:]
-    measured = with_peer(samples) if tool == NAME else with_karat(samples, *WAYS[tool])
+    measured = with_peer(samples) if tool == NAME else with_findwell(samples, *WAYS[tool])
     print(json.dumps(asdict(measured)))

@@ -1,4 +1,4 @@
-"""Reading records: karat's reader of JSON lines beside polars' own on the same file."""
+"""Reading records: findwell's reader of JSON lines beside polars' own on the same file."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 RECORDS = """\
-From a file of JSON lines with karat's own records (a question, 20 retrieved documents with
+From a file of JSON lines with findwell's own records (a question, 20 retrieved documents with
 scores, two groups of gold, a reference, a topic) to run and gold, beside `polars.read_ndjson`,
 which only parses it. The best of the rounds, each in a process of its own."""
 BYTES_A_RECORD = 1_100
 READERS = {
-    "karat": "from karat.read import load_samples as read",
+    "findwell": "from findwell.read import load_samples as read",
     "polars.read_ndjson": "from polars import read_ndjson as read",
 }
 TIMED = """

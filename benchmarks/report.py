@@ -34,8 +34,8 @@ About 30 documents are judged for each query, with grades 0 to 3; half of them a
 Times are the best of as many tries as the table says, memory is the worst. The tools take turns, so
 that a slow minute hits all of them, each time in a fresh process that first does the same work on a
 small file, so that imports and compilation are not timed; whole commands, which are, have sections
-of their own. The files are in the page cache. karat and ranx use all cores, the other tools one.
-*Ratio* is a tool's time divided by karat's: above 1, karat is faster.
+of their own. The files are in the page cache. findwell and ranx use all cores, the other tools one.
+*Ratio* is a tool's time divided by findwell's: above 1, findwell is faster.
 
 `TREC_EVAL_SRC=FOLDER make bench` builds trec_eval from its sources, with -O2, and measures it, too;
 `TREC_EVAL=PROGRAM` names one that is ready. `python -m benchmarks.bench --only 14,15` measures some

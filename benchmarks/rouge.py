@@ -1,4 +1,4 @@
-"""ROUGE-L: karat's two definitions beside `rouge` and `rouge-score`, pairs a second."""
+"""ROUGE-L: findwell's two definitions beside `rouge` and `rouge-score`, pairs a second."""
 
 from __future__ import annotations
 
@@ -28,10 +28,11 @@ ROUGE = """\
 From texts in memory to the recall of each pair, tokenising included, every text another one. Of
 the items a third is cut from its chunk, a third is that with a sixth of its words exchanged, a
 third is from elsewhere. The package `rouge` has a definition of its own (unique words, the union
-of the subsequences of all sentences): it faces karat's reproduction of it, `rouge-score` faces
-karat's default, and *ratio* is how often the karat they face would have done their work in their
-time. They are asked for ROUGE-L only and score as many pairs as they can in {patience:.0f} seconds;
-all their scores must be karat's, and pruning at {least} must change no verdict. The best of the
+of the subsequences of all sentences): it faces findwell's reproduction of it, `rouge-score` faces
+findwell's default, and *ratio* is how often the findwell they face would have done their work in
+their time. They are asked for ROUGE-L only and score as many pairs as they can in {patience:.0f}
+seconds; all their scores must be findwell's, and pruning at {least} must change no verdict. The
+best of the
 rounds, each in a process of its own."""
 CHUNK = 512
 ITEMS = (40, 512)  # words of the items
@@ -43,7 +44,7 @@ VOCABULARY, SENTENCE = 20_000, 18  # words
 
 @dataclass(frozen=True, slots=True)
 class Tool:
-    """A way to score pairs; those that face the same karat share a definition."""
+    """A way to score pairs; those that face the same findwell share a definition."""
 
     faces: str
     score: Callable[[], Score]
@@ -55,10 +56,10 @@ class Tool:
         return bool(self.package) and not importlib.util.find_spec(self.package.replace("-", "_"))
 
 
-def _karat(function: str, least: float) -> Score:
+def _findwell(function: str, least: float) -> Score:
     import numpy as np
 
-    from karat.relate.match import rouge
+    from findwell.relate.match import rouge
 
     def score(units: Sequence[str], items: Sequence[str]) -> list[float]:
         pairs = np.arange(len(units)), np.arange(len(units))
@@ -95,15 +96,15 @@ def _one_by_one(one: Callable[[str, str], float]) -> Score:
     return score
 
 
-OURS, LIKE_ROUGE = "karat", "karat, as rouge"
+OURS, LIKE_ROUGE = "findwell", "findwell, as rouge"
 PRUNED = f"pruned at {LEAST}"
 TOOLS: dict[str, Tool] = {
-    OURS: Tool(OURS, lambda: _karat("rouge_l_recall", 0.0)),
-    f"{OURS}, {PRUNED}": Tool(OURS, lambda: _karat("rouge_l_recall", LEAST), least=LEAST),
+    OURS: Tool(OURS, lambda: _findwell("rouge_l_recall", 0.0)),
+    f"{OURS}, {PRUNED}": Tool(OURS, lambda: _findwell("rouge_l_recall", LEAST), least=LEAST),
     "rouge-score": Tool(OURS, _rouge_score, "rouge-score"),
-    LIKE_ROUGE: Tool(LIKE_ROUGE, lambda: _karat("union_lcs_recall", 0.0)),
+    LIKE_ROUGE: Tool(LIKE_ROUGE, lambda: _findwell("union_lcs_recall", 0.0)),
     f"{LIKE_ROUGE}, {PRUNED}": Tool(
-        LIKE_ROUGE, lambda: _karat("union_lcs_recall", LEAST), least=LEAST
+        LIKE_ROUGE, lambda: _findwell("union_lcs_recall", LEAST), least=LEAST
     ),
     "rouge": Tool(LIKE_ROUGE, _rouge, "rouge"),
 }
@@ -155,11 +156,11 @@ def _label(name: str) -> str:
 
 
 def _disagreements(name: str, length: int, found: Measured, ours: Measured) -> list[str]:
-    """Name the first score that is not karat's, or not on the same side of the threshold."""
+    """Name the first score that is not findwell's, or not on the same side of the threshold."""
     least = TOOLS[name].least
     for number, (theirs, mine) in enumerate(zip(found.scores, ours.scores, strict=False)):
         if abs(theirs - mine) > 1e-9 and max(theirs, mine) >= least:
-            return [f"{name}, pair {number} of {CHUNK} × {length}: {theirs}, karat's is {mine}"]
+            return [f"{name}, pair {number} of {CHUNK} × {length}: {theirs}, findwell's is {mine}"]
     return []
 
 

@@ -29,10 +29,10 @@ KERNELS = """\
 From what each tool keeps in memory to a value for each query and measure. They do not keep the
 same:
 
-- karat: the formulas over a relation, in which documents are sorted and matched with the
+- findwell: the formulas over a relation, in which documents are sorted and matched with the
   judgements already; nothing that an earlier measurement computed is used.
-- karat, sorting and matching included: `karat.evaluate` of a `Run` and a `Gold`, tables of strings
-  in the order of the file, to aggregated numbers.
+- findwell, sorting and matching included: `findwell.evaluate` of a `Run` and a `Gold`, tables of
+  strings in the order of the file, to aggregated numbers.
 - pytrec-eval-terrier: `evaluate` of a run dict by an evaluator that holds the judgements; sorts
   and matches each time.
 - ranx: `evaluate` of a `Run` and a `Qrels`, which are sorted already, with `make_comparable` and
@@ -42,10 +42,10 @@ The second line is the one to set beside the other tools, as it does at least wh
 first is what one more evaluation costs once a run is matched, which the others do not offer: other
 measures, other cutoffs, a slice."""
 SCALING = """\
-karat from TREC files, more and more queries. The exponent is the slope of log time over log
+findwell from TREC files, more and more queries. The exponent is the slope of log time over log
 queries: 1 is linear."""
 MEMORY = """\
-karat from TREC files. The judgements and what was hit are held, the run is read in blocks: with
+findwell from TREC files. The judgements and what was hit are held, the run is read in blocks: with
 more queries there are more judgements to hold, with a deeper run of as many queries there are
 not. The shallow runs fit into a block or two."""
 START_UP = f"""\
@@ -59,11 +59,11 @@ class Facts:
     ratios: dict[tuple[str, str], float] = field(default_factory=dict)  # stage, tool: largest files
     exponent: float | None = None
     held: float | None = None  # bytes of memory a byte that the run grew by
-    start_up: tuple[float, float] | None = None  # bare Python, karat --help
+    start_up: tuple[float, float] | None = None  # bare Python, findwell --help
     busy: float | None = None  # share of the allowed concurrency that a judge's client used
     disagreements: list[str] = field(default_factory=list)
     commands: dict[int, dict[str, float]] = field(default_factory=dict)  # CPU s by queries and tool
-    command_exponent: float | None = None  # of karat, between the two largest files
+    command_exponent: float | None = None  # of findwell, between the two largest files
     variants: dict[str, float] = field(default_factory=dict)  # CPU time ÷ that of the plain file
     taken_in: float | None = None  # spans a second
     taken_in_memory: float | None = None  # peak of the large store ÷ that of the small one
@@ -138,16 +138,16 @@ COMPARISONS = (
     Comparison(
         "1. From TREC files",
         FROM_FILES,
-        _rows(FILES, "karat", "karat, one core", "trec_eval", *PEERS),
+        _rows(FILES, "findwell", "findwell, one core", "trec_eval", *PEERS),
         memory=True,
     ),
-    Comparison("2. From dicts", FROM_DICTS, _rows(DICTS, "karat", *PEERS)),
+    Comparison("2. From dicts", FROM_DICTS, _rows(DICTS, "findwell", *PEERS)),
     Comparison(
         "3. Kernels",
         KERNELS,
         [
-            *_rows(KERNEL, "karat"),
-            Row("karat, sorting and matching included", "karat", TABLES),
+            *_rows(KERNEL, "findwell"),
+            Row("findwell, sorting and matching included", "findwell", TABLES),
             *_rows(KERNEL, "pytrec-eval-terrier", "ranx"),
         ],
     ),
@@ -159,11 +159,11 @@ def _mb(size: int) -> str:
 
 
 def _disagreements(found: Mapping[Row, Outcome]) -> list[str]:
-    """Name every number that is not karat's."""
+    """Name every number that is not findwell's."""
     (_, reference), *others = found.items()
     return [
         f"{row.label}, {row.stage}: {measure} is {outcome.numbers[measure]:.8f}, "
-        f"karat's is {reference.numbers[measure]:.8f}"
+        f"findwell's is {reference.numbers[measure]:.8f}"
         for row, outcome in others
         for measure in MEASURES
         if abs(outcome.numbers[measure] - reference.numbers[measure]) > TOOLS[row.tool].tolerance
@@ -171,8 +171,8 @@ def _disagreements(found: Mapping[Row, Outcome]) -> list[str]:
 
 
 def scaling(sizes: Sequence[Files], rounds: int, facts: Facts) -> Table:
-    """Time karat over more and more queries."""
-    outcomes = _karat(sizes, rounds)
+    """Time findwell over more and more queries."""
+    outcomes = _findwell(sizes, rounds)
     points = [(files.queries, outcome.seconds) for files, outcome in outcomes.items()]
     whole, tail = exponent(points), exponent(points[len(points) // 2 :])
     facts.exponent = tail
@@ -189,8 +189,8 @@ def scaling(sizes: Sequence[Files], rounds: int, facts: Facts) -> Table:
     return Table("4. Scaling", SCALING, ("queries × documents", "seconds", "µs a query"), rows)
 
 
-def _karat(sizes: Sequence[Files], rounds: int) -> dict[Files, Outcome]:
-    jobs = {files: Job("karat", FILES, files) for files in sizes}
+def _findwell(sizes: Sequence[Files], rounds: int) -> dict[Files, Outcome]:
+    jobs = {files: Job("findwell", FILES, files) for files in sizes}
     outcomes = run_all(list(jobs.values()), rounds)
     return {files: outcomes[job] for files, job in jobs.items()}
 
@@ -204,8 +204,8 @@ def exponent(points: Sequence[tuple[int, float]]) -> float:
 def memory(
     more_queries: Sequence[Files], deeper: Sequence[Files], rounds: int, facts: Facts
 ) -> Table:
-    """Weigh karat over larger and larger files."""
-    outcomes = _karat([*more_queries, *deeper], rounds)
+    """Weigh findwell over larger and larger files."""
+    outcomes = _findwell([*more_queries, *deeper], rounds)
     if len(deeper) > 1:
         shallow, deep = deeper[-2:]  # both of many blocks; a short run fills no pipeline
         grown = outcomes[deep].added - outcomes[shallow].added
@@ -226,11 +226,11 @@ def memory(
 
 def start_up(facts: Facts) -> Table:
     """Time what a user waits for before anything happens."""
-    bare, ours = start_ups([["-c", "pass"], ["-m", "karat", "--help"]])
+    bare, ours = start_ups([["-c", "pass"], ["-m", "findwell", "--help"]])
     if bare is not None and ours is not None:
         facts.start_up = bare, ours
     rows = [
         (name, "n/a" if value is None else f"{value * 1000:.0f}")
-        for name, value in (("python -c pass", bare), ("python -m karat --help", ours))
+        for name, value in (("python -c pass", bare), ("python -m findwell --help", ours))
     ]
     return Table("6. Start-up", START_UP, ("command", "ms"), rows)

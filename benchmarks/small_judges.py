@@ -20,10 +20,10 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-import karat
-from karat.client.cache import Cache
-from karat.client.retry import RetryPolicy
-from karat.judges.llm.check import ORDER
+import findwell
+from findwell.client.cache import Cache
+from findwell.client.retry import RetryPolicy
+from findwell.judges.llm.check import ORDER
 
 SERVER = """
 import sys
@@ -109,8 +109,10 @@ def main() -> None:
     retry = RetryPolicy(concurrency=1, timeout=1800.0)
     with served(given.model, given.port, given.threads) as url, Cache.open(given.cache) as cache:
         for way in given.way or ORDER:
-            judge = karat.Judge(name, base_url=url, key="none", cache=cache, retry=retry, ask=way)
-            [seen] = karat.judge_check(judge, ways=[way]).ways
+            judge = findwell.Judge(
+                name, base_url=url, key="none", cache=cache, retry=retry, ask=way
+            )
+            [seen] = findwell.judge_check(judge, ways=[way]).ways
             kappa = "undefined" if seen.kappa is None else f"{seen.kappa:.2f}"
             print(
                 f"| {name} | {way} | {seen.calls} | {seen.prompt_tokens:,} | "
@@ -120,7 +122,7 @@ def main() -> None:
             )
             if given.passages is not None:
                 samples = real_samples(given.passages)
-                found = karat.evaluate(samples, measures=MEASURES, judge=judge)
+                found = findwell.evaluate(samples, measures=MEASURES, judge=judge)
                 about = found.judge
                 lost, asked = (
                     sum(about[each].values()) for each in ("failed_verdicts", "verdicts")

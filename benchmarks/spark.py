@@ -1,4 +1,4 @@
-"""karat on Spark beside karat's own engine and beside `toPandas` with pytrec_eval."""
+"""findwell on Spark beside findwell's own engine and beside `toPandas` with pytrec_eval."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 PYTHON = ROOT / ".venv" / "spark-env" / "bin" / "python"
 TITLE = "19. Spark"
 DEPTH = 100
-WAYS = {"spark": "karat on Spark, local[2]", "karat": "karat, one process"}
+WAYS = {"spark": "findwell on Spark, local[2]", "findwell": "findwell, one process"}
 WAYS["pandas"] = "toPandas + pytrec_eval"
 LARGEST = {"pandas": 300_000}  # queries; more do not fit a common machine
 CLOSE = 1e-9

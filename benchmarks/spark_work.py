@@ -1,7 +1,7 @@
 """One measurement of the Spark section, in a process of the environment that has pyspark.
 
     python -m benchmarks.spark_work make FOLDER QUERIES DEPTH
-    python -m benchmarks.spark_work spark|karat|pandas FOLDER
+    python -m benchmarks.spark_work spark|findwell|pandas FOLDER
 
 It prints one line of JSON: seconds, processor seconds of all processes, the most memory that one
 worker held, and the numbers.
@@ -21,7 +21,7 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from karat.retrievers.memory import peak_bytes
+from findwell.retrievers.memory import peak_bytes
 
 MEASURES = ["nDCG@10", "AP", "RR", "recall@100", "P@10"]
 JUDGED = 10  # documents of a query with a judgement
@@ -52,10 +52,10 @@ def _write(rows: pl.DataFrame, folder: Path, part: int) -> None:
 
 
 def by_spark(folder: Path) -> dict[str, float | None]:
-    """Evaluate with karat on Spark, on two cores of this machine."""
+    """Evaluate with findwell on Spark, on two cores of this machine."""
     from pyspark.sql import SparkSession
 
-    import karat.spark
+    import findwell.spark
 
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     session = (
@@ -67,7 +67,7 @@ def by_spark(folder: Path) -> dict[str, float | None]:
     )
     rows = sum(1 for _ in (folder / "run").iterdir()) * CHUNK * 100
     try:
-        result = karat.spark.evaluate(
+        result = findwell.spark.evaluate(
             str(folder / "run"),
             str(folder / "gold"),
             MEASURES,
@@ -78,17 +78,17 @@ def by_spark(folder: Path) -> dict[str, float | None]:
         session.stop()
 
 
-def by_karat(folder: Path) -> dict[str, float | None]:
-    """Evaluate with karat's own engine: the files as one stream."""
-    import karat
-    from karat.core.data import RunStream
+def by_findwell(folder: Path) -> dict[str, float | None]:
+    """Evaluate with findwell's own engine: the files as one stream."""
+    import findwell
+    from findwell.core.data import RunStream
 
     def batches() -> Any:  # noqa: ANN401
         for path in sorted((folder / "run").iterdir()):
             yield pl.read_parquet(path)
 
     gold = pl.concat([pl.read_parquet(path) for path in sorted((folder / "gold").iterdir())])
-    return karat.evaluate(RunStream("run", batches, "scored"), gold, MEASURES, level=None).values
+    return findwell.evaluate(RunStream("run", batches, "scored"), gold, MEASURES, level=None).values
 
 
 def by_pandas(folder: Path) -> dict[str, float | None]:
@@ -146,7 +146,7 @@ def main() -> None:
         found = make(folder, *map(int, sys.argv[3:]))
         sys.stdout.write(json.dumps(found) + "\n")
         return
-    work = {"spark": by_spark, "karat": by_karat, "pandas": by_pandas}[what]
+    work = {"spark": by_spark, "findwell": by_findwell, "pandas": by_pandas}[what]
     watch = WorkerMemory()
     watch.start()
     start = time.monotonic()

@@ -41,8 +41,8 @@ BUSY = 0.9  # of the allowed concurrency
 TAKEN_IN, KEPT_IN_MEMORY = 20_000, 2.0  # spans a second; growth of memory for ten times as many
 
 REMARK = """\
-Ratios are those of the largest files. A kernel ratio takes karat's kernel, which has matched
-before, against kernels that match each time; what it would be with karat's sorting and matching
+Ratios are those of the largest files. A kernel ratio takes findwell's kernel, which has matched
+before, against kernels that match each time; what it would be with findwell's sorting and matching
 included stands beside it. Time counts as linear up to an exponent of {linear} over the
 larger half of the sizes; memory as bounded if, from the second deepest run of as many queries to
 the deepest, it grows by at most {held} bytes for each byte of run."""
@@ -62,7 +62,7 @@ def targets(facts: Facts, quick: bool) -> Table:
 
 def agreement(facts: Facts) -> Table:
     """Say whether all tools measured the same."""
-    remark = "Every tool must report karat's numbers, or the times compare nothing."
+    remark = "Every tool must report findwell's numbers, or the times compare nothing."
     rows = [(line, "disagrees") for line in facts.disagreements]
     rows = rows or [("all tools, all sizes, all measures", "agree")]
     return Table("Agreement", remark, ("numbers", "verdict"), rows, texts=2)
@@ -77,7 +77,7 @@ def _faster(facts: Facts) -> Iterator[Line]:
         else:
             measured = f"{ratio:.1f} ×"
             if stage == KERNEL:
-                same_work = ratio / facts.ratios[TABLES, "karat"]
+                same_work = ratio / facts.ratios[TABLES, "findwell"]
                 measured += f" ({same_work:.1f} × with sorting and matching)"
             yield target, measured, _verdict(ratio >= factor)
 
@@ -89,7 +89,7 @@ def _commands(facts: Facts) -> Iterator[Line]:
         if tool not in spent:
             yield target, "not measured", "not judged"
         else:
-            ratio = spent[tool] / spent["karat"]
+            ratio = spent[tool] / spent["findwell"]
             yield target, f"{ratio:.1f} × (CPU)", _verdict(ratio >= factor)
 
 
@@ -125,7 +125,7 @@ def _bounded(facts: Facts) -> Line:
 
 
 def _start_up(facts: Facts) -> Line:
-    target = "karat --help: at most 2 × python -c pass + 100 ms"
+    target = "findwell --help: at most 2 × python -c pass + 100 ms"
     if facts.start_up is None:
         return target, "not measured", "not judged"
     bare, ours = facts.start_up

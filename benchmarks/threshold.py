@@ -19,13 +19,13 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from benchmarks.report import Table
-from karat.embeddings import find_embedder
-from karat.relate.match.rouge import rouge_l_recall
+from findwell.embeddings import find_embedder
+from findwell.relate.match.rouge import rouge_l_recall
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from karat.core.data import Bools, Floats
+    from findwell.core.data import Bools, Floats
 
 SIZES = (60, 200)  # words of a chunk
 DEPTH, HELD, ROUGE = 10, 0.5, 0.7

@@ -45,7 +45,7 @@ class Tool(ABC):
     package: ClassVar[str]  # as it is installed
     module: ClassVar[str]  # as it is imported
     spelling: ClassVar[tuple[str, ...]] = MEASURES  # the tool's names of the measures
-    tolerance: ClassVar[float] = 1e-6  # how far its numbers may lie from karat's
+    tolerance: ClassVar[float] = 1e-6  # how far its numbers may lie from findwell's
     environment: ClassVar[Mapping[str, str]] = {}
     cores: ClassVar[int] = 0  # on how many it may run; 0: all
     script: ClassVar[str] = ""  # for python -c: run, judgements and names as arguments, prints JSON
@@ -94,17 +94,17 @@ class Tool(ABC):
         return self.named(json.loads(text))
 
     def named(self, values: Mapping[str, Any]) -> Numbers:
-        """Return values under karat's names of the measures."""
+        """Return values under findwell's names of the measures."""
         return {
             measure: float(values[spelled])
             for measure, spelled in zip(MEASURES, self.spelling, strict=True)
         }
 
 
-class Karat(Tool):
+class Findwell(Tool):
     """This library."""
 
-    name = package = module = "karat"
+    name = package = module = "findwell"
 
     def from_files(self, files: Files) -> Task:
         """Hand over the paths."""
@@ -116,17 +116,19 @@ class Karat(Tool):
 
     def from_tables(self, files: Files) -> Task:
         """Hand over a `Run` and a `Gold`: sorting, matching and measuring are left to do."""
-        import karat
+        import findwell
 
-        return self._evaluate(karat.load_run(files.run).collect(), karat.load_gold(files.gold))
+        return self._evaluate(
+            findwell.load_run(files.run).collect(), findwell.load_gold(files.gold)
+        )
 
     def kernel(self, files: Files) -> Task:
         """Measure a relation that remembers nothing."""
         import numpy as np
 
-        import karat
+        import findwell
 
-        result = karat.evaluate(files.run, files.gold, MEASURES)
+        result = findwell.evaluate(files.run, files.gold, MEASURES)
         (relation,) = result.relations.values()
 
         def work() -> list[Any]:
@@ -139,15 +141,15 @@ class Karat(Tool):
         return Task(work, numbers)
 
     def _evaluate(self, run: Any, gold: Any) -> Task:  # noqa: ANN401
-        import karat
+        import findwell
 
-        return Task(lambda: karat.evaluate(run, gold, MEASURES).values, self.named)
+        return Task(lambda: findwell.evaluate(run, gold, MEASURES).values, self.named)
 
 
-class KaratOneCore(Karat):
+class FindwellOneCore(Findwell):
     """This library, kept to one core: reading ahead is a thread of its own."""
 
-    name = "karat, one core"
+    name = "findwell, one core"
     environment: ClassVar = {"POLARS_MAX_THREADS": "1"}
     cores = 1
 
@@ -331,5 +333,5 @@ def _columns(lines: Iterable[str]) -> dict[str, str]:
 
 TOOLS: dict[str, Tool] = {
     tool.name: tool
-    for tool in (Karat(), KaratOneCore(), TrecEval(), PytrecEval(), IrMeasures(), Ranx())
+    for tool in (Findwell(), FindwellOneCore(), TrecEval(), PytrecEval(), IrMeasures(), Ranx())
 }

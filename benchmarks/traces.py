@@ -1,4 +1,4 @@
-"""Taking traces in: spans a second through `karat monitor serve`, and a soak with kill -9.
+"""Taking traces in: spans a second through `findwell monitor serve`, and a soak with kill -9.
 
 `python -m benchmarks.traces SECONDS RATE KILLS` is the soak alone: what was sent and what is kept.
 """
@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING
 import polars as pl
 
 from benchmarks.report import MB, Table, shown_seconds
-from karat.monitoring.store import TraceStore
+from findwell.monitoring.store import TraceStore
 from tests.monitoring.sending import Sender, ServerProcess, TraceBodies, soak
 
 if TYPE_CHECKING:
@@ -32,10 +32,10 @@ TICKS = os.sysconf("SC_CLK_TCK")
 REMARK = f"""\
 Spans as OpenInference writes them, six a trace, one of them a retriever with five documents of 60
 words each; some 1,000 bytes a span, without gzip, 510 in a request as OTLP's protobuf. {SENDERS}
-senders on the same machine, which share its cores; `karat monitor serve --workers {WORKERS}`. From
-the first request to the last acknowledgement, when all is on disk. *CPU* is the server's own, all
-of its processes, user and system; *peak* is the most memory that they held, added up. *Read* is a
-table of calls an hour with the mean latency and the mean number of documents, from a store that
+senders on the same machine, which share its cores; `findwell monitor serve --workers {WORKERS}`.
+From the first request to the last acknowledgement, when all is on disk. *CPU* is the server's own,
+all of its processes, user and system; *peak* is the most memory that they held, added up. *Read* is
+a table of calls an hour with the mean latency and the mean number of documents, from a store that
 was just opened."""
 HEADER = (
     "spans", "calls kept", "time s", "spans/s", "CPU s", "spans/CPU s", "peak MB", "store MB",

@@ -1,4 +1,4 @@
-"""Tuning a hybrid: karat.tune beside ranx.optimize_fusion on the same files and weights."""
+"""Tuning a hybrid: findwell.tune beside ranx.optimize_fusion on the same files and weights."""
 
 from __future__ import annotations
 
@@ -30,19 +30,19 @@ MEASURE = "nDCG@10"
 REMARK = """\
 {queries:,} queries, two TREC runs of {depth} documents, {judged} judged documents a query; min-max
 normalised scores, the weight in steps of {step}, {measure}; from files to the choice, tools in
-processes of their own, compiled and warm, the best of the rounds by processor time. `karat.tune`
+processes of their own, compiled and warm, the best of the rounds by processor time. `findwell.tune`
 does what the others do not: 10 × 5 folds with a choice by 200 bootstraps in each, the held-out
 value with its interval, the test of every weight against the best one, and the gains over each run.
-*karat, values only* is the search alone, which is what `ranx.optimize_fusion` does: it keeps the
+*findwell, values only* is the search alone, which is what `ranx.optimize_fusion` does: it keeps the
 best value on the queries that chose it. *Ratio* is the processor time of ranx divided by that of
-karat.
+findwell.
 
 {skipped}All values of all weights that both try agree to {close:g}, but for {tied}: there the first
 documents of the two lists have the same sum, and tools order equal sums differently."""
 SKIPPED = """\
 ranx tries the weights whose floating-point sum is exactly 1, and leaves out the others without a
 word: here it tries {here} of 101 weights; with steps of 0.1 it tries {three} of 66 for three runs
-and {four} of 286 for four. karat counts in whole steps and tries all of them.
+and {four} of 286 for four. findwell counts in whole steps and tries all of them.
 """
 
 
@@ -70,7 +70,7 @@ def tuning(folder: Path, queries: int, rounds: int, facts: Facts) -> Table:
     if theirs is not None:
         facts.ratios[TUNE, "ranx"] = theirs.processor / best[VALUES].processor
         facts.disagreements += [
-            f"ranx, weight {weight}: {value!r}, karat {best[VALUES].values[weight]!r}"
+            f"ranx, weight {weight}: {value!r}, findwell {best[VALUES].values[weight]!r}"
             for weight, value in theirs.values.items()
             if weight != TIED and abs(value - best[VALUES].values[weight]) > CLOSE
         ]
@@ -146,20 +146,20 @@ def _run(way: str, folder: Path, queries: int) -> Timed:
 
 
 def _tune(first: str, second: str, gold: str) -> dict[str, Any]:
-    from karat.tuning.tune import tune
+    from findwell.tuning.tune import tune
 
     tune([first, second], gold, MEASURE, engine="autorag-cc", normaliser="mm")
     return {}
 
 
 def _values(first: str, second: str, gold: str) -> dict[str, Any]:
-    from karat.tuning.engines import find_engine
-    from karat.tuning.grid import grid_of
-    from karat.tuning.measured import measure_settings
+    from findwell.tuning.engines import find_engine
+    from findwell.tuning.grid import grid_of
+    from findwell.tuning.measured import measure_settings
 
     engine = find_engine("autorag-cc")
     grid = grid_of(engine, 2, STEP, {"normaliser": "mm"})
-    options = {"dialect": "karat", "rel": None, "queries": None}
+    options = {"dialect": "findwell", "rel": None, "queries": None}
     runs = {"a": first, "b": second}
     found = measure_settings(runs, gold, MEASURE, engine, grid.settings, options)
     (values,) = found.values.values()
@@ -200,7 +200,7 @@ def _first(weights: str) -> float:
     return float(re.findall(r"(?<![\w.])[0-9.]+", weights)[0])
 
 
-RANX, VALUES, WHOLE = "ranx.optimize_fusion", "karat, values only", "karat.tune"
+RANX, VALUES, WHOLE = "ranx.optimize_fusion", "findwell, values only", "findwell.tune"
 WAYS: dict[str, Callable[[str, str, str], dict[str, Any]]] = {
     WHOLE: _tune,
     VALUES: _values,

@@ -7,7 +7,7 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from benchmarks.commands import Spent, karat_command, karat_numbers, spend
+from benchmarks.commands import Spent, findwell_command, findwell_numbers, spend
 from benchmarks.data import ROOT, Files, ensure
 from benchmarks.report import MB, Table, shown_seconds
 
@@ -17,21 +17,22 @@ if TYPE_CHECKING:
     from benchmarks.sections import Facts
 
 REMARK = """\
-`karat score` as a whole command, on one run of {files} and its judgements, which stay as they are;
-the run is written in several ways that hold the same. All numbers must be equal, digit for digit.
+`findwell score` as a whole command, on one run of {files} and its judgements, which stay as they
+are; the run is written in several ways that hold the same. All numbers must be equal, digit for
+digit.
 *Ratio* is the time divided by that of the plain file."""
 PLAIN = "one space between fields"
 
 
 def variants(files: Files, rounds: int, facts: Facts) -> Table:
-    """Time karat on every way to write the same run."""
+    """Time findwell on every way to write the same run."""
     ensure(files)
     paths = {PLAIN: files.run} | {name: _file(files, name) for name in WRITERS}
     best: dict[str, Spent] = {}
     for _ in range(rounds):
         for name, path in paths.items():
-            spent, printed = spend(karat_command(path, files.gold))
-            spent = Spent(spent.wall, spent.cpu, spent.peak, karat_numbers(printed))
+            spent, printed = spend(findwell_command(path, files.gold))
+            spent = Spent(spent.wall, spent.cpu, spent.peak, findwell_numbers(printed))
             best[name] = spent.best(best.get(name))
             print(f"{name}: {spent.wall:.3g} s, CPU {spent.cpu:.3g} s", file=sys.stderr)
     plain = best[PLAIN]

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 from benchmarks.data import Files
 from benchmarks.tools import TOOLS
-from karat.retrievers.memory import peak_bytes
+from findwell.retrievers.memory import peak_bytes
 
 if TYPE_CHECKING:
     from benchmarks.tools import Numbers, Task

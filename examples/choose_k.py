@@ -8,21 +8,21 @@ answers for a target.
 
 from pathlib import Path
 
-import karat
+import findwell
 
-DEMO = Path(karat.__file__).parent / "demo"
+DEMO = Path(findwell.__file__).parent / "demo"
 TARGET = 0.85
 CUTOFFS = (1, 3, 5, 10, 20)
 
-result = karat.evaluate(
+result = findwell.evaluate(
     {"bm25": DEMO / "bm25.trec", "minilm": DEMO / "minilm.trec"}, DEMO / "questions.jsonl"
 )
-curve = karat.curve(result, ["recall", "P"], CUTOFFS)
+curve = findwell.curve(result, ["recall", "P"], CUTOFFS)
 print("run      measure  " + "".join(f"@{k:<6}" for k in CUTOFFS))
 for (run, measure), rows in curve.group_by("run", "measure", maintain_order=True):
     print(f"{run:<8} {measure:<8} " + "".join(f"{value:<7.3f}" for value in rows["value"]))
 
 print()
 for run in result.runs:
-    found = karat.smallest_k(result, "recall", TARGET, run=run)
+    found = findwell.smallest_k(result, "recall", TARGET, run=run)
     print(f"{run}: recall >= {TARGET} " + (f"from k = {found}" if found else "at no k"))

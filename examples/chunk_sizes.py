@@ -16,9 +16,9 @@ from collections import Counter
 from pathlib import Path
 from typing import Any
 
-import karat
+import findwell
 
-DEMO = Path(karat.__file__).parent / "demo"
+DEMO = Path(findwell.__file__).parent / "demo"
 SIZES = (200, 400, 800)
 DEPTH = 100  # chunks that are retrieved: enough to fill every budget below
 MEASURES = ["recall@5/spans", "recall@250,500,1000tokens/spans", "tokens@5/spans"]
@@ -95,7 +95,7 @@ def gold(places: dict[str, tuple[str, int, int]]) -> list[dict[str, Any]]:
     return found
 
 
-def main() -> karat.Result:
+def main() -> findwell.Result:
     """Measure the three sizes, print them, and draw recall over the tokens of the context."""
     documents, places = chapters()
     questions = {row["query"]: row["question"] for row in records("questions.jsonl")}
@@ -107,7 +107,7 @@ def main() -> karat.Result:
             for start, end in split(text, size)
         ]
         runs[f"{size} characters"] = bm25(chunks, questions)
-    result = karat.evaluate(runs, gold(places), MEASURES)
+    result = findwell.evaluate(runs, gold(places), MEASURES)
     for name in result.runs:
         shown = {str(each): result[name, str(each)] for each in result.measures}
         print(f"{name}:  " + "  ".join(f"{each} {value:.3f}" for each, value in shown.items()))

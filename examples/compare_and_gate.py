@@ -10,9 +10,9 @@ two files by what your retriever returned before and after the change.
 import sys
 from pathlib import Path
 
-import karat
+import findwell
 
-DEMO = Path(karat.__file__).parent / "demo"
+DEMO = Path(findwell.__file__).parent / "demo"
 MEASURES = ["recall@5", "nDCG@10"]
 REQUIREMENTS = [
     "recall@5>=baseline-0.02",  # no worse than before, but for noise
@@ -23,7 +23,7 @@ REQUIREMENTS = [
 def main() -> int:
     """Compare, print, and return the exit code of the gate."""
     systems = {"before": DEMO / "bm25.trec", "after": DEMO / "minilm.trec"}
-    comparison = karat.compare(systems, gold=DEMO / "questions.jsonl", measures=MEASURES)
+    comparison = findwell.compare(systems, gold=DEMO / "questions.jsonl", measures=MEASURES)
     for measure in MEASURES:
         row = comparison["after", measure]
         print(
@@ -36,7 +36,7 @@ def main() -> int:
     for row in comparison.moved.head(3).iter_rows(named=True):
         print(f"  {row['query']}: {row['before']:.2f} -> {row['after']:.2f}  {row['question']}")
 
-    gate = karat.gate(comparison, REQUIREMENTS)
+    gate = findwell.gate(comparison, REQUIREMENTS)
     print()
     for verdict in gate.verdicts:
         print(f"{verdict.outcome}: {verdict.requirement}")

@@ -4,10 +4,10 @@ from langchain_core.documents import Document
 from langchain_core.runnables import chain
 from llama_index.core import SimpleKeywordTableIndex, llms, schema
 
-import karat
+import findwell
 
-demo = f"{karat.__path__[0]}/demo"
-texts = karat.load_corpus(f"{demo}/passages.jsonl").select("doc", "text").rows()
+demo = f"{findwell.__path__[0]}/demo"
+texts = findwell.load_corpus(f"{demo}/passages.jsonl").select("doc", "text").rows()
 
 
 @chain  # type: ignore[untyped-decorator]
@@ -20,4 +20,4 @@ def shared_words(question: str) -> list[Document]:
 nodes = [schema.TextNode(id_=doc, text=text) for doc, text in texts]
 index = SimpleKeywordTableIndex(nodes, llm=llms.MockLLM())
 both = {"langchain": shared_words, "llama-index": index.as_retriever(retriever_mode="simple")}
-print(karat.compare(both, f"{demo}/questions.jsonl", measures=["recall@5", "nDCG@10"]))
+print(findwell.compare(both, f"{demo}/questions.jsonl", measures=["recall@5", "nDCG@10"]))

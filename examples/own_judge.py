@@ -12,9 +12,9 @@ import re
 from pathlib import Path
 from typing import Any
 
-import karat
+import findwell
 
-DEMO = Path(karat.__file__).parent / "demo"
+DEMO = Path(findwell.__file__).parent / "demo"
 COMMON = frozenset(
     ["a", "an", "and", "do", "does", "for", "how", "i", "is", "it", "my", "of", "the", "to"]
 )
@@ -25,7 +25,7 @@ def words(text: str) -> set[str]:
     return set(re.findall(r"\w+", text.casefold())) - COMMON
 
 
-def shared_words(sample: Any) -> dict[str, list[int]]:  # noqa: ANN401 - karat's sample
+def shared_words(sample: Any) -> dict[str, list[int]]:  # noqa: ANN401 - findwell's sample
     """Grade each chunk from 0 to 3 by how many words of the question it has."""
     question = words(sample.question)
     shares = [len(question & words(chunk)) / len(question) for chunk in sample.chunks]
@@ -52,12 +52,12 @@ samples = [
     for question in lines("questions.jsonl")[:20]
 ]
 
-judged = karat.judge(samples, ["context_precision", "nDCG@5/relevance"], judge=shared_words)
+judged = findwell.judge(samples, ["context_precision", "nDCG@5/relevance"], judge=shared_words)
 for measure, value in judged.values.items():
     print(f"{measure}: {value:.3f}")
 
 # how far to trust it: the same questions, labelled by a person
-by_person = karat.evaluate(
+by_person = findwell.evaluate(
     DEMO / "bm25.trec",
     lines("questions.jsonl")[:20],
     ["AP(over=retrieved)@5"],

@@ -14,14 +14,14 @@ from typing import ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-import karat
+import findwell
 
-DEMO = Path(karat.__file__).parent / "demo"
+DEMO = Path(findwell.__file__).parent / "demo"
 
 
-@karat.register_measure
+@findwell.register_measure
 @dataclass(frozen=True, kw_only=True)
-class WastedReading(karat.Measure):
+class WastedReading(findwell.Measure):
     """The share of the first k chunks that stand above the first relevant one."""
 
     rel: float = 1.0  # a parameter: the grade from which a chunk is relevant
@@ -29,7 +29,7 @@ class WastedReading(karat.Measure):
     name: ClassVar[str] = "wasted_reading"
     higher_is_better: ClassVar[bool] = False
 
-    def compute(self, relation: karat.Relation) -> NDArray[np.float64]:
+    def compute(self, relation: findwell.Relation) -> NDArray[np.float64]:
         """Return one value per query; all queries are computed at once."""
         hits = relation.units(self.rel, self.k)  # the relevant units among the first k
         shown = relation.shown(self.k)  # how many there are: k may be a budget, and lists be short
@@ -38,7 +38,7 @@ class WastedReading(karat.Measure):
         return (first - 1) / np.maximum(shown, 1)
 
 
-result = karat.evaluate(
+result = findwell.evaluate(
     {"bm25": DEMO / "bm25.trec", "minilm": DEMO / "minilm.trec"},
     DEMO / "questions.jsonl",
     ["wasted_reading@5", "wasted_reading(rel=3)@5"],

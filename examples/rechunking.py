@@ -12,7 +12,7 @@ import re
 from collections.abc import Iterator
 from typing import Any
 
-import karat
+import findwell
 
 DOCUMENTS = {
     "charging.md": (
@@ -79,6 +79,6 @@ def samples(size: int, overlap: int) -> list[dict[str, Any]]:
 
 MEASURES = ["recall@1/spans", "recall@3/spans", "recall@3/rouge", "P@3/span-words"]
 for size, overlap in ((60, 0), (60, 30), (120, 30)):
-    result = karat.evaluate(samples(size, overlap), measures=MEASURES)
+    result = findwell.evaluate(samples(size, overlap), measures=MEASURES)
     told = "  ".join(f"{measure} {value:.2f}" for measure, value in result.values.items())
     print(f"chunks of {size:>3} characters, overlap {overlap:>2}:  {told}")

@@ -2,8 +2,8 @@
 
     python examples/slices_and_report.py [FOLDER]
 
-Writes the result and `report.html` to FOLDER (default: karat-example). Each block between comments
-is one cell of a notebook; there `result` on a line of its own shows a table.
+Writes the result and `report.html` to FOLDER (default: findwell-example). Each block between
+comments is one cell of a notebook; there `result` on a line of its own shows a table.
 """
 
 import sys
@@ -11,13 +11,13 @@ from pathlib import Path
 
 import polars as pl
 
-import karat
+import findwell
 
-DEMO = Path(karat.__file__).parent / "demo"
-FOLDER = Path(sys.argv[1] if len(sys.argv) > 1 else "karat-example")
+DEMO = Path(findwell.__file__).parent / "demo"
+FOLDER = Path(sys.argv[1] if len(sys.argv) > 1 else "findwell-example")
 
 # measure two runs; the corpus brings the texts that the report shows, keep= how many per question
-result = karat.evaluate(
+result = findwell.evaluate(
     {"bm25": DEMO / "bm25.trec", "minilm": DEMO / "minilm.trec"},
     DEMO / "questions.jsonl",
     ["recall@5", "nDCG@10"],
@@ -37,15 +37,15 @@ of_minilm = result.per_query.filter(pl.col("run") == "minilm", pl.col("measure")
 missed = of_minilm.filter(pl.col("value") == 0)["query"].to_list()
 print(f"\nminilm found nothing for {', '.join(missed)}")
 
-# what karat noticed about the files: counted, with examples
+# what findwell noticed about the files: counted, with examples
 for finding in result.findings:
     print(f"note: {finding.count} x {finding.message}")
 
 # keep it: a folder that can be loaded, compared and scored again without the files
 saved = result.save(FOLDER / "result")
-again = karat.load(saved).score(["success@1"])
+again = findwell.load(saved).score(["success@1"])
 print(f"\nsuccess@1 of minilm, from the saved result: {again['minilm', 'success@1']:.3f}")
 
 # one HTML file with intervals, comparison, slices and every failing question
-karat.report(saved, output=FOLDER / "report.html")
+findwell.report(saved, output=FOLDER / "report.html")
 print(f"written: {FOLDER / 'report.html'}")

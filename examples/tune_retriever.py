@@ -16,9 +16,9 @@ from pathlib import Path
 import bm25s
 import Stemmer
 
-import karat
+import findwell
 
-DEMO = Path(karat.__file__).parent / "demo"
+DEMO = Path(findwell.__file__).parent / "demo"
 SPACE = {
     "knobs": {"k1": [0.8, 1.2, 1.6], "b": [0.25, 0.5, 0.75], "stem": [True, False]},
     "current": {"k1": 1.2, "b": 0.75, "stem": False},
@@ -48,7 +48,7 @@ def make_retriever(k1: float, b: float, *, stem: bool) -> Callable[..., list[str
     return search
 
 
-tuning = karat.tune(make_retriever, DEMO / "questions.jsonl", "nDCG@10", space=SPACE)
+tuning = findwell.tune(make_retriever, DEMO / "questions.jsonl", "nDCG@10", space=SPACE)
 print(f"chosen: {tuning.chosen}")
 print(f"on the questions that chose it: {tuning.in_sample.value:.3f}")
 print(f"on others: {tuning.held_out.value:.3f}")

@@ -7,15 +7,15 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-import karat
+import findwell
 
 if TYPE_CHECKING:
-    from karat.core.relation import Relation
+    from findwell.core.relation import Relation
 
 
 def with_facts(relation: Relation, seed: int = 0) -> Relation:
     """Give every chunk all the facts that any measure asks for: small whole numbers."""
-    names = sorted({name for cls in karat.known_measures().values() for name in cls().facts()})
+    names = sorted({name for cls in findwell.known_measures().values() for name in cls().facts()})
     chunks = int(relation.chunks[-1])
     rng = np.random.default_rng(seed)
     return replace(

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 import pytest
 
-from karat.cli import main
+from findwell.cli import main
 from tests import sample
 
 if TYPE_CHECKING:
@@ -36,7 +36,7 @@ class Save(Protocol):
     def __call__(self, name: str, content: str | bytes) -> Path: ...
 
 
-class Karat(Protocol):
+class Findwell(Protocol):
     """Calls the command line."""
 
     def __call__(self, *arguments: object) -> Outcome: ...
@@ -51,7 +51,7 @@ class Process(Protocol):
 @pytest.fixture(autouse=True)
 def _no_servers_of_the_environment(monkeypatch: pytest.MonkeyPatch) -> None:
     """Leave out the servers, keys and proxies of whoever runs the tests."""
-    for name in ("KARAT_BASE_URL", "OPENAI_BASE_URL", "KARAT_API_KEY", "OPENAI_API_KEY"):
+    for name in ("FINDWELL_BASE_URL", "OPENAI_BASE_URL", "FINDWELL_API_KEY", "OPENAI_API_KEY"):
         monkeypatch.delenv(name, raising=False)
     for name in ("http_proxy", "https_proxy", "all_proxy", "no_proxy"):
         monkeypatch.delenv(name, raising=False)
@@ -63,7 +63,7 @@ def _trust_of_the_tests(
     monkeypatch: pytest.MonkeyPatch, tmp_path_factory: pytest.TempPathFactory
 ) -> None:
     """Let the tests trust files in a folder of their own, not in that of the user."""
-    monkeypatch.delenv("KARAT_TRUST", raising=False)
+    monkeypatch.delenv("FINDWELL_TRUST", raising=False)
     monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path_factory.getbasetemp() / "settings"))
 
 
@@ -96,8 +96,8 @@ def files(save: Save) -> tuple[Path, Path]:
 
 
 @pytest.fixture
-def cli() -> Karat:
-    """Call `karat` in this process."""
+def cli() -> Findwell:
+    """Call `findwell` in this process."""
 
     def call(*arguments: object) -> Outcome:
         out, err = io.StringIO(), io.StringIO()
@@ -128,11 +128,11 @@ def _standard_output_kept() -> Iterator[None]:
 
 @pytest.fixture
 def process() -> Process:
-    """Call `python -m karat` in a process of its own."""
+    """Call `python -m findwell` in a process of its own."""
 
     def call(*arguments: object, **options: Any) -> Outcome:
         done = subprocess.run(
-            [sys.executable, "-m", "karat", *map(str, arguments)],
+            [sys.executable, "-m", "findwell", *map(str, arguments)],
             capture_output=True,
             timeout=60,
             check=False,

@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-import karat
-from karat.judges.verdicts import Judged, Verdict
+import findwell
+from findwell.judges.verdicts import Judged, Verdict
 from tests.judges.building import judged_of
 
 if TYPE_CHECKING:
-    from karat.judges.verdicts import Sample
-    from karat.progress import Report
+    from findwell.judges.verdicts import Sample
+    from findwell.progress import Report
 
 ATTACKS = (
     "<script>window.hacked=1</script>",
@@ -74,7 +74,7 @@ def records() -> list[dict[str, Any]]:
     ]
 
 
-def result() -> karat.Result:
+def result() -> findwell.Result:
     """Return a result of two runs with hostile names, by ids and by a judge."""
     rows = records()
     gold = [{key: row[key] for key in ("query", "question", "gold", "<b>kind</b>")} for row in rows]
@@ -82,4 +82,4 @@ def result() -> karat.Result:
         ATTACKS[0]: [{key: row[key] for key in ("query", "retrieved")} for row in rows],
         "plain": [{"query": row["query"], "retrieved": [*row["retrieved"][::-1]]} for row in rows],
     }
-    return karat.evaluate(runs, gold, ["recall@1", "RR", "P/relevance"], judge=Jury(), keep=10)
+    return findwell.evaluate(runs, gold, ["recall@1", "RR", "P/relevance"], judge=Jury(), keep=10)

@@ -7,7 +7,7 @@ import io
 import json
 from typing import TYPE_CHECKING, Any
 
-import karat
+import findwell
 from tests.strategies import by_measure
 
 if TYPE_CHECKING:
@@ -31,10 +31,10 @@ MEASURES = ["P@2", "recall@3", "nDCG@4", "AP", "RR", "judged@5", "bpref"]
 
 def score(run: Any, gold: Any = GOLD, **options: Any) -> Values:
     """Return the values of the measures by query."""
-    return by_measure(karat.evaluate(run, gold, MEASURES, **options))
+    return by_measure(findwell.evaluate(run, gold, MEASURES, **options))
 
 
-def kinds(result: karat.Result) -> dict[str, int]:
+def kinds(result: findwell.Result) -> dict[str, int]:
     """Return the findings as {kind: count}."""
     return {finding.kind: finding.count for finding in result.findings}
 

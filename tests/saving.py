@@ -15,10 +15,10 @@ from itertools import count, cycle
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from karat.storage import folders
+from findwell.storage import folders
 
 if TYPE_CHECKING:
-    import karat
+    import findwell
 
 STEPS = frozenset({"fcntl.flock", "os.mkdir", "os.remove", "os.rename", "os.rmdir", "os.scandir"})
 DONE = 0
@@ -29,13 +29,13 @@ def no_exchange(one: Path, other: Path) -> None:
     raise OSError(errno.ENOSYS, f"{one} and {other} stay")
 
 
-def sample(found: int) -> karat.Result:
+def sample(found: int) -> findwell.Result:
     """Return a small result in which so many of 40 queries find their document."""
-    import karat
+    import findwell
 
     run = {f"q{number}": ["a", "b"] for number in range(40)}
     gold = {f"q{number}": ["a" if number < found else "z"] for number in range(40)}
-    return karat.evaluate(run, gold, ["recall@1", "RR"], level=None)
+    return findwell.evaluate(run, gold, ["recall@1", "RR"], level=None)
 
 
 def dies_at(step: int, old: Path, new: Path, place: Path) -> bool:

@@ -9,7 +9,7 @@ import numpy as np
 from hypothesis import Phase, settings
 from hypothesis import strategies as st
 
-import karat
+import findwell
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -47,22 +47,20 @@ TRICKY_IDS = [
 
 
 def quick(examples: int) -> settings:
-    """Return settings for a deterministic run without a clock (and without slow tracing)."""
+    """Return settings without slow tracing; the profile `explore` asks for 20 times as many."""
+    same = settings.default is None or settings.default.derandomize
     return settings(
-        max_examples=examples,
-        deadline=None,
-        derandomize=True,
-        database=None,
+        max_examples=examples if same else 20 * examples,
         phases=(Phase.explicit, Phase.generate, Phase.shrink),
     )
 
 
-def without_facts() -> dict[str, type[karat.Measure]]:
+def without_facts() -> dict[str, type[findwell.Measure]]:
     """Return the measures that need nothing but the relation: no texts, dates or marks."""
-    return {name: cls for name, cls in karat.known_measures().items() if not cls().facts()}
+    return {name: cls for name, cls in findwell.known_measures().items() if not cls().facts()}
 
 
-def by_measure(result: karat.Result) -> Values:
+def by_measure(result: findwell.Result) -> Values:
     """Return the values of a result of one run as {measure: {query: value}}."""
     (run,) = result.runs
     queries = result.relation(run).queries.to_list()
@@ -139,7 +137,7 @@ def _documents() -> SearchStrategy[str]:
 def grouped_cases(
     draw: DrawFn, *, integer_grades: bool = False
 ) -> tuple[dict[str, Any], list[dict[str, Any]]]:
-    """Draw a run and a gold with groups: the whole of what karat accepts, small.
+    """Draw a run and a gold with groups: the whole of what findwell accepts, small.
 
     Runs are lists with repetitions or scores with ties; items are documents or groups, which may
     share documents; grades are negative, zero, fractional or up to 4; the run knows documents

@@ -10,9 +10,9 @@ from pathlib import Path
 
 import pytest
 
-import karat
+import findwell
 
-SOURCE = Path(karat.__file__).parent
+SOURCE = Path(findwell.__file__).parent
 
 # The path of the data; a room imports only what stands before it.
 PATH = [
@@ -66,7 +66,7 @@ def imports(text: str) -> set[str]:
     """Return the rooms that a file imports, also inside functions, but not for types only.
 
     In a file that imports modules by name (`importlib.import_module`, `__import__`), every text
-    that begins like a module of karat counts, so that no import can hide in a string.
+    that begins like a module of findwell counts, so that no import can hide in a string.
     """
     tree = ast.parse(text)
     for node in ast.walk(tree):
@@ -74,14 +74,17 @@ def imports(text: str) -> set[str]:
             node.body = []
     found = set()
     for node in ast.walk(tree):
-        if isinstance(node, ast.ImportFrom) and node.module == "karat":
+        if isinstance(node, ast.ImportFrom) and node.module == "findwell":
             found |= {
-                room(karat._HOME.get(alias.name, f"karat.{alias.name}")) for alias in node.names
+                room(findwell._HOME.get(alias.name, f"findwell.{alias.name}"))
+                for alias in node.names
             }
-        elif isinstance(node, ast.ImportFrom) and (node.module or "").startswith("karat."):
+        elif isinstance(node, ast.ImportFrom) and (node.module or "").startswith("findwell."):
             found.add(room(node.module or ""))
         elif isinstance(node, ast.Import):
-            found |= {room(alias.name) for alias in node.names if alias.name.startswith("karat.")}
+            found |= {
+                room(alias.name) for alias in node.names if alias.name.startswith("findwell.")
+            }
     names = {ast.unparse(node.func) for node in ast.walk(tree) if isinstance(node, ast.Call)}
     if names & {"importlib.import_module", "import_module", "__import__"}:
         groups = [node.value for node in ast.walk(tree) if isinstance(node, ast.keyword)]
@@ -91,7 +94,7 @@ def imports(text: str) -> set[str]:
             if isinstance(node, ast.Constant)
             and node not in groups  # of entry points
             and isinstance(node.value, str)
-            and re.match(r"karat\.[\w.]*$", node.value)
+            and re.match(r"findwell\.[\w.]*$", node.value)
         }
     return found - {"__version__"}
 
@@ -99,12 +102,12 @@ def imports(text: str) -> set[str]:
 @pytest.mark.parametrize(
     "hidden",
     [
-        "import importlib\nimportlib.import_module('karat.reports.page')",
-        "from importlib import import_module\nimport_module(f'karat.reports.{name}')",
-        "import importlib\nHOME = 'karat.reports.page'\nimportlib.import_module(HOME)",
-        "__import__('karat.reports')",
-        "from karat import report",
-        "def late():\n    import karat.reports.page",
+        "import importlib\nimportlib.import_module('findwell.reports.page')",
+        "from importlib import import_module\nimport_module(f'findwell.reports.{name}')",
+        "import importlib\nHOME = 'findwell.reports.page'\nimportlib.import_module(HOME)",
+        "__import__('findwell.reports')",
+        "from findwell import report",
+        "def late():\n    import findwell.reports.page",
     ],
 )
 def test_an_import_by_name_is_seen(hidden: str) -> None:
@@ -113,8 +116,8 @@ def test_an_import_by_name_is_seen(hidden: str) -> None:
 
 def test_the_modules_of_a_registry_are_no_edge() -> None:
     assert not imports("import importlib\nimportlib.import_module(f'{__name__}.{module.name}')")
-    assert imports("from karat import evaluate") == {"evaluation"}
-    assert not imports("if TYPE_CHECKING:\n    from karat.reports import page")
+    assert imports("from findwell import evaluate") == {"evaluation"}
+    assert not imports("if TYPE_CHECKING:\n    from findwell.reports import page")
 
 
 FILES = sorted(path for path in SOURCE.rglob("*.py") if path != SOURCE / "__init__.py")
@@ -147,7 +150,7 @@ def test_the_seams_that_are_described_exist() -> None:
     named = first_column(section("The seams"))
     assert "engines.Engine" in named
     for name in named:
-        assert pkgutil.resolve_name(f"karat.{name}") is not None
+        assert pkgutil.resolve_name(f"findwell.{name}") is not None
 
 
 def test_a_score_passes_the_modules_that_are_described(tmp_path: Path) -> None:
@@ -157,7 +160,7 @@ def test_a_score_passes_the_modules_that_are_described(tmp_path: Path) -> None:
     done = subprocess.run(
         [sys.executable, "-c", ENTERED, "score", "run", "--gold", "qrels", "-m", "nDCG@10"],
         cwd=tmp_path,
-        env=os.environ | {"PYTHONPATH": str(SOURCE.parent), "KARAT_NATIVE": "0"},
+        env=os.environ | {"PYTHONPATH": str(SOURCE.parent), "FINDWELL_NATIVE": "0"},
         capture_output=True,
         text=True,
         check=True,
@@ -171,15 +174,16 @@ def test_a_score_passes_the_modules_that_are_described(tmp_path: Path) -> None:
 # prints the modules whose functions are called, in order; what an import does is left out
 ENTERED = """
 import sys
-from karat.cli import main
+from findwell.cli import main
 importing, entered = 0, {}
 def note(frame, event, _):
     global importing
     code = frame.f_code
     if code.co_name == "<module>":
         importing += {"call": 1, "return": -1}.get(event, 0)
-    elif event == "call" and not importing and "/karat/" in code.co_filename.replace("\\\\", "/"):
-        entered.setdefault(code.co_filename.replace("\\\\", "/").rpartition("/karat/")[2])
+    elif event == "call" and not importing and "/findwell/" in code.co_filename.replace("\\\\",
+    "/"):
+        entered.setdefault(code.co_filename.replace("\\\\", "/").rpartition("/findwell/")[2])
 sys.setprofile(note)
 try:
     main(sys.argv[1:])
@@ -202,28 +206,29 @@ def test_the_rooms_of_judges_are_separate_calls() -> None:
     for name, known in allowed.items():
         for path in (rooms / name).rglob("*.py"):
             text = path.read_text(encoding="utf-8")
-            found = set(re.findall(r"(?:from|import) karat\.judges\.(\w+)", text))
+            found = set(re.findall(r"(?:from|import) findwell\.judges\.(\w+)", text))
             assert found & allowed.keys() <= {name} | known, path.name
 
 
 # deep modules that documents still name, until judges have a public surface of their own
 JUDGES = {
-    ("judging.md", "karat.judges.llm.judge"),
-    ("judging.md", "karat.judges.verdicts"),
-    ("local-judge.md", "karat.judges.cards.card"),
-    ("local-judge.md", "karat.judges.find"),
-    ("local-judge.md", "karat.judges.local"),
-    ("local-judge.md", "karat.judges.verdicts"),
+    ("judging.md", "findwell.judges.llm.judge"),
+    ("judging.md", "findwell.judges.verdicts"),
+    ("local-judge.md", "findwell.judges.cards.card"),
+    ("local-judge.md", "findwell.judges.find"),
+    ("local-judge.md", "findwell.judges.local"),
+    ("local-judge.md", "findwell.judges.verdicts"),
 }
 
 
 def test_the_public_names_are_pinned() -> None:
-    assert karat.__all__ == [
+    assert findwell.__all__ == [
         "Agreement",
         "Comparison",
         "Estimates",
         "Explanation",
         "Finding",
+        "FindwellError",
         "GateReport",
         "Gold",
         "GoldLike",
@@ -232,7 +237,6 @@ def test_the_public_names_are_pinned() -> None:
         "JudgeCard",
         "JudgeCheck",
         "JudgeComparison",
-        "KaratError",
         "LabelPool",
         "Labels",
         "Measure",
@@ -282,23 +286,23 @@ def test_the_public_names_are_pinned() -> None:
         "smallest_k",
         "tune",
     ]
-    for name in karat.__all__:
-        public = getattr(karat, name)
-        assert name in ("GoldLike", "RunLike") or public.__module__.startswith("karat.")
+    for name in findwell.__all__:
+        public = getattr(findwell, name)
+        assert name in ("GoldLike", "RunLike") or public.__module__.startswith("findwell.")
     with pytest.raises(AttributeError):
-        karat.nothing  # noqa: B018
+        findwell.nothing  # noqa: B018
 
 
 def test_no_module_hides_a_public_name() -> None:
-    """Importing `karat.x` sets the attribute x of the package, whatever was exported under it."""
+    """Importing `findwell.x` sets the attribute x of the package, whatever it was before."""
     modules = {path.stem for path in SOURCE.glob("*.py")} | {path.name for path in SOURCE.iterdir()}
-    assert not modules & set(karat.__all__)
+    assert not modules & set(findwell.__all__)
 
 
 def test_documents_import_public_names() -> None:
     """What users copy from the documents does not break when a file moves."""
     root = SOURCE.parent.parent
-    deep = re.compile(r"^(?:>>> |\.\.\. )?\s*(?:from|import) (karat(?:\.\w+){2,})", re.MULTILINE)
+    deep = re.compile(r"^(?:>>> |\.\.\. )?\s*(?:from|import) (findwell(?:\.\w+){2,})", re.MULTILINE)
     found = {
         (path.name, name)
         for path in [root / "README.md", *(root / "docs").glob("*.md")]
@@ -310,7 +314,7 @@ def test_documents_import_public_names() -> None:
 @pytest.mark.parametrize("arguments", [["--help"], ["--version"], ["score", "--help"]])
 def test_help_waits_for_no_heavy_library(arguments: list[str]) -> None:
     code = (
-        "import sys\nfrom karat.cli import main\n"
+        "import sys\nfrom findwell.cli import main\n"
         f"try: main({arguments!r})\n"
         "except SystemExit: pass\n"
         f"print(sorted({HEAVY!r} & sys.modules.keys()), file=sys.stderr)"
@@ -324,7 +328,7 @@ def test_a_score_imports_only_what_it_needs(tmp_path: Path) -> None:
     (tmp_path / "run.trec").write_text("q1 Q0 d1 1 0.5 tag\n")
     (tmp_path / "qrels").write_text("q1 0 d1 1\n")
     code = (
-        "import sys\nfrom karat.cli import main\n"
+        "import sys\nfrom findwell.cli import main\n"
         "try: main(['score', 'run.trec', '--gold', 'qrels', '-m', 'nDCG@10'])\n"
         "finally: print(*sys.modules, file=sys.stderr)"
     )
@@ -332,7 +336,7 @@ def test_a_score_imports_only_what_it_needs(tmp_path: Path) -> None:
         [sys.executable, "-c", code], capture_output=True, text=True, cwd=tmp_path, check=True
     )
     rooms = "client embeddings comparison judges.llm judges.local judges.cards relate.judged web"
-    unused = {*(f"karat.{room}" for room in rooms.split()), "karat.relate.match.rouge"}
+    unused = {*(f"findwell.{room}" for room in rooms.split()), "findwell.relate.match.rouge"}
     unused |= {"asyncio", "ssl", "sqlite3", "urllib.request", "tomllib", "scipy", "rich.console"}
     assert "1.0000" in done.stdout
     assert not unused & set(done.stderr.split())

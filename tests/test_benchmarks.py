@@ -141,7 +141,7 @@ def test_a_quick_run_writes_the_page_and_all_tools_agree(tmp_path: Path) -> None
     assert "| all tools, all sizes, all measures | agree |" in text
     assert "| trec_eval | 9.9 |" in text
     for tool in (
-        "karat",
+        "findwell",
         "trec_eval",
         "pytrec-eval-terrier",
         "ir-measures",

@@ -65,7 +65,7 @@ def copy(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def run(command: list[str], root: Path, folder: Path) -> subprocess.CompletedProcess[str]:
-    """Run a command in a folder, with the karat of the copy first in every path."""
+    """Run a command in a folder, with the findwell of the copy first in every path."""
     env = os.environ | {
         "PATH": f"{folder}{os.pathsep}{os.environ['PATH']}",
         "PYTHONPATH": str(root / "src"),
@@ -76,9 +76,9 @@ def run(command: list[str], root: Path, folder: Path) -> subprocess.CompletedPro
 
 @pytest.mark.parametrize("name", RECIPES)
 def test_a_recipe_does_what_it_says(name: str, copy: Path, tmp_path: Path) -> None:
-    karat = tmp_path / "karat"
-    karat.write_text(f'#!/bin/sh\nexec {shlex.quote(sys.executable)} -m karat "$@"\n')
-    karat.chmod(0o755)
+    findwell = tmp_path / "findwell"
+    findwell.write_text(f'#!/bin/sh\nexec {shlex.quote(sys.executable)} -m findwell "$@"\n')
+    findwell.chmod(0o755)
     blocks = CONSOLE.findall(RECIPES[name])
     assert blocks
     for part in re.split(r"^\$ ", "".join(blocks), flags=re.MULTILINE)[1:]:
@@ -104,7 +104,7 @@ def test_what_the_recipes_write_has_the_style_of_the_project(copy: Path) -> None
         assert done.returncode == 0, done.stdout + done.stderr
 
 
-def test_what_users_do_without_changing_karat() -> None:
+def test_what_users_do_without_changing_findwell() -> None:
     blocks = "".join(re.findall(r"```pycon\n(.*?)```", PAGE, re.DOTALL))
     test = doctest.DocTestParser().get_doctest(blocks, {}, "CONTRIBUTING.md", None, 0)
     assert len(test.examples) > 5

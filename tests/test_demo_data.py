@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
-import karat
+import findwell
 
-DEMO = Path(karat.__file__).parent / "demo"
+DEMO = Path(findwell.__file__).parent / "demo"
 
 
 def records(name: str) -> list[dict[str, Any]]:
@@ -37,7 +37,7 @@ def test_gold_names_passages_that_exist_once() -> None:
 
 @pytest.mark.parametrize("name", ["bm25", "minilm"])
 def test_runs_are_clean(name: str) -> None:
-    findings = karat.check(DEMO / f"{name}.trec", DEMO / "questions.jsonl")
+    findings = findwell.check(DEMO / f"{name}.trec", DEMO / "questions.jsonl")
     assert {finding.kind for finding in findings} <= {"no-relevant-item", "tied-scores"}
 
 
@@ -59,6 +59,7 @@ def test_bm25_run_is_what_the_script_makes(made: Path) -> None:
 def test_minilm_run_is_what_the_script_makes(made: Path) -> None:
     # int8 kernels differ in the last digits from CPU to CPU, so the numbers may move a little
     old, new = (
-        karat.evaluate(folder / "minilm.trec", DEMO / "questions.jsonl") for folder in (DEMO, made)
+        findwell.evaluate(folder / "minilm.trec", DEMO / "questions.jsonl")
+        for folder in (DEMO, made)
     )
     assert new.values == pytest.approx(old.values, abs=0.02)

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.conftest import Karat
+from tests.conftest import Findwell
 from website.__main__ import PAGES as MADE
 
 ROOT = Path(__file__).parents[1]
@@ -35,16 +35,16 @@ def commands(page: Path) -> Iterator[tuple[str, str]]:
             yield command.removesuffix("\n"), "".join(lines[1 + len(more) :])
 
 
-def printed(command: str, cli: Karat) -> str:
+def printed(command: str, cli: Findwell) -> str:
     """Run a command and return what it prints.
 
-    karat runs in this process where the shell has nothing to do: to start it tells nothing more.
+    findwell runs in this process where the shell has nothing to do: to start it tells nothing more.
     """
     plain = command.removesuffix(QUIET)
     lexer = shlex.shlex(plain, posix=True, punctuation_chars=True)
     lexer.whitespace_split = True
     name, *words = lexer
-    if name != "karat" or any(OPERATORS.issuperset(word) for word in words):
+    if name != "findwell" or any(OPERATORS.issuperset(word) for word in words):
         env = {**os.environ, "PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}"}
         return subprocess.check_output(["bash", "-c", command], env=env, text=True)
     done = cli(*words)
@@ -56,7 +56,7 @@ def printed(command: str, cli: Karat) -> str:
     "page", [page for page in PAGES if "```console" in page.read_text()], ids=lambda page: page.name
 )
 def test_shell_examples(
-    page: Path, cli: Karat, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    page: Path, cli: Findwell, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
     for command, expected in commands(page):

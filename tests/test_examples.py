@@ -11,10 +11,10 @@ from pathlib import Path
 import click
 import pytest
 
-import karat
-from karat.cli import cli as commands
+import findwell
+from findwell.cli import cli as commands
 
-SOURCE = Path(karat.__file__).parents[1]
+SOURCE = Path(findwell.__file__).parents[1]
 EXAMPLES = Path(__file__).parents[1] / "examples"
 SHOWS = {
     "choose_k.py": ("minilm: recall >= 0.85 from k = 7", "bm25: recall >= 0.85 at no k"),
@@ -67,7 +67,7 @@ def test_an_example_shows_what_it_is_about(
     for line in SHOWS[name]:
         assert line in printed, printed
     if name == "slices_and_report.py":
-        page = tmp_path / "karat-example" / "report.html"
+        page = tmp_path / "findwell-example" / "report.html"
         assert page.read_text("utf-8").startswith("<!doctype html>")
         assert (page.parent / "result" / "manifest.json").is_file()
 
@@ -84,8 +84,8 @@ def test_the_gate_of_the_example_can_fail(
 
 
 def test_the_example_of_the_plugin_is_a_test_that_passes(tmp_path: Path) -> None:
-    installed = any(entry.name == "karat" for entry in entry_points(group="pytest11"))
-    plugin = () if installed else ("-p", "karat.pytest_plugin")
+    installed = any(entry.name == "findwell" for entry in entry_points(group="pytest11"))
+    plugin = () if installed else ("-p", "findwell.pytest_plugin")
     options = ("-q", "-p", "no:cacheprovider", f"--rootdir={tmp_path}", "-c", os.devnull)
     done = subprocess.run(
         [sys.executable, "-m", "pytest", *options, *plugin, EXAMPLES / "ci" / "test_retrieval.py"],
@@ -111,7 +111,7 @@ def test_every_example_is_tested_and_described() -> None:
 @pytest.mark.parametrize("name", ["check", "report", "score"])
 def test_the_workflow_of_the_example_uses_options_that_exist(name: str) -> None:
     text = (EXAMPLES / "ci" / "retrieval.yml").read_text("utf-8").partition("jobs:")[2]
-    used = re.search(rf"karat {name} (.*?)(?:\n      -|\Z)", text, re.DOTALL)
+    used = re.search(rf"findwell {name} (.*?)(?:\n      -|\Z)", text, re.DOTALL)
     assert used is not None
     command = commands.get_command(click.Context(commands), name)
     assert command is not None

@@ -15,11 +15,11 @@ from typing import Any
 import polars as pl
 import pytest
 
-import karat
-from karat.findings import FindingKind
+import findwell
+from findwell.findings import FindingKind
 
 NAN = float("nan")
-SRC = Path(karat.__file__).parent
+SRC = Path(findwell.__file__).parent
 MAKERS = ("Finding", "finding_about", "finding_about_rows")
 
 
@@ -640,6 +640,6 @@ def test_a_printed_fix_is_safe(case: Case, tmp_path: Path) -> None:
     assert after[case.measure] == pytest.approx(case.right)
 
 
-def evaluated(inputs: dict[str, Any], measure: str) -> karat.Result:
+def evaluated(inputs: dict[str, Any], measure: str) -> findwell.Result:
     options = dict(inputs)
-    return karat.evaluate(options.pop("run"), options.pop("gold", None), measure, **options)
+    return findwell.evaluate(options.pop("run"), options.pop("gold", None), measure, **options)

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-import karat
+import findwell
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -20,14 +20,14 @@ pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="this system doe
 
 HEAD = """
 import multiprocessing, sys
-import karat, polars as pl
+import findwell, polars as pl
 
 RUN, GOLD = {"q": ["a", "b"]}, {"q": ["b"]}
 
 def evaluated(answers):
     try:
-        answers.put(karat.evaluate(RUN, GOLD, ["RR"])["RR"])
-    except karat.KaratError as error:
+        answers.put(findwell.evaluate(RUN, GOLD, ["RR"])["RR"])
+    except findwell.FindwellError as error:
         answers.put(f"{type(error).__name__}: {error}")
 
 def in_a_process(how):
@@ -59,18 +59,18 @@ def run(code: str, folder: Path) -> str:
 
 
 USES = {
-    "an evaluation": "karat.evaluate(RUN, GOLD, ['RR'])",
-    "a gold": "karat.load_gold(GOLD)",
+    "an evaluation": "findwell.evaluate(RUN, GOLD, ['RR'])",
+    "a gold": "findwell.load_gold(GOLD)",
     "polars alone": "pl.DataFrame({'a': [2, 1]}).sort('a')",
 }
 
 
 @pytest.mark.parametrize("use", USES)
 def test_forked_after_use(use: str, tmp_path: Path) -> None:
-    # threads that still hold a lock of the allocator would hang any child, whatever karat does
+    # threads that still hold a lock of the allocator would hang any child, whatever findwell does
     rest = "import time; time.sleep(0.3)"
     out = run(f"{USES[use]}\n{rest}\nprint(in_a_process('fork'))", tmp_path)
-    assert out.startswith("ForkError: this process was forked after karat or polars was used")
+    assert out.startswith("ForkError: this process was forked after findwell or polars was used")
     assert "fix: start processes by spawn or forkserver" in out
 
 
@@ -83,8 +83,9 @@ def test_other_ways_to_start_after_use(tmp_path: Path) -> None:
     "before",
     [
         "",
-        "karat.evaluate, karat.compare, karat.report, karat.load",  # imported, not called
-        "karat.parse_measure('nDCG@10'), karat.known_measures(), karat.find_matcher('rouge')",
+        "findwell.evaluate, findwell.compare, findwell.report, findwell.load",  # not called
+        "findwell.parse_measure('nDCG@10'), findwell.known_measures()",
+        "findwell.find_matcher('rouge')",
         "pl.DataFrame({'a': [1]})",  # needs no threads
     ],
 )
@@ -116,10 +117,10 @@ import multiprocessing, sys, time
 import polars as pl
 
 def evaluated():
-    import karat
+    import findwell
     try:
-        print(karat.evaluate({{"q": ["a", "b"]}}, {{"q": ["b"]}}, ["RR"])["RR"], flush=True)
-    except karat.KaratError as error:
+        print(findwell.evaluate({{"q": ["a", "b"]}}, {{"q": ["b"]}}, ["RR"])["RR"], flush=True)
+    except findwell.FindwellError as error:
         print(type(error).__name__, flush=True)
 
 if __name__ == "__main__":
@@ -136,7 +137,7 @@ if __name__ == "__main__":
     ("use", "found"),
     [("pl.DataFrame({'a': [2, 1]}).sort('a')", ["ForkError", "0.5"]), ("pass", ["0.5", "0.5"])],
 )
-def test_karat_is_imported_after_the_fork(use: str, found: list[str], tmp_path: Path) -> None:
+def test_findwell_is_imported_after_the_fork(use: str, found: list[str], tmp_path: Path) -> None:
     script = tmp_path / "late.py"
     script.write_text(LATE.format(use))
     done = subprocess.run(
@@ -203,13 +204,13 @@ RESULT = [
 
 
 def test_every_public_function_says_so(tmp_path: Path) -> None:
-    calls = [f"karat.{name}({arguments})" for name, arguments in CALLS.items()] + RESULT
-    functions = {name for name in karat.__all__ if inspect.isfunction(getattr(karat, name))}
+    calls = [f"findwell.{name}({arguments})" for name, arguments in CALLS.items()] + RESULT
+    functions = {name for name in findwell.__all__ if inspect.isfunction(getattr(findwell, name))}
     assert functions == CALLS.keys() | NAMES
     code = (
         "import json, os\n"
-        "result = karat.evaluate(RUN, GOLD, ['RR'])\n"
-        f"folder = karat.evaluate(RUN, GOLD).save({str(tmp_path / 'saved')!r})\n"
+        "result = findwell.evaluate(RUN, GOLD, ['RR'])\n"
+        f"folder = findwell.evaluate(RUN, GOLD).save({str(tmp_path / 'saved')!r})\n"
         "found = {}\n"
         "if os.fork() == 0:\n"
         f"    for call in {calls!r}:\n"
@@ -225,10 +226,10 @@ def test_every_public_function_says_so(tmp_path: Path) -> None:
     assert found == dict.fromkeys(calls, "ForkError")
 
 
-def test_where_threads_have_no_names_the_use_of_karat_counts(tmp_path: Path) -> None:
+def test_where_threads_have_no_names_the_use_of_findwell_counts(tmp_path: Path) -> None:
     """Other systems than Linux do not list them."""
     code = (
-        "from karat import forks\n"
+        "from findwell import forks\n"
         "forks.PROCESSES = '/nowhere'\n"
         "print(in_a_process('fork'))\n"
         f"{USES['an evaluation']}\n"

@@ -19,20 +19,20 @@ import numpy as np
 import polars as pl
 import pytest
 
-import karat
-from karat.core import data
-from karat.core.cutoff import COUNTED, Budget
-from karat.dialects import known_dialects
-from karat.read import source
-from karat.relate.match import known_matchers
-from karat.texts.sentences import find_splitter, split
-from karat.texts.words import tidy
+import findwell
+from findwell.core import data
+from findwell.core.cutoff import COUNTED, Budget
+from findwell.dialects import known_dialects
+from findwell.read import source
+from findwell.relate.match import known_matchers
+from findwell.texts.sentences import find_splitter, split
+from findwell.texts.words import tidy
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
     from pathlib import Path
 
-    from karat import Measure
+    from findwell import Measure
 
 Records: TypeAlias = list[dict[str, Any]]
 Values: TypeAlias = dict[tuple[str, str], float | None]  # query and measure → value
@@ -53,7 +53,7 @@ BY_ID = frozenset({"ids"})
 BY_PLACE = frozenset({"spans", "span-words"})
 RELATIONS = tuple(known_matchers())
 DIALECTS = tuple(known_dialects())
-QUICK = ("karat", "trec_eval")  # the others take their time
+QUICK = ("findwell", "trec_eval")  # the others take their time
 each_dialect = pytest.mark.parametrize(
     "dialect",
     [pytest.param(name, marks=() if name in QUICK else pytest.mark.slow) for name in DIALECTS],
@@ -124,7 +124,7 @@ def _applies(relation: str, dialect: str) -> bool:
         return True
     try:
         split(["One. Two."], find_splitter(splitter))
-    except karat.KaratError:
+    except findwell.FindwellError:
         return False
     return True
 
@@ -132,7 +132,7 @@ def _applies(relation: str, dialect: str) -> bool:
 def measures(relations: Sequence[str] = RELATIONS) -> list[Measure]:
     # what needs the dates and marks of a corpus depends on ids
     classes = [
-        cls for cls in karat.known_measures().values() if cls().facts() <= {*COUNTED, "copies"}
+        cls for cls in findwell.known_measures().values() if cls().facts() <= {*COUNTED, "copies"}
     ]
     plain = [cls() for cls in classes]
     cut = [cls(k=2) for cls in classes if cls.at == "k"]
@@ -157,7 +157,7 @@ def values(
     **options: Any,
 ) -> Values:
     wanted = measures([name for name in relations if _applies(name, dialect)])
-    result = karat.evaluate(given, gold, wanted, dialect=dialect, **(OPTIONS | options))
+    result = findwell.evaluate(given, gold, wanted, dialect=dialect, **(OPTIONS | options))
     return values_of(result, result.runs[0])
 
 
@@ -168,7 +168,7 @@ def measured(seed: int, dialect: str) -> tuple[Records, Values]:
     return records, values(records, dialect)
 
 
-def values_of(result: karat.Result, run: str) -> Values:
+def values_of(result: findwell.Result, run: str) -> Values:
     one_of = {measure.relation: measure for measure in result.measures}
     queries = {
         name: result.relation(run, measure).queries.to_list() for name, measure in one_of.items()
@@ -256,15 +256,15 @@ def test_other_measures_and_other_runs(dialect: str) -> None:
     gold = [{key: record[key] for key in about} for record in records]
     wanted = measures([name for name in RELATIONS if _applies(name, dialect)])
     runs = {"other": other, "mine": run}
-    result = karat.evaluate(runs, gold, wanted, dialect=dialect, **OPTIONS)
+    result = findwell.evaluate(runs, gold, wanted, dialect=dialect, **OPTIONS)
     same(values_of(result, "mine"), expected)
 
 
 @pytest.mark.parametrize("rows", [1, 2, 3, 7, 1000])
 def test_size_of_batches(rows: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    records, expected = measured(4, "karat")
+    records, expected = measured(4, "findwell")
     monkeypatch.setattr(data, "CACHED", rows)
-    same(values(records, "karat"), expected)
+    same(values(records, "findwell"), expected)
 
 
 FORMATS: dict[str, Callable[[Records, Path], object]] = {
@@ -300,9 +300,9 @@ def _parquet(records: Records, path: Path) -> Path:
 @pytest.mark.parametrize("apart", [False, True], ids=["in one", "run and gold"])
 def test_formats(form: str, apart: bool, tmp_path: Path) -> None:
     records = untidy(5, "trec_eval")  # no alternatives, which a frame cannot mix with entries
-    expected = values(records, "karat")
+    expected = values(records, "findwell")
     if not apart:
-        same(values(FORMATS[form](records, tmp_path), "karat"), expected)
+        same(values(FORMATS[form](records, tmp_path), "findwell"), expected)
         return
     sides = {
         side: [{key: record[key] for key in names} for record in records]
@@ -314,28 +314,28 @@ def test_formats(form: str, apart: bool, tmp_path: Path) -> None:
     for side in sides:
         (tmp_path / side).mkdir()
     run, gold = (FORMATS[form](sides[side], tmp_path / side) for side in ("run", "gold"))
-    same(values(run, "karat", gold=gold), expected)
+    same(values(run, "findwell", gold=gold), expected)
 
 
 def test_every_place_where_a_file_can_be_cut(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    records = untidy(6, "karat")[:4]
+    records = untidy(6, "findwell")[:4]
     path = _written(tmp_path / "a.jsonl", map(json.dumps, records), "\n")
     chosen = ["ids", "exact", "rouge-sentence", "spans"]
-    expected = values(path, "karat", chosen)
+    expected = values(path, "findwell", chosen)
     size = path.stat().st_size
     for at in [*range(1, size, size // 12), size, size + 1]:
         monkeypatch.setattr(source, "BLOCK", at)
-        same(values(path, "karat", chosen), expected)
+        same(values(path, "findwell", chosen), expected)
 
 
 @each_dialect
 def test_saved_and_loaded(dialect: str, tmp_path: Path) -> None:
     wanted = measures([name for name in RELATIONS if _applies(name, dialect)])
-    result = karat.evaluate(untidy(7, dialect), None, wanted, dialect=dialect, **OPTIONS)
+    result = findwell.evaluate(untidy(7, dialect), None, wanted, dialect=dialect, **OPTIONS)
     result.save(tmp_path / "saved")
-    again = karat.load(tmp_path / "saved")
+    again = findwell.load(tmp_path / "saved")
     same(values_of(again, again.runs[0]), values_of(result, result.runs[0]))
 
 

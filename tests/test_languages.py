@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from karat.languages import known, languages_of, without_accents
+from findwell.languages import known, languages_of, without_accents
 from tests.strategies import quick
 
 TEXTS = {

@@ -7,16 +7,16 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-import karat
-from karat.reports.page import page
-from karat.reports.panel import lay_side_by_side
-from karat.reports.prepare import prepare
-from karat.web.folders import ResultFolders
+import findwell
+from findwell.reports.page import page
+from findwell.reports.panel import lay_side_by_side
+from findwell.reports.prepare import prepare
+from findwell.web.folders import ResultFolders
 from tests.reports.test_page import unpacked
 from tests.sample import jsonl
 
 if TYPE_CHECKING:
-    from tests.conftest import Karat, Save
+    from tests.conftest import Findwell, Save
 
 RECORDS = [
     {"query": f"q{number}", "retrieved": [f"a b c {number}", "x"], "gold": [gold]}
@@ -49,7 +49,7 @@ def plain(text: str) -> str:
 
 
 @pytest.mark.parametrize(("by", "name"), NAMED.items())
-def test_the_command_line(by: str, name: str, path: Path, cli: Karat) -> None:
+def test_the_command_line(by: str, name: str, path: Path, cli: Findwell) -> None:
     for command, formats in SURFACES.items():
         files = [path, path] if command in ("compare", "power") else [path]
         for how in formats:
@@ -59,7 +59,7 @@ def test_the_command_line(by: str, name: str, path: Path, cli: Karat) -> None:
             assert ("across=no" in done.out) == ("across=no" in by)
 
 
-def test_plain_ids_go_without_saying(cli: Karat, save: Save) -> None:
+def test_plain_ids_go_without_saying(cli: Findwell, save: Save) -> None:
     run, gold = save("run.json", '{"q": ["a"]}'), save("gold.json", '{"q": ["a"]}')
     for command in ("score", "compare", "explain", "curve", "power"):
         files = [run, run] if command in ("compare", "power") else [run]
@@ -69,7 +69,7 @@ def test_plain_ids_go_without_saying(cli: Karat, save: Save) -> None:
 
 
 def test_gates_in_every_place(
-    path: Path, cli: Karat, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    path: Path, cli: Findwell, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     summary, junit = tmp_path / "summary.md", tmp_path / "junit.xml"
     monkeypatch.setenv("GITHUB_STEP_SUMMARY", str(summary))
@@ -84,14 +84,14 @@ def test_gates_in_every_place(
 
 
 def test_the_report_the_notebook_and_the_list_of_results(tmp_path: Path) -> None:
-    result = karat.evaluate(RECORDS, None, ["recall", "P/exact"], by="rouge", keep=5)
+    result = findwell.evaluate(RECORDS, None, ["recall", "P/exact"], by="rouge", keep=5)
     folder = result.save(tmp_path / "monday")
     panel = lay_side_by_side([folder])
     assert "by rouge(threshold=0.7), exact" in page(prepare(panel))
     assert "by rouge(threshold=0.7), exact" in result._repr_html_()
     case = unpacked(prepare(panel).data)["cases"][0]
     assert [gold["relation"] for gold in case["gold"]] == ["rouge(threshold=0.7)", "exact"]
-    both = karat.compare({"a": result, "b": result})
+    both = findwell.compare({"a": result, "b": result})
     assert "by rouge(threshold=0.7), exact" in both._repr_html_()
     assert (
         "by rouge(threshold=0.7), exact" in ResultFolders([tmp_path]).results()[0].row()["measure"]
@@ -99,19 +99,19 @@ def test_the_report_the_notebook_and_the_list_of_results(tmp_path: Path) -> None
 
 
 def test_the_assertion_of_a_test() -> None:
-    from karat.pytest_plugin import assert_retrieval
+    from findwell.pytest_plugin import assert_retrieval
 
-    result = karat.evaluate(RECORDS, None, "recall", by="rouge")
+    result = findwell.evaluate(RECORDS, None, "recall", by="rouge")
     with pytest.raises(AssertionError, match=r"recall by rouge\(threshold=0.7\) is"):
         assert_retrieval(result, "recall>=0.99", decide="value")
 
 
 def test_systems_that_were_matched_otherwise_are_not_compared_in_silence() -> None:
     systems = {
-        by: karat.evaluate(RECORDS, None, "recall", by=by)
+        by: findwell.evaluate(RECORDS, None, "recall", by=by)
         for by in ("exact", "rouge", "rouge(threshold=0.8)")
     }
-    found = karat.compare(systems, permutations=100)
+    found = findwell.compare(systems, permutations=100)
     told = {each.run: each.examples for each in found.findings if each.kind == "other-choice"}
     assert told == {
         "rouge": ("relation: rouge(threshold=0.7) instead of exact",),

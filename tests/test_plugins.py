@@ -10,19 +10,19 @@ from typing import TYPE_CHECKING, ClassVar
 import numpy as np
 import pytest
 
-import karat
+import findwell
 
 if TYPE_CHECKING:
-    from karat.core.data import Floats
-    from karat.core.relation import Relation
+    from findwell.core.data import Floats
+    from findwell.core.relation import Relation
 
 PLUGIN = '''
 from dataclasses import dataclass
 from typing import ClassVar
-import karat
+import findwell
 
 @dataclass(frozen=True, kw_only=True)
-class Depth(karat.Measure):
+class Depth(findwell.Measure):
     """How deep the list is, in units of `unit`."""
     unit: float = 1.0
     name: ClassVar[str] = "depth"
@@ -35,8 +35,8 @@ class Depth(karat.Measure):
 
 
 def test_decorator() -> None:
-    @karat.register_measure
-    class Times(karat.Measure):
+    @findwell.register_measure
+    class Times(findwell.Measure):
         factor: float = 2.0
 
         name: ClassVar[str] = "times"
@@ -45,43 +45,43 @@ def test_decorator() -> None:
             return np.full(relation.n, self.factor)
 
     measures = ["TIMES@3", "times(factor=3)"]
-    result = karat.evaluate({"q": ["a"]}, {"q": ["a"]}, measures=measures)
+    result = findwell.evaluate({"q": ["a"]}, {"q": ["a"]}, measures=measures)
     assert result.values == {"times@3": 2.0, "times(factor=3)": 3.0}
     assert {Times(), Times(factor=2.0)} == {Times()}  # a value: frozen, so it has a hash
 
 
 def test_decorator_of_a_dataclass() -> None:
-    @karat.register_measure
+    @findwell.register_measure
     @dataclass(frozen=True, kw_only=True)
-    class Twice(karat.Measure):
+    class Twice(findwell.Measure):
         name: ClassVar[str] = "twice"
 
         def compute(self, relation: "Relation") -> "Floats":
             return np.full(relation.n, 2.0)
 
-    assert karat.evaluate({"q": ["a"]}, {"q": ["a"]}, measures="TWICE@3")["twice@3"] == 2.0
+    assert findwell.evaluate({"q": ["a"]}, {"q": ["a"]}, measures="TWICE@3")["twice@3"] == 2.0
 
 
 def test_a_name_cannot_be_taken_over() -> None:
     @dataclass(frozen=True, kw_only=True)
-    class Other(karat.Measure):
+    class Other(findwell.Measure):
         name: ClassVar[str] = "AP"
 
-    with pytest.raises(karat.KaratError, match="taken"):
-        karat.register_measure(Other)
+    with pytest.raises(findwell.FindwellError, match="taken"):
+        findwell.register_measure(Other)
 
 
 def install(folder: Path, target: str) -> None:
     info = folder / "thirdparty-1.0.dist-info"
     info.mkdir()
     (info / "METADATA").write_text("Metadata-Version: 2.1\nName: thirdparty\nVersion: 1.0\n")
-    (info / "entry_points.txt").write_text(f"[karat.measures]\ndepth = {target}\n")
+    (info / "entry_points.txt").write_text(f"[findwell.measures]\ndepth = {target}\n")
 
 
 def run(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
     (folder / "run.json").write_text('{"q": ["a", "b", "c"]}')
     (folder / "gold.json").write_text('{"q": ["a"]}')
-    command = [sys.executable, "-m", "karat", "score", "run.json", "-g", "gold.json", *arguments]
+    command = [sys.executable, "-m", "findwell", "score", "run.json", "-g", "gold.json", *arguments]
     return subprocess.run(
         command,
         cwd=folder,

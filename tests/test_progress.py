@@ -2,10 +2,10 @@
 
 from pathlib import Path
 
-import karat
-from karat.progress import Progress
+import findwell
+from findwell.progress import Progress
 
-DEMO = Path(karat.__file__).parent / "demo"
+DEMO = Path(findwell.__file__).parent / "demo"
 RUNS = [DEMO / "bm25.trec", DEMO / "minilm.trec"]
 
 
@@ -15,7 +15,7 @@ def shares(seen: list[Progress]) -> list[float]:
 
 def test_runs_relations_and_a_judge_are_one_piece_of_work() -> None:
     seen: list[Progress] = []
-    karat.evaluate(
+    findwell.evaluate(
         RUNS,
         DEMO / "questions.jsonl",
         ["recall@5", "recall@5/rouge", "context_recall@5"],
@@ -37,7 +37,7 @@ def test_systems_of_a_comparison_are_one_piece_of_work() -> None:
     gold = {f"q{n}": ["a"] for n in range(20)}
     questions = {query: query for query in gold}
     seen: list[Progress] = []
-    karat.compare(
+    findwell.compare(
         {"first": lambda _: ["a"], "second": lambda _: ["b"]},
         gold,
         measures=["recall@5"],

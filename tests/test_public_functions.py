@@ -8,16 +8,16 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-import karat
-from karat.errors import OptionError
+import findwell
+from findwell.errors import OptionError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
 
 def _public() -> Iterator[tuple[str, Any]]:
-    for name in karat.__all__:
-        public = getattr(karat, name)
+    for name in findwell.__all__:
+        public = getattr(findwell, name)
         yield name, public
         if inspect.isclass(public):
             yield from (
@@ -54,12 +54,12 @@ def test_an_unknown_option_is_refused(name: str) -> None:
 
 RUN, GOLD = {"q": ["a"]}, {"q": ["a"]}
 MISTYPED: list[tuple[Callable[..., Any], tuple[Any, ...], dict[str, Any], str]] = [
-    (karat.explain, (RUN, GOLD), {"dialect": "autorag"}, "dialects"),
-    (karat.tune, ([RUN, RUN], GOLD), {"engin": "rrf"}, "engine"),
-    (karat.evaluate, (RUN, GOLD), {"dialct": "autorag"}, "dialect"),
-    (karat.check, (RUN, GOLD), {"id": "lower"}, "ids"),
-    (karat.compare, (RUN, RUN), {"gold": GOLD, "slice": "x"}, "slices"),
-    (karat.ppi, (RUN, {"q": {"a": 1}}), {"level_": None}, "level"),
+    (findwell.explain, (RUN, GOLD), {"dialect": "autorag"}, "dialects"),
+    (findwell.tune, ([RUN, RUN], GOLD), {"engin": "rrf"}, "engine"),
+    (findwell.evaluate, (RUN, GOLD), {"dialct": "autorag"}, "dialect"),
+    (findwell.check, (RUN, GOLD), {"id": "lower"}, "ids"),
+    (findwell.compare, (RUN, RUN), {"gold": GOLD, "slice": "x"}, "slices"),
+    (findwell.ppi, (RUN, {"q": {"a": 1}}), {"level_": None}, "level"),
 ]
 
 
@@ -73,7 +73,7 @@ def test_the_option_that_was_meant(
 
 def test_a_judge_is_a_name() -> None:
     with pytest.raises(OptionError, match="not a function") as refused:
-        karat.Judge(lambda _: {}, votes=3)  # type: ignore[arg-type]
+        findwell.Judge(lambda _: {}, votes=3)  # type: ignore[arg-type]
     assert "judge=function" in refused.value.fix
 
 
@@ -91,10 +91,10 @@ def test_what_is_read_by_name_is_not_read_by_number() -> None:
 def test_loops() -> None:
     run = {"q1": ["a", "b"], "q2": ["c", "d"], "q3": ["e", "f"]}
     labels = {"q1": {"a": 1, "b": 0}, "q2": {"c": 0, "d": 0}, "q3": {"e": 1, "f": 1}}
-    found = karat.ppi(run, labels, "P@2")
+    found = findwell.ppi(run, labels, "P@2")
     assert tuple(found) == found.rows
     assert [each.method for each in found] == ["labels"]
-    planned = karat.power(sd=0.3, difference=0.05)
+    planned = findwell.power(sd=0.3, difference=0.05)
     assert tuple(planned) == planned.plans
     with pytest.raises(TypeError, match="not iterable"):
-        iter(karat.evaluate(run, labels))  # type: ignore[call-overload]
+        iter(findwell.evaluate(run, labels))  # type: ignore[call-overload]

@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pytest
 
-import karat
-from karat.errors import KaratError
-from karat.pytest_plugin import assert_retrieval
+import findwell
+from findwell.errors import FindwellError
+from findwell.pytest_plugin import assert_retrieval
 from tests import values
 
 if TYPE_CHECKING:
@@ -33,19 +33,19 @@ RECORDS = [
 def run(pytester: Pytester, monkeypatch: pytest.MonkeyPatch, *options: str) -> RunResult:
     """Run pytest in a process of its own, where the plugin is loaded once."""
     monkeypatch.setenv("PYTEST_DISABLE_PLUGIN_AUTOLOAD", "1")
-    return pytester.runpytest_subprocess("-p", "karat.pytest_plugin", *options)
+    return pytester.runpytest_subprocess("-p", "findwell.pytest_plugin", *options)
 
 
 def test_in_a_project(pytester: Pytester, monkeypatch: pytest.MonkeyPatch) -> None:
     folder = pytester.mkdir("suite")
     (folder / "samples.json").write_text(json.dumps(RECORDS))
     (folder / "test_retrieval.py").write_text(
-        "from karat.pytest_plugin import assert_retrieval\n"
-        "def test_good(karat_evaluate):\n"
-        "    result = karat_evaluate('samples.json', measures=['RR'])\n"
+        "from findwell.pytest_plugin import assert_retrieval\n"
+        "def test_good(findwell_evaluate):\n"
+        "    result = findwell_evaluate('samples.json', measures=['RR'])\n"
         "    assert_retrieval(result, 'RR>=0.4', 'queries>=3', decide='value')\n"
-        "def test_bad(karat_evaluate):\n"
-        "    result = karat_evaluate('samples.json', measures=['RR'])\n"
+        "def test_bad(findwell_evaluate):\n"
+        "    result = findwell_evaluate('samples.json', measures=['RR'])\n"
         "    assert_retrieval(result, 'RR>=0.9', 'recall@1>=0.1', decide='value')\n"
     )
     done = run(pytester, monkeypatch)
@@ -67,18 +67,18 @@ def test_it_is_listed_and_can_be_left_out(
     pytester: Pytester, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     done = run(pytester, monkeypatch, "--fixtures")
-    done.stdout.fnmatch_lines(["karat_evaluate*", "*Measure runs against a gold*"])
+    done.stdout.fnmatch_lines(["findwell_evaluate*", "*Measure runs against a gold*"])
 
 
 def test_it_is_an_entry_point() -> None:
     project = tomllib.loads((Path(__file__).parents[1] / "pyproject.toml").read_text())
-    assert project["project"]["entry-points"]["pytest11"] == {"karat": "karat.pytest_plugin"}
+    assert project["project"]["entry-points"]["pytest11"] == {"findwell": "findwell.pytest_plugin"}
 
 
 def test_loading_it_imports_nothing_heavy() -> None:
     code = (
-        "import sys, karat.pytest_plugin\n"
-        "heavy = {'numpy', 'polars', 'scipy', 'rich', 'click', 'karat.comparison'}\n"
+        "import sys, findwell.pytest_plugin\n"
+        "heavy = {'numpy', 'polars', 'scipy', 'rich', 'click', 'findwell.comparison'}\n"
         "print(sorted(heavy & sys.modules.keys()))"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
@@ -94,11 +94,12 @@ def test_paths_are_found_beside_the_test(
     (folder / "about.csv").write_text("query,lang\nq,en\n")
     (pytester.path / "b.json").write_text('{"q": ["b"]}')
     (folder / "test_paths.py").write_text(
-        "def test_paths(karat_evaluate):\n"
-        "    found = karat_evaluate(['a.json', 'b.json'], 'gold.json', 'RR', queries='about.csv')\n"
+        "def test_paths(findwell_evaluate):\n"
+        "    runs = ['a.json', 'b.json']\n"
+        "    found = findwell_evaluate(runs, 'gold.json', 'RR', queries='about.csv')\n"
         "    assert found.runs == ['a', 'b']\n"
         "    assert found.by('lang').height == 2\n"
-        "    assert karat_evaluate({'q': ['a']}, {'q': ['a']}, 'RR')['RR'] == 1\n"
+        "    assert findwell_evaluate({'q': ['a']}, {'q': ['a']}, 'RR')['RR'] == 1\n"
     )
     run(pytester, monkeypatch).assert_outcomes(passed=1)
 
@@ -126,7 +127,7 @@ def test_the_worst_queries_are_shown() -> None:
     lowest = sorted(SCORES)[:3]
     assert [float(line.split()[1]) for line in shown] == pytest.approx(lowest)
     with pytest.raises(AssertionError) as failed:
-        assert_retrieval(karat.evaluate(RECORDS, measures=["unjudged@2"]), "unjudged@2<=0.1")
+        assert_retrieval(findwell.evaluate(RECORDS, measures=["unjudged@2"]), "unjudged@2<=0.1")
     assert "q2  0.5000" in str(failed.value).split("worst")[1]
 
 
@@ -140,10 +141,10 @@ def test_a_baseline(tmp_path: Path) -> None:
 
 def test_several_runs_and_control_characters() -> None:
     with pytest.raises(AssertionError) as failed:
-        assert_retrieval(karat.evaluate(RECORDS, measures=["RR"]), "RR>=0.9", decide="value")
+        assert_retrieval(findwell.evaluate(RECORDS, measures=["RR"]), "RR>=0.9", decide="value")
     assert "\x1b" not in str(failed.value)
     runs = {"a": values.run(SCORES), "b": values.run(np.ones(60))}
-    both = karat.evaluate(runs, values.gold(60), ["recall"])
+    both = findwell.evaluate(runs, values.gold(60), ["recall"])
     with pytest.raises(AssertionError) as failed:
         assert_retrieval(both, "recall>=0.9")
     assert "worst by recall (a)" in str(failed.value)
@@ -154,7 +155,7 @@ def test_mistakes() -> None:
     result = values.result(SCORES)
     with pytest.raises(ValueError, match="needs a requirement"):
         assert_retrieval(result)
-    with pytest.raises(KaratError, match="unknown measure"):
+    with pytest.raises(FindwellError, match="unknown measure"):
         assert_retrieval(result, "recal>=0.1")
-    with pytest.raises(KaratError, match="unknown choice for undecided gates 'skip'"):
+    with pytest.raises(FindwellError, match="unknown choice for undecided gates 'skip'"):
         assert_retrieval(result, "recall>=0.1", undecided="skip")

@@ -26,7 +26,7 @@ def packages(tmp_path_factory: pytest.TempPathFactory) -> Path:
     subprocess.run(
         [uv, "build", "--quiet", "--out-dir", folder, "--python", sys.executable, ROOT],
         check=True,
-        env={**os.environ, "KARAT_NATIVE": "0"},
+        env={**os.environ, "FINDWELL_NATIVE": "0"},
     )
     return folder
 

@@ -11,18 +11,18 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-import karat
-from karat.pytest_plugin import assert_retrieval
-from karat.reports.page import page
-from karat.reports.panel import lay_side_by_side
-from karat.reports.prepare import prepare
-from karat.reports.tables import number
+import findwell
+from findwell.pytest_plugin import assert_retrieval
+from findwell.reports.page import page
+from findwell.reports.panel import lay_side_by_side
+from findwell.reports.prepare import prepare
+from findwell.reports.tables import number
 from tests.sample import jsonl
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from tests.conftest import Karat, Save
+    from tests.conftest import Findwell, Save
 
 MEASURES = ["recall@2", "P@2", "AP", "nDCG@3", "RR", "F@2", "ERR", "success@1", "judged@2"]
 RECORDS = [
@@ -57,11 +57,11 @@ RECORDS = [
     },
 ]
 CASES = [
-    ("ids", "karat", None),
-    ("ids", "karat", 2.0),
+    ("ids", "findwell", None),
+    ("ids", "findwell", 2.0),
     ("ids", "autorag", None),
     ("ids", "trec_eval", 2.0),
-    ("rouge-sentence", "karat", None),
+    ("rouge-sentence", "findwell", None),
     ("containment(across=no)", "ragas", 2.0),
     ("exact", "continuous-eval", None),
     ("words", "course", None),
@@ -72,7 +72,7 @@ CASES = [
 def case(request: pytest.FixtureRequest, save: Save) -> Case:
     by, dialect, rel = request.param
     path = save("samples.jsonl", jsonl(RECORDS))
-    result = karat.evaluate(path, None, MEASURES, by=by, dialect=dialect, rel=rel, keep=5)
+    result = findwell.evaluate(path, None, MEASURES, by=by, dialect=dialect, rel=rel, keep=5)
     level = () if rel is None else ("--rel", rel)
     return Case(path, result, ("--by", by, "--dialect", dialect, *level), by, dialect, rel)
 
@@ -82,7 +82,7 @@ class Case:
     """A result, and how to ask for it again."""
 
     path: Path
-    result: karat.Result
+    result: findwell.Result
     options: tuple[object, ...]
     by: str
     dialect: str
@@ -96,8 +96,8 @@ class Case:
     def single(self) -> dict[tuple[str, str], float | None]:
         return by_query(self.result.per_query.to_dicts())
 
-    def score(self, cli: Karat, *options: str) -> str:
-        """Return what `karat score` prints."""
+    def score(self, cli: Findwell, *options: str) -> str:
+        """Return what `findwell score` prints."""
         named = (part for name in MEASURES for part in ("-m", name))
         return cli("score", self.path, *self.options, *named, *options).out
 
@@ -109,10 +109,10 @@ def by_query(rows: Any) -> dict[tuple[str, str], float | None]:
 def test_python(case: Case, tmp_path: Path) -> None:
     assert case.result.values == case.means
     assert all(case.result[name] == value for name, value in case.means.items())
-    assert karat.load(case.result.save(tmp_path / "saved")).values == case.means
+    assert findwell.load(case.result.save(tmp_path / "saved")).values == case.means
 
 
-def test_programs(case: Case, cli: Karat) -> None:
+def test_programs(case: Case, cli: Findwell) -> None:
     shown = json.loads(case.score(cli, "--per-query", "--format", "json"))
     assert {row["measure"]: row["value"] for row in shown["summary"]} == case.means
     assert by_query(shown["per_query"]) == case.single
@@ -132,7 +132,7 @@ def test_programs(case: Case, cli: Karat) -> None:
         ("latex", r"^(\S+) & (\S+) &"),
     ],
 )
-def test_readers(case: Case, how: str, pattern: str, cli: Karat) -> None:
+def test_readers(case: Case, how: str, pattern: str, cli: Findwell) -> None:
     out = case.score(cli, "--format", how).replace("\\", "").replace("--", "–")
     told = dict(re.findall(pattern, out, re.MULTILINE))
     assert {name: told[name] for name in case.means} == {
@@ -142,7 +142,7 @@ def test_readers(case: Case, how: str, pattern: str, cli: Karat) -> None:
 
 def test_explanations(case: Case) -> None:
     how: dict[str, Any] = {"by": case.by, "dialects": case.dialect, "rel": case.rel}
-    explained = karat.explain(case.path, None, MEASURES, worst=len(RECORDS), **how)
+    explained = findwell.explain(case.path, None, MEASURES, worst=len(RECORDS), **how)
     told = {
         (each.query, calculation.measure): calculation.value
         for each in explained
@@ -152,7 +152,7 @@ def test_explanations(case: Case) -> None:
     assert told == case.single
 
 
-def test_curves(case: Case, cli: Karat) -> None:
+def test_curves(case: Case, cli: Findwell) -> None:
     out = cli("curve", case.path, *case.options, "--at", "2", "--format", "json").out
     told = {f"{row['measure']}@{row['k']}": row["value"] for row in json.loads(out)["curve"]}
     assert told == {name: case.means[name] for name in told}

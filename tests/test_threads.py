@@ -13,12 +13,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pytest
 
-import karat
+import findwell
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-SOURCES = Path(karat.__file__).parent
+SOURCES = Path(findwell.__file__).parent
 POOLS = (
     "POLARS_MAX_THREADS",
     "RAYON_NUM_THREADS",
@@ -81,7 +81,7 @@ def _write(folder: Path) -> None:
 NO_VALUE = {"utility", "cost_to"}  # for want of parameters, and where no list gets there
 ALL = [
     name
-    for name, cls in karat.known_measures().items()
+    for name, cls in findwell.known_measures().items()
     if name not in NO_VALUE and not cls().facts()
 ]
 RELATIONS = ("exact", "rouge", "rouge-sentence", "rouge(form=union)", "containment", "words")
@@ -105,7 +105,7 @@ def _outputs(folder: Path, threads: int) -> dict[str, Any]:
 
     def run(*arguments: str) -> str:
         done = subprocess.run(
-            [sys.executable, "-m", "karat", *arguments],
+            [sys.executable, "-m", "findwell", *arguments],
             cwd=folder,
             env=environment,
             capture_output=True,
@@ -123,7 +123,7 @@ def _outputs(folder: Path, threads: int) -> dict[str, Any]:
     saved = folder / f"demo-{threads}"
     run("demo", "--save", str(saved), "--report", str(folder / f"report-{threads}.html"))
     found["demo"] = (saved / "summary.json").read_text("utf-8")
-    found["demo, by query"] = karat.load(saved).per_query.to_dict(as_series=False)
+    found["demo, by query"] = findwell.load(saved).per_query.to_dict(as_series=False)
     return found
 
 

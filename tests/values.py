@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-import karat
+import findwell
 
 TENTHS = 10  # the gold of each query has ten documents
 
@@ -22,6 +22,6 @@ def run(values: Any, parts: int = TENTHS) -> dict[str, list[str]]:
     }
 
 
-def result(values: Any, *measures: str) -> karat.Result:
+def result(values: Any, *measures: str) -> findwell.Result:
     """Return the result of such a run."""
-    return karat.evaluate(run(values), gold(len(values)), measures or ["recall"])
+    return findwell.evaluate(run(values), gold(len(values)), measures or ["recall"])

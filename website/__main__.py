@@ -10,7 +10,7 @@ from pathlib import Path
 from website import commands, measures, problems, python, relations
 
 ROOT = Path(__file__).parents[1]
-REPOSITORY = "https://github.com/karat-eval/karat/blob/main"
+REPOSITORY = "https://github.com/findwell-eval/findwell/blob/main"
 PAGES = {
     "reference/commands.md": commands.page,
     "reference/errors.md": problems.errors_page,

@@ -1,8 +1,8 @@
-"""The table of docs/learn/choosing.md, from the rules of `karat choose`."""
+"""The table of docs/learn/choosing.md, from the rules of `findwell choose`."""
 
 from __future__ import annotations
 
-from karat.evaluation.choose import QUESTIONS, RULES
+from findwell.evaluation.choose import QUESTIONS, RULES
 
 WORDS = {
     "known": "what you know",

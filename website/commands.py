@@ -8,21 +8,21 @@ from typing import TYPE_CHECKING
 
 import click
 
-from karat.cli import COMMANDS, cli
+from findwell.cli import COMMANDS, cli
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
 INTRODUCTION = """# Commands
 
-What `karat COMMAND --help` prints. Data goes to standard output, all else to standard error;
+What `findwell COMMAND --help` prints. Data goes to standard output, all else to standard error;
 [exit codes](../running.md#exit-codes).
 """.splitlines()
 
 
 def page() -> str:
     """Return the page."""
-    context = click.Context(cli, info_name="karat")
+    context = click.Context(cli, info_name="findwell")
     lines = [*INTRODUCTION]
     for name in COMMANDS:
         if (command := cli.get_command(context, name)) is not None:

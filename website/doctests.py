@@ -10,7 +10,7 @@ _EXAMPLE = re.compile(r"^>>> .*(?:\n(?!\s*$).*)*", re.MULTILINE)
 
 
 def fenced(docstring: str) -> str:
-    """Put the examples of a docstring into blocks of code; karat writes them without any mark."""
+    """Put the examples of a docstring into blocks of code, which findwell does not mark."""
     return _EXAMPLE.sub(r"```pycon\n\g<0>\n```", docstring)
 
 

@@ -8,23 +8,23 @@ from typing import TYPE_CHECKING
 
 from latex2mathml.converter import convert
 
-from karat.cli.measures import facts_about
-from karat.dialects import known_dialects, resolve_measures
-from karat.errors import KaratError
-from karat.measures import known_measures, parse_measure
+from findwell.cli.measures import facts_about
+from findwell.dialects import known_dialects, resolve_measures
+from findwell.errors import FindwellError
+from findwell.measures import known_measures, parse_measure
 from website.doctests import fenced
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from karat.measures import Measure
+    from findwell.measures import Measure
 
 INTRODUCTION = r"""# Measures
 
 A measure is written `NAME(parameter=value)@K/RELATION`: `nDCG@10`, `P(rel=2)@5`, `recall@5/rouge`.
 Case, spaces, `-` and `_` do not matter, and the names of other tools are understood.
-`karat measures NAME` prints what stands here; `karat explain` computes it step by step for one of
-your queries.
+`findwell measures NAME` prints what stands here; `findwell explain` computes it step by step for
+one of your queries.
 
 In the formulas $d_1, d_2, …$ is the list, $i$ a rank, $k$ the cutoff and $n_k$ how many units stand
 above it; $j$ is an item of the gold, $r_j$ the rank at which it is found first, $R$ how many
@@ -72,7 +72,7 @@ def other_dialects(name: str) -> Iterator[str]:
     for dialect in known_dialects():
         try:
             (found,) = resolve_measures(name, dialect)
-        except KaratError:
+        except FindwellError:
             continue
         if type(found) is not type(usual):
             first = (inspect.getdoc(type(found)) or "").partition("\n")[0]

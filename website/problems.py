@@ -8,30 +8,30 @@ from collections import defaultdict
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-import karat
-from karat import errors
-from karat.findings import FindingKind
+import findwell
+from findwell import errors
+from findwell.findings import FindingKind
 from website.commands import cell
 from website.doctests import fenced
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-SOURCES = Path(karat.__file__).parent
+SOURCES = Path(findwell.__file__).parent
 FINDING = {"Finding": 3, "finding_about": 2, "finding_about_rows": 2}  # where the message stands
 FINDINGS = """# Findings
 
-What is worth knowing about your files, counted and with examples; `karat check` lists them, every
-result holds them, and `kind` in JSON is the word of the first column. In the messages, … stands for
-what is found.
+What is worth knowing about your files, counted and with examples; `findwell check` lists them,
+every result holds them, and `kind` in JSON is the word of the first column. In the messages, …
+stands for what is found.
 
 | kind | message | what to do |
 |---|---|---|"""
 ERRORS = """# Errors
 
-A mistake that you can mend raises one of these, all of them `karat.KaratError`; on the command line
-it is a message and exit code 2. `error.what`, `error.where` and `error.fix` hold its parts. In the
-messages, … stands for what is found.
+A mistake that you can mend raises one of these, all of them `findwell.FindwellError`; on the
+command line it is a message and exit code 2. `error.what`, `error.where` and `error.fix` hold its
+parts. In the messages, … stands for what is found.
 """
 
 
@@ -57,7 +57,7 @@ def errors_page() -> str:
     classes = {
         name: cls
         for name, cls in vars(errors).items()
-        if inspect.isclass(cls) and issubclass(cls, errors.KaratError)
+        if inspect.isclass(cls) and issubclass(cls, errors.FindwellError)
     }
     rows: dict[str, dict[str, str]] = defaultdict(dict)
     for call in calls():
@@ -75,7 +75,7 @@ def errors_page() -> str:
 
 
 def calls() -> Iterator[ast.Call]:
-    """Go through all calls of karat's code."""
+    """Go through all calls of findwell's code."""
     for path in sorted(SOURCES.rglob("*.py")):
         for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
             if isinstance(node, ast.Call):

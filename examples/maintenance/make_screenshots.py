@@ -1,4 +1,4 @@
-"""Make the pictures of `karat report`, `karat label` and `karat view` in the documentation.
+"""Make the documentation's pictures of `findwell report`, `findwell label` and `findwell view`.
 
     python examples/maintenance/make_screenshots.py
 
@@ -26,13 +26,13 @@ import uvicorn
 from PIL import Image
 from playwright.sync_api import Browser, Page, sync_playwright
 
-import karat
-from karat.read.traces.schema import RetrievalCall, Retrieved, frame_of_calls
-from karat.web.labelling import label_site
-from karat.web.monitor_app import monitor_site
-from karat.web.server import Site, TokenGuard, listen
+import findwell
+from findwell.read.traces.schema import RetrievalCall, Retrieved, frame_of_calls
+from findwell.web.labelling import label_site
+from findwell.web.monitor_app import monitor_site
+from findwell.web.server import Site, TokenGuard, listen
 
-DEMO = Path(karat.__file__).parent / "demo"
+DEMO = Path(findwell.__file__).parent / "demo"
 IMAGES = Path(__file__).resolve().parents[2] / "docs" / "images"
 TOKEN = "pictures"  # noqa: S105 - of a server that lives for some seconds
 COLOURS = 112  # enough for text and its colours, and half of the size
@@ -54,7 +54,7 @@ def main(folder: Path = IMAGES) -> None:
         pool = Path(place) / "pool"
         label_some(pool)
         with (
-            karat.Labels.open(pool) as labels,
+            findwell.Labels.open(pool) as labels,
             serving(label_site(labels, "pool")) as address,
             browsing() as browser,
         ):
@@ -73,17 +73,17 @@ def main(folder: Path = IMAGES) -> None:
             )
             look(phone, f"{address}/label?annotator=bob")
             take(phone, folder / "label-phone.png")
-        with karat.Monitor.open(Path(place) / "store", create=True) as monitor:
+        with findwell.Monitor.open(Path(place) / "store", create=True) as monitor:
             watch_some(monitor)
             monitor_pictures(monitor, folder)
 
 
-def watch_some(monitor: karat.Monitor) -> None:
+def watch_some(monitor: findwell.Monitor) -> None:
     """Ask the demo's questions every five minutes; on the last day the index is broken."""
     choice = random.Random(1)  # noqa: S311
     lines = (DEMO / "questions.jsonl").read_text("utf-8").splitlines()
     asked = [(each["query"], each["question"]) for each in map(json.loads, lines)]
-    texts = dict(karat.load_corpus(DEMO / "passages.jsonl").select("doc", "text").rows())
+    texts = dict(findwell.load_corpus(DEMO / "passages.jsonl").select("doc", "text").rows())
     run: dict[str, list[Retrieved]] = {}
     for line in (DEMO / "bm25.trec").read_text("utf-8").splitlines():
         query, _, doc, _, score, _ = line.split()
@@ -112,7 +112,7 @@ def watch_some(monitor: karat.Monitor) -> None:
     monitor.check(["empty>2%", "duplicates rises"], baseline="before:index rebuilt")
 
 
-def monitor_pictures(monitor: karat.Monitor, folder: Path) -> None:
+def monitor_pictures(monitor: findwell.Monitor, folder: Path) -> None:
     """Make the pictures of the page about a store."""
     with serving(monitor_site(monitor)) as address, browsing() as browser:
         page = browser.new_page(viewport={"width": 1200, "height": 1030})
@@ -131,7 +131,7 @@ def report(browser: Browser, file: Path, picture: Path) -> None:
     """Make the picture of a report: its overview, and below it an opened query."""
     runs = [str(DEMO / "bm25.trec"), str(DEMO / "minilm.trec")]
     gold, corpus = str(DEMO / "questions.jsonl"), str(DEMO / "passages.jsonl")
-    karat.report(*runs, output=file, gold=gold, corpus=corpus)
+    findwell.report(*runs, output=file, gold=gold, corpus=corpus)
     page = browser.new_page(viewport={"width": WIDTH, "height": OVERVIEW})
     page.goto(file.as_uri())
     take(page, picture)
@@ -157,7 +157,7 @@ def report(browser: Browser, file: Path, picture: Path) -> None:
 def label_some(pool: Path) -> None:
     """Make a pool of the demo, and let two annotators label some of it, nearly alike."""
     runs = [str(DEMO / "bm25.trec"), str(DEMO / "minilm.trec")]
-    karat.pool(
+    findwell.pool(
         runs,
         pool,
         queries=str(DEMO / "questions.jsonl"),
@@ -167,12 +167,12 @@ def label_some(pool: Path) -> None:
         overlap=1.0,
         guidelines=GUIDELINES,
     )
-    gold = karat.load_gold(DEMO / "questions.jsonl").rows()
+    gold = findwell.load_gold(DEMO / "questions.jsonl").rows()
     known = {(query, doc): grade for query, doc, grade in gold["query", "doc", "grade"].rows()}
     clock = itertools.count(time.time() - 3600, 4.0)  # asked twice a label: one every eight seconds
     with (
-        karat.Labels.open(pool) as labels,
-        mock.patch("karat.labels.labels.now", clock.__next__),
+        findwell.Labels.open(pool) as labels,
+        mock.patch("findwell.labels.labels.now", clock.__next__),
     ):
         for name in ("anna", "bob"):
             for number in itertools.count():

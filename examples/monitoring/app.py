@@ -3,8 +3,8 @@
     OTEL_EXPORTER_OTLP_ENDPOINT=http://127.0.0.1:4318 python app.py 300
     OTEL_EXPORTER_OTLP_ENDPOINT=http://127.0.0.1:4318 python app.py 200 --broken
 
-It knows nothing about karat, but for the corpus and the questions of the demo. With `--broken` the
-import into its index has stopped early: three of four passages are missing, and nobody is told.
+It knows nothing about findwell, but for the corpus and the questions of the demo. With `--broken`
+the import into its index has stopped early: three of four passages are missing, and nobody is told.
 """
 
 import argparse
@@ -24,9 +24,9 @@ from opentelemetry.sdk.resources import Resource
 from opentelemetry.sdk.trace import TracerProvider
 from opentelemetry.sdk.trace.export import BatchSpanProcessor
 
-import karat
+import findwell
 
-DEMO = Path(karat.__file__).parent / "demo"
+DEMO = Path(findwell.__file__).parent / "demo"
 K1, B, SHOWN = 1.2, 0.75, 5
 
 

@@ -3,8 +3,8 @@
     python watch.py [FOLDER]
 
 Runs `app.py`, an instrumented LangChain retriever, with a healthy index and then with a broken one;
-its traces go to `karat monitor serve`. Nobody has labelled anything: the local judge looks at every
-call. `APP_PYTHON` names the Python that has the libraries of `app.py`, if it is another one.
+its traces go to `findwell monitor serve`. Nobody has labelled anything: the local judge looks at
+every call. `APP_PYTHON` names the Python that has the libraries of `app.py`, if it is another one.
 """
 
 import os
@@ -17,7 +17,7 @@ from pathlib import Path
 
 import polars as pl
 
-import karat
+import findwell
 
 APP = Path(__file__).with_name("app.py")
 HEALTHY, BROKEN = 300, 300  # questions
@@ -29,8 +29,8 @@ BASELINE = f"before:{MARK}"
 
 @contextmanager
 def receiving(store: Path) -> Iterator[str]:
-    """Run `karat monitor serve`; give the address that exporters send to."""
-    command = [sys.executable, "-m", "karat", "monitor", "serve", "--store", str(store)]
+    """Run `findwell monitor serve`; give the address that exporters send to."""
+    command = [sys.executable, "-m", "findwell", "monitor", "serve", "--store", str(store)]
     with subprocess.Popen(  # noqa: S603
         [*command, "--port", "0"], stdout=subprocess.PIPE, text=True
     ) as server:
@@ -53,7 +53,7 @@ def main(folder: Path) -> int:
     store = folder / "store"
     with receiving(store) as address:
         ask(address, str(HEALTHY))
-        with karat.Monitor.open(store) as monitor:
+        with findwell.Monitor.open(store) as monitor:
             print(f"healthy: {monitor.counts().calls} calls")
             mark = monitor.mark(MARK)
             ask(address, str(BROKEN), "--broken", "--seed", "2")

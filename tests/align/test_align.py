@@ -13,9 +13,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-import karat
-from karat.core.data import RunStream
-from karat.errors import AlignError, OptionError
+import findwell
+from findwell.core.data import RunStream
+from findwell.errors import AlignError, OptionError
 from tests import sample
 from tests.sample import kinds, ranked, score
 from tests.strategies import TRICKY_IDS, by_measure, quick, random_scored
@@ -29,10 +29,10 @@ INF, NAN = float("inf"), float("nan")
 
 
 def order(run: Any, docs: list[str], **options: Any) -> list[str]:
-    """Return the documents of query q in the order in which karat ranks them."""
+    """Return the documents of query q in the order in which findwell ranks them."""
     found = {}
     for doc in docs:
-        rank = karat.evaluate(run, {"q": [doc]}, ["RR"], **options)["RR"]
+        rank = findwell.evaluate(run, {"q": [doc]}, ["RR"], **options)["RR"]
         assert rank
         found[doc] = round(1 / rank)
     assert sorted(found.values()) == list(range(1, len(docs) + 1))
@@ -73,7 +73,7 @@ def test_interleaved_lists_keep_their_order() -> None:
         {"query": ["a", "b", "a", "b", "a"], "doc": ["z", "z", "y", "x", "x"]},
     )
     gold = {"a": ["x"], "b": ["x"]}
-    assert by_measure(karat.evaluate(frame, gold, ["RR"]))["RR"] == {"a": 1 / 3, "b": 0.5}
+    assert by_measure(findwell.evaluate(frame, gold, ["RR"]))["RR"] == {"a": 1 / 3, "b": 0.5}
 
 
 def test_scores_are_compared_in_64_bits() -> None:
@@ -92,13 +92,13 @@ def test_scores_beyond_32_bits_tie_as_infinities() -> None:
 def test_infinite_scores_rank_first_and_last_without_a_finding() -> None:
     run = {"q": {"c": INF, "b": 0.0, "d": -0.0, "a": -INF}}
     assert order(run, list("abcd")) == ["c", "d", "b", "a"]
-    assert not karat.check(run, {"q": ["a"]})
+    assert not findwell.check(run, {"q": ["a"]})
 
 
 def test_nan_scores_rank_last_with_a_finding() -> None:
     run = {"q": {"c": -1.0, "b": -INF, "a": NAN, "d": NAN}, "p": {"a": 1.0}}
     assert order(run, list("abcd"))[:1] == ["c"]
-    result = karat.evaluate(run, {"q": ["a"], "p": ["a"]}, ["RR"])
+    result = findwell.evaluate(run, {"q": ["a"], "p": ["a"]}, ["RR"])
     assert kinds(result) == {"nan-score": 2}
     (finding,) = result.findings
     assert finding.examples == ("q / a", "q / d")
@@ -107,7 +107,7 @@ def test_nan_scores_rank_last_with_a_finding() -> None:
 
 def test_the_first_of_a_repetition_counts_and_the_rest_is_noise() -> None:
     run, gold = {"q": ["a", "a", "b", "a"]}, {"q": ["a", "b"]}
-    result = karat.evaluate(run, gold, ["P@2", "P@4", "recall@2", "recall", "AP", "nDCG"])
+    result = findwell.evaluate(run, gold, ["P@2", "P@4", "recall@2", "recall", "AP", "nDCG"])
     assert result["P@2"] == 0.5
     assert result["P@4"] == 0.5
     assert result["recall@2"] == 0.5
@@ -119,14 +119,14 @@ def test_the_first_of_a_repetition_counts_and_the_rest_is_noise() -> None:
 
 def test_a_repetition_in_a_scored_table_counts_at_its_best_score() -> None:
     frame = pl.DataFrame({"query": ["q"] * 3, "doc": ["a", "b", "a"], "score": [1.0, 2.0, 3.0]})
-    result = karat.evaluate(frame, {"q": ["a"]}, ["RR"])
+    result = findwell.evaluate(frame, {"q": ["a"]}, ["RR"])
     assert result["RR"] == 1
     assert kinds(result) == {"unsorted": 1, "duplicate-document": 1}
 
 
 def test_repetitions_are_counted_by_query() -> None:
     run = {f"q{number}": ["a", "b", "a"] for number in range(10)}
-    (finding,) = karat.check(run, {query: ["a"] for query in run})
+    (finding,) = findwell.check(run, {query: ["a"] for query in run})
     assert (finding.kind, finding.count) == ("duplicate-document", 10)
     assert finding.examples == ("q0 / a", "q1 / a", "q2 / a")
 
@@ -134,7 +134,7 @@ def test_repetitions_are_counted_by_query() -> None:
 @pytest.mark.parametrize("dialect", ["trec_eval", "trec_eval-9"])
 def test_trec_eval_refuses_repetitions(dialect: str) -> None:
     with pytest.raises(AlignError, match="retrieved twice for one query: q / a"):
-        karat.evaluate({"q": ["a", "a"]}, {"q": ["a"]}, ["AP"], dialect=dialect)
+        findwell.evaluate({"q": ["a", "a"]}, {"q": ["a"]}, ["AP"], dialect=dialect)
 
 
 GOLD = {"q1": ["a"], "q2": ["a"], "q3": ["b"], "q4": ["b"], "q5": ["b"]}
@@ -144,7 +144,7 @@ GOLD = {"q1": ["a"], "q2": ["a"], "q3": ["b"], "q4": ["b"], "q5": ["b"]}
     ("missing", "value", "n"), [("zero", 1 / 5, 5), ("skip", 1.0, 1), (None, 1 / 5, 5)]
 )
 def test_queries_the_run_misses(missing: str | None, value: float, n: int) -> None:
-    result = karat.evaluate({"q1": ["a"]}, GOLD, ["P@1"], missing=missing)
+    result = findwell.evaluate({"q1": ["a"]}, GOLD, ["P@1"], missing=missing)
     assert result["P@1"] == value
     assert result.summary["n"].to_list() == [n]
     (finding,) = result.findings
@@ -154,14 +154,14 @@ def test_queries_the_run_misses(missing: str | None, value: float, n: int) -> No
 
 def test_missing_queries_may_be_an_error() -> None:
     with pytest.raises(AlignError, match="4 queries of the gold are missing, for example 'q2'"):
-        karat.evaluate({"q1": ["a"]}, GOLD, ["P@1"], missing="error")
+        findwell.evaluate({"q1": ["a"]}, GOLD, ["P@1"], missing="error")
     with pytest.raises(AlignError, match="1 query of the gold is missing"):
-        karat.evaluate({"q1": ["a"]}, {"q1": ["a"], "q2": ["b"]}, ["P@1"], missing="error")
+        findwell.evaluate({"q1": ["a"]}, {"q1": ["a"], "q2": ["b"]}, ["P@1"], missing="error")
 
 
 def test_extra_queries_are_left_out_and_counted() -> None:
     run = {f"q{number}": ["a", "b"] for number in range(1, 10)}
-    result = karat.evaluate(run, GOLD, ["P@1"])
+    result = findwell.evaluate(run, GOLD, ["P@1"])
     assert result.summary["n"].to_list() == [5]
     (finding,) = result.findings
     assert (finding.kind, finding.count) == ("extra-query", 4)
@@ -169,7 +169,7 @@ def test_extra_queries_are_left_out_and_counted() -> None:
 
 
 def test_a_list_that_is_empty_retrieved_nothing() -> None:
-    result = karat.evaluate({"q1": ["a"], "q2": []}, {"q1": ["a"], "q2": ["a"]}, ["P@1"])
+    result = findwell.evaluate({"q1": ["a"], "q2": []}, {"q1": ["a"], "q2": ["a"]}, ["P@1"])
     assert result["P@1"] == 0.5
     assert kinds(result) == {"retrieved-nothing": 1}
 
@@ -182,7 +182,7 @@ def test_lists_that_contradict_their_scores_are_a_finding(rank: dict[str, list[i
         "score": [1.0, 2.0, 2.0, 1.0],
     }
     frame = pl.DataFrame(columns | rank)
-    result = karat.evaluate(frame, {"a": ["y"], "b": ["x"]}, ["P@1"])
+    result = findwell.evaluate(frame, {"a": ["y"], "b": ["x"]}, ["P@1"])
     assert result["P@1"] == 1
     (finding,) = result.findings
     assert (finding.kind, finding.count, finding.examples) == ("unsorted", 1, ("a",))
@@ -192,7 +192,7 @@ def test_ranks_with_gaps_or_from_zero_agree() -> None:
     frame = pl.DataFrame(
         {"query": ["a"] * 3, "doc": list("xyz"), "score": [3.0, 2, 1], "rank": [0, 5, 9]}
     )
-    assert not karat.check(frame, {"a": ["x"]})
+    assert not findwell.check(frame, {"a": ["x"]})
 
 
 class TestGold:
@@ -200,14 +200,14 @@ class TestGold:
 
     def test_duplicates_count_once(self) -> None:
         frame = pl.DataFrame({"query": ["q"] * 3, "doc": ["a", "a", "b"], "grade": [1, 1, 1]})
-        result = karat.evaluate({"q": ["a"]}, frame, ["recall"])
+        result = findwell.evaluate({"q": ["a"]}, frame, ["recall"])
         assert result["recall"] == 0.5
         assert kinds(result) == {"gold-duplicate": 1}
         assert result.findings[0].run == ""
 
     def test_conflicts_take_the_higher_grade(self) -> None:
         frame = pl.DataFrame({"query": ["q"] * 3, "doc": ["a", "a", "b"], "grade": [0, 2, 1]})
-        result = karat.evaluate({"q": ["a", "b"]}, frame, ["nDCG", "recall"])
+        result = findwell.evaluate({"q": ["a", "b"]}, frame, ["nDCG", "recall"])
         assert result["recall"] == 1
         assert result["nDCG"] == 1
         assert kinds(result) == {"gold-duplicate": 1, "gold-conflict": 1}
@@ -217,14 +217,14 @@ class TestGold:
         frame = pl.DataFrame(
             {"query": ["q"] * 2, "doc": ["a", "b"], "group": ["g", "g"], "grade": [1, 3]}
         )
-        result = karat.evaluate({"q": ["a"]}, frame, ["recall"], rel=3)
+        result = findwell.evaluate({"q": ["a"]}, frame, ["recall"], rel=3)
         assert result.summary["value"].to_list() == [1]
         assert kinds(result) == {"mixed-grades": 1}
 
     @pytest.mark.parametrize("empty", [[], {}, {"x": 0}, {"x": -1}, None], ids=repr)
     def test_no_relevant_item_is_undefined(self, empty: Any) -> None:
         gold = [{"query": "q", "gold": ["a"]}, {"query": "p", "gold": empty}]
-        result = karat.evaluate({"q": ["a"], "p": ["x"]}, gold, ["recall", "AP"])
+        result = findwell.evaluate({"q": ["a"], "p": ["x"]}, gold, ["recall", "AP"])
         assert result["recall"] == result["AP"] == 1
         rows = result.per_query.filter(pl.col("query") == "p")
         assert rows["value"].to_list() == [None, None]
@@ -239,7 +239,7 @@ class TestGold:
         """People looked and found nothing: the list is bad, and what there is to find unknown."""
         run, gold = {"q": ["a"], "p": ["x"]}, {"q": {"a": 1}, "p": judged}
         names = ["P@1", "success@1", "RR", "RBP", "DCG@1", "recall", "AP", "nDCG"]
-        found = karat.evaluate(run, gold, names)
+        found = findwell.evaluate(run, gold, names)
         values = dict(
             found.per_query.filter(pl.col("query") == "p").select("measure", "value").rows()
         )
@@ -247,18 +247,18 @@ class TestGold:
         assert {values[name] for name in values if name not in names[5:]} == {value}
         assert found["P@1"] == (1.0 if value is None else 0.5)
         assert ("score 0" in found.findings[0].message) == (value == 0)
-        zero = karat.evaluate(run, gold, names, dialect="trec_eval")
+        zero = findwell.evaluate(run, gold, names, dialect="trec_eval")
         assert set(zero.per_query.filter(pl.col("query") == "p")["value"]) == {0.0}
 
     @pytest.mark.parametrize("gold", [{"q": []}, {"q": {"a": 0}}, {"q": {"a": -1, "b": 0.5}}])
     def test_no_relevant_item_at_all_is_refused(self, gold: Any) -> None:
         with pytest.raises(AlignError, match="no relevant item"):
-            karat.evaluate({"q": ["a"]}, gold, ["recall"])
+            findwell.evaluate({"q": ["a"]}, gold, ["recall"])
 
     @pytest.mark.parametrize("rel", [3.5, 4, 1e300])
     def test_a_level_above_every_grade_is_refused(self, rel: float) -> None:
         with pytest.raises(AlignError, match="the highest grade is 3"):
-            karat.evaluate(sample.RUN, sample.GOLD, ["recall"], rel=rel)
+            findwell.evaluate(sample.RUN, sample.GOLD, ["recall"], rel=rel)
 
 
 DIFFERENT = [
@@ -281,14 +281,14 @@ def test_no_shared_query_shows_both_sides_and_guesses(
     for one, other in ((ours, theirs), (theirs, ours)):
         docs: Any = {"a": 1.0, "b": 0.5} if scored else ["a", "b"]
         with pytest.raises(AlignError, match=guess) as stop:
-            karat.evaluate(dict.fromkeys(one, docs), {query: ["a"] for query in other}, ["P@1"])
+            findwell.evaluate(dict.fromkeys(one, docs), {query: ["a"] for query in other}, ["P@1"])
         assert f"the run has {one[0]!r}, the gold has {other[0]!r}" in str(stop.value)
 
 
 def test_a_batch_without_a_known_query_is_no_trouble() -> None:
     rows = pl.DataFrame({"query": ["x", "y", "q"], "doc": ["a"] * 3, "score": [1.0] * 3})
     in_two = RunStream("run", lambda: iter((rows[:2], rows[2:])))
-    result = karat.evaluate(in_two, {"q": ["a"]}, ["P@1"])
+    result = findwell.evaluate(in_two, {"q": ["a"]}, ["P@1"])
     assert result["P@1"] == 1
     assert kinds(result) == {"extra-query": 2}
 
@@ -311,7 +311,7 @@ NORMALISERS: list[tuple[Any, list[str], list[str]]] = [
 @pytest.mark.parametrize(("how", "ours", "theirs"), NORMALISERS)
 def test_normalisers_apply_to_both_sides(how: Any, ours: list[str], theirs: list[str]) -> None:
     for run, gold in itertools.product((ours, theirs), repeat=2):
-        result = karat.evaluate({"q": run}, {"q": gold}, ["recall", "P@1"], ids=how)
+        result = findwell.evaluate({"q": run}, {"q": gold}, ["recall", "P@1"], ids=how)
         assert (result["recall"], result["P@1"]) == (1, 1)
 
 
@@ -330,19 +330,21 @@ def test_normalisers_apply_to_both_sides(how: Any, ours: list[str], theirs: list
 )
 def test_normalisers_that_do_not_exist(how: str, message: str) -> None:
     with pytest.raises(OptionError, match=message):
-        karat.evaluate({"q": ["a"]}, {"q": ["a"]}, ["P@1"], ids=how)
+        findwell.evaluate({"q": ["a"]}, {"q": ["a"]}, ["P@1"], ids=how)
 
 
 def test_only_the_last_separator_cuts() -> None:
     run, gold = {"q": ["a#b#12"]}, {"q": ["a#b#7"]}
-    assert karat.evaluate(run, gold, ["recall"], ids="chunk-to-doc")["recall"] == 1
-    assert karat.evaluate(run, {"q": ["c#7"]}, ["recall"], ids="chunk-to-doc")["recall"] == 0
+    assert findwell.evaluate(run, gold, ["recall"], ids="chunk-to-doc")["recall"] == 1
+    assert findwell.evaluate(run, {"q": ["c#7"]}, ["recall"], ids="chunk-to-doc")["recall"] == 0
 
 
 def test_chunks_of_one_document_count_once() -> None:
     run = {"q": ["a#1", "a#2", "b#1", "c#9"]}
     gold = {"q": ["a#7", "a#8", "c"]}
-    result = karat.evaluate(run, gold, ["recall@1", "recall", "P@4", "num_rel"], ids="chunk-to-doc")
+    result = findwell.evaluate(
+        run, gold, ["recall@1", "recall", "P@4", "num_rel"], ids="chunk-to-doc"
+    )
     assert result["recall@1"] == 0.5  # a#7 and a#8 became one document
     assert result["recall"] == 1
     assert result["P@4"] == 0.5
@@ -351,7 +353,7 @@ def test_chunks_of_one_document_count_once() -> None:
 
 def test_groups_that_become_one_document_stay_items() -> None:
     gold = {"q": [["a#1", "a#2"], "b#1"]}
-    result = karat.evaluate({"q": ["a#9"]}, gold, ["recall"], ids="chunk-to-doc")
+    result = findwell.evaluate({"q": ["a#9"]}, gold, ["recall"], ids="chunk-to-doc")
     assert result["recall"] == 0.5
 
 
@@ -360,6 +362,6 @@ def test_groups_that_become_one_document_stay_items() -> None:
 def test_inputs_are_never_changed(how: Any, make: Callable[[Scored], Any]) -> None:
     run, gold = make(sample.RUN), copy.deepcopy(sample.GOLD)
     before = copy.deepcopy(run)
-    karat.evaluate(run, gold, sample.MEASURES, ids=how, bounds=True)
+    findwell.evaluate(run, gold, sample.MEASURES, ids=how, bounds=True)
     assert gold == sample.GOLD
     assert before.equals(run) if isinstance(run, pl.DataFrame) else before == run

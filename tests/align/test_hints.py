@@ -10,14 +10,14 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-import karat
-from karat.errors import AlignError
-from karat.read import load_gold
-from karat.relate.match.ids import id_gold
+import findwell
+from findwell.errors import AlignError
+from findwell.read import load_gold
+from findwell.relate.match.ids import id_gold
 from tests.sample import kinds
 
 if TYPE_CHECKING:
-    from tests.conftest import Karat, Save
+    from tests.conftest import Findwell, Save
 
 CAFE = [unicodedata.normalize(form, "café") for form in ("NFC", "NFD")]
 # ids of the run, ids of the gold, a word of the hint, what to give to --ids
@@ -43,17 +43,17 @@ FLAGS = [
 
 @pytest.mark.parametrize("case", FLAGS, ids=lambda case: case[3])
 def test_the_flag_that_a_hint_gives_makes_ids_meet(
-    case: tuple[list[str], list[str], str, str], cli: Karat, save: Save
+    case: tuple[list[str], list[str], str, str], cli: Findwell, save: Save
 ) -> None:
     ours, theirs, why, flag = case
     run, gold = {"q": ours}, {"q": theirs}
     found = next(
-        each for each in karat.check(run, gold, by="ids") if each.kind == "no-shared-document"
+        each for each in findwell.check(run, gold, by="ids") if each.kind == "no-shared-document"
     )
     assert why in found.fix
     (told,) = re.findall(r"use --ids (.*) \(then \d+ would match\)", found.fix)
     assert shlex.split(told) == [flag]
-    result = karat.evaluate(run, gold, ["recall"], ids=flag)
+    result = findwell.evaluate(run, gold, ["recall"], ids=flag)
     assert result["recall"]
     assert "no-shared-document" not in kinds(result)
     files = save("run.json", json.dumps(run)), "--gold", save("gold.json", json.dumps(gold))
@@ -77,7 +77,7 @@ WORDS = [
 
 @pytest.mark.parametrize(("ours", "theirs", "why"), WORDS)
 def test_what_no_flag_undoes_is_told_in_words(ours: list[str], theirs: list[str], why: str) -> None:
-    (found,) = karat.check({"q": ours}, {"q": theirs}, by="ids")
+    (found,) = findwell.check({"q": ours}, {"q": theirs}, by="ids")
     assert why in found.fix
     assert "make the ids equal" in found.fix
 
@@ -99,13 +99,13 @@ NONE = {
 @pytest.mark.parametrize("case", NONE)
 def test_no_hint_that_would_not_help(case: str) -> None:
     run, gold = NONE[case]
-    (found,) = karat.check(run, gold)
+    (found,) = findwell.check(run, gold)
     assert found.fix == "check that run and gold name documents in the same way; see --ids"
 
 
 def test_queries_that_differ_in_their_form() -> None:
     with pytest.raises(AlignError, match="share no query") as stop:
-        karat.evaluate({CAFE[0]: ["a"]}, {CAFE[1]: ["a"]}, ["RR"])
+        findwell.evaluate({CAFE[0]: ["a"]}, {CAFE[1]: ["a"]}, ["RR"])
     assert "(NFC)" in stop.value.fix
     assert "(NFD)" in stop.value.fix
 

@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, TypeAlias
 
 import click
 
-import karat
-from karat.cli import SETTINGS, cli
+import findwell
+from findwell.cli import SETTINGS, cli
 from tests import sample
 from tests.test_architecture import FILES, SOURCE, imports
 
@@ -112,11 +112,11 @@ def modules_of_score(folder: Path) -> dict[str, int]:
     (folder / "qrels.txt").write_text(sample.qrels())
     program = (
         "import sys\n"
-        "from karat.cli import main\n"
+        "from findwell.cli import main\n"
         "try:\n"
         "    main(['score', 'run.trec', '--gold', 'qrels.txt', '-m', 'nDCG@10'])\n"
         "except SystemExit:\n"
-        "    own = sum(name.split('.')[0] == 'karat' for name in sys.modules)\n"
+        "    own = sum(name.split('.')[0] == 'findwell' for name in sys.modules)\n"
         "    print(own, len(sys.modules), file=sys.stderr)\n"
     )
     done = subprocess.run(
@@ -138,7 +138,7 @@ def figures(folder: Path) -> Figures:
             "files": len(FILES) + 1,
             "rooms": len({room_of(path) for path in FILES}),
             "edges between rooms": edges(),
-            "public names": len(karat.__all__),
+            "public names": len(findwell.__all__),
         },
         "score of a TREC file": modules_of_score(folder),
     }

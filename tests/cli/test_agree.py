@@ -1,4 +1,4 @@
-"""`karat agree`: tells what it is given, prints, refuses."""
+"""`findwell agree`: tells what it is given, prints, refuses."""
 
 from __future__ import annotations
 
@@ -8,16 +8,16 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-import karat
+import findwell
 from tests import sample
 
 if TYPE_CHECKING:
-    from tests.conftest import Karat, Save
+    from tests.conftest import Findwell, Save
 
-DEMO = Path(karat.__file__).parent / "demo"
+DEMO = Path(findwell.__file__).parent / "demo"
 
 
-def test_rankings(cli: Karat) -> None:
+def test_rankings(cli: Findwell) -> None:
     done = cli("agree", DEMO / "bm25.trec", DEMO / "minilm.trec", "--details", "-k", "10")
     assert done.code == 0
     assert "rankings: the mean over queries" in done.out
@@ -27,7 +27,7 @@ def test_rankings(cli: Karat) -> None:
     assert shown["agreement"][0]["value"] == pytest.approx(1.0)
 
 
-def test_labels(cli: Karat, save: Save) -> None:
+def test_labels(cli: Findwell, save: Save) -> None:
     qrels = save("qrels.txt", sample.qrels())
     done = cli("agree", qrels, qrels)
     assert done.code == 0
@@ -37,16 +37,16 @@ def test_labels(cli: Karat, save: Save) -> None:
     assert done.out.splitlines()[2].startswith("kappa,1.0,")
 
 
-def test_systems(cli: Karat, tmp_path: Path) -> None:
+def test_systems(cli: Findwell, tmp_path: Path) -> None:
     runs = [DEMO / "bm25.trec", DEMO / "minilm.trec"]
-    folder = karat.evaluate(runs, DEMO / "questions.jsonl").save(tmp_path / "result")
+    folder = findwell.evaluate(runs, DEMO / "questions.jsonl").save(tmp_path / "result")
     done = cli("agree", folder, folder, "-m", "recall@5", "--format", "markdown", "--details")
     assert done.code == 0
     assert "| tau recall@5 | 1.0000 | 2 | 0 |" in done.out
     assert "| recall@5 | bm25 | 0.6181 | 0.6181 |" in done.out
 
 
-def test_findings_are_told(cli: Karat, save: Save) -> None:
+def test_findings_are_told(cli: Findwell, save: Save) -> None:
     one, other = save("a.txt", "q1 0 a 1\nq1 0 b 0\n"), save("b.txt", "q1 0 a 1\n")
     assert "label that only one side has: left out (q1 b)" in cli("agree", one, other).err
 
@@ -60,13 +60,13 @@ def test_findings_are_told(cli: Karat, save: Save) -> None:
         (["a.json", "nosuch", "--kind", "rankings"], "nosuch: no such file"),
         (["a.json", "a.json", "--kind", "rankings", "-p", "1"], "persistence p is 1.0"),
         (["a.json", "a.json", "--kind", "labels", "--level", "7"], "level is 7.0"),
-        (["a.json", "a.json", "--kind", "systems"], "not a complete karat result"),
+        (["a.json", "a.json", "--kind", "systems"], "not a complete findwell result"),
         (["a.json", "b.json", "--kind", "rankings"], "share no query"),
         (["table.csv", "table.csv", "--column", "x"], "unknown column 'x'"),
     ],
 )
 def test_mistakes(
-    arguments: list[str], message: str, cli: Karat, save: Save, monkeypatch: pytest.MonkeyPatch
+    arguments: list[str], message: str, cli: Findwell, save: Save, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(save("a.json", '{"q": {"a": 1}}').parent)
     save("b.json", '{"r": {"a": 1}}')

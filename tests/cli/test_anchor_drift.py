@@ -1,4 +1,4 @@
-"""`karat anchor` and `karat drift`."""
+"""`findwell anchor` and `findwell drift`."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from karat.labels.anchor import anchor, drift
+from findwell.labels.anchor import anchor, drift
 
 if TYPE_CHECKING:
-    from tests.conftest import Karat, Process, Save
+    from tests.conftest import Findwell, Process, Save
 
 GUIDE = "Charge it first. It takes four hours.\n\nThen press the red button. Wait. Wait.\n"
 CHUNKS = [("c1", "It takes four hours."), ("c2", "press the  red button"), ("c3", "Wait.")]
@@ -50,7 +50,7 @@ def options(files: Path) -> list[object]:
     return [files / "gold.jsonl", "--chunks", files / "chunks.jsonl", "--corpus", files / "docs"]
 
 
-def test_anchor_writes_the_gold_and_shows_the_labels(cli: Karat, files: Path) -> None:
+def test_anchor_writes_the_gold_and_shows_the_labels(cli: Findwell, files: Path) -> None:
     out = files / "out.jsonl"
     done = cli("anchor", *options(files), "-o", out)
     assert done.code == 0
@@ -84,7 +84,7 @@ def test_anchor_writes_the_gold_and_shows_the_labels(cli: Karat, files: Path) ->
     assert [line.split(" × ")[0] for line in notes] == ["note: 1", "note: 1"]
 
 
-def test_the_command_is_the_function(cli: Karat, files: Path) -> None:
+def test_the_command_is_the_function(cli: Findwell, files: Path) -> None:
     shown = json.loads(cli("anchor", *options(files), "--format=json").out)
     told = anchor(files / "gold.jsonl", files / "docs", chunks=files / "chunks.jsonl")
     assert shown["labels"] == told.labels.drop("number").to_dicts()
@@ -93,7 +93,7 @@ def test_the_command_is_the_function(cli: Karat, files: Path) -> None:
 
 
 @pytest.mark.parametrize("how", ["csv", "tsv", "jsonl"])
-def test_rows(cli: Karat, files: Path, how: str) -> None:
+def test_rows(cli: Findwell, files: Path, how: str) -> None:
     done = cli("anchor", *options(files), "--format", how)
     if how == "jsonl":
         rows = [json.loads(line) for line in done.out.splitlines()]
@@ -102,14 +102,14 @@ def test_rows(cli: Karat, files: Path, how: str) -> None:
     assert [row["status"] for row in rows] == STATUS
 
 
-def test_markdown(cli: Karat, files: Path) -> None:
+def test_markdown(cli: Findwell, files: Path) -> None:
     out = cli("anchor", *options(files), "--format", "markdown").out
     assert "| status | labels |" in out
     assert "| q2 | c9 | lost |" in out
 
 
 @pytest.mark.parametrize(("ambiguous", "places"), [("leave", 0), ("first", 1), ("all", 2)])
-def test_ambiguous(cli: Karat, files: Path, ambiguous: str, places: int) -> None:
+def test_ambiguous(cli: Findwell, files: Path, ambiguous: str, places: int) -> None:
     done = cli("anchor", *options(files), "--ambiguous", ambiguous, "-o", "-")
     gold = json.loads(done.out.splitlines()[1])["gold"]
     last = gold[1:]
@@ -123,7 +123,7 @@ def test_standard_input(process: Process, files: Path) -> None:
     assert json.loads(done.out.splitlines()[0])["gold"][0]["start"] == 17
 
 
-def test_drift(cli: Karat, files: Path, spans: Path) -> None:
+def test_drift(cli: Findwell, files: Path, spans: Path) -> None:
     out = files / "updated.jsonl"
     done = cli("drift", spans, "--corpus", files / "new", "-o", out)
     assert done.code == 0
@@ -136,14 +136,14 @@ def test_drift(cli: Karat, files: Path, spans: Path) -> None:
     assert not again.err
 
 
-def test_drift_that_lost_everything_is_no_failure(cli: Karat, save: Save, spans: Path) -> None:
+def test_drift_that_lost_everything_is_no_failure(cli: Findwell, save: Save, spans: Path) -> None:
     done = cli("drift", spans, "--corpus", save("other/a.md", "Nothing of it.").parent)
     assert done.code == 0
     assert "no such document" in done.out
     assert "2 × query whose relevant labels have no place" in done.err
 
 
-def test_drift_with_new_chunks(cli: Karat, save: Save, files: Path, spans: Path) -> None:
+def test_drift_with_new_chunks(cli: Findwell, save: Save, files: Path, spans: Path) -> None:
     chunks = save(
         "new.jsonl", lines([{"id": "n1", "text": "It takes"}, {"id": "n2", "text": "four hours."}])
     )
@@ -156,7 +156,7 @@ def test_drift_with_new_chunks(cli: Karat, save: Save, files: Path, spans: Path)
     assert [(row["chunks"], row["cut"]) for row in rows] == [("n1 n2", "split"), ("", "none")]
 
 
-def test_drift_with_the_documents_before(cli: Karat, save: Save, files: Path) -> None:
+def test_drift_with_the_documents_before(cli: Findwell, save: Save, files: Path) -> None:
     gold = [{"query": "q", "gold": [{"doc": "guide.md", "start": 72, "end": 77, "quote": "Wait."}]}]
     path = save("second.jsonl", lines(gold))
     assert "ambiguous" in cli("drift", path, "--corpus", files / "new").out
@@ -180,7 +180,7 @@ def test_drift_with_the_documents_before(cli: Karat, save: Save, files: Path) ->
 )
 def test_bad_input(
     *,
-    cli: Karat,
+    cli: Findwell,
     save: Save,
     files: Path,
     monkeypatch: pytest.MonkeyPatch,
@@ -195,13 +195,13 @@ def test_bad_input(
     assert "Traceback" not in done.err
 
 
-def test_nothing_is_left_behind_where_it_cannot_be_written(cli: Karat, files: Path) -> None:
+def test_nothing_is_left_behind_where_it_cannot_be_written(cli: Findwell, files: Path) -> None:
     done = cli("anchor", *options(files), "-o", files / "none" / "gold.jsonl")
     assert (done.code, done.out) == (2, "")
     assert "could not be written" in done.err
 
 
-def test_records_that_cannot_be_read_may_be_skipped(cli: Karat, files: Path) -> None:
+def test_records_that_cannot_be_read_may_be_skipped(cli: Findwell, files: Path) -> None:
     gold = files / "gold.jsonl"
     gold.write_text(gold.read_text(encoding="utf-8") + "{broken\n", encoding="utf-8")
     assert cli("anchor", *options(files)).code == 2

@@ -17,14 +17,14 @@ import numpy as np
 import polars as pl
 import pytest
 
-import karat
+import findwell
 from tests import sample
 from tests.sample import gold_table, jsonl, run_table
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from tests.conftest import Karat, Outcome, Process, Save
+    from tests.conftest import Findwell, Outcome, Process, Save
 
 Content = str | bytes
 RUN, QRELS = sample.trec_run(), sample.qrels()
@@ -51,8 +51,8 @@ def _names(folder: Path) -> list[str]:
 
 
 @pytest.fixture
-def refuse(cli: Karat, tmp_path: Path) -> Callable[..., str]:
-    """Call karat so that it fails as it should, and return the message."""
+def refuse(cli: Findwell, tmp_path: Path) -> Callable[..., str]:
+    """Call findwell so that it fails as it should, and return the message."""
 
     def call(*arguments: object) -> str:
         before = _names(tmp_path)
@@ -68,7 +68,7 @@ def clear(done: Outcome) -> str:
     assert done.code == REFUSED, done
     assert done.out == ""
     assert "Traceback" not in done.err
-    assert done.err.startswith("karat: ")
+    assert done.err.startswith("findwell: ")
     assert done.err.endswith("\n")
     assert len(done.err.splitlines()) <= 3
     assert len(done.err) < 700
@@ -335,24 +335,24 @@ class TestSaving:
 
     @pytest.mark.parametrize("target", ["taken", "taken/file.txt", "run.trec"])
     def test_over_something_else(
-        self, target: str, cli: Karat, files: tuple[Path, Path], save: Save
+        self, target: str, cli: Findwell, files: tuple[Path, Path], save: Save
     ) -> None:
         run, gold = files
         mine = save("taken/file.txt", "mine")
         before = _names(run.parent)
         done = cli("score", run, "--gold", gold, "--save", run.parent / target)
-        assert "not a karat result" in clear(done)
+        assert "not a findwell result" in clear(done)
         assert _names(run.parent) == before
         assert mine.read_text() == "mine"
 
     @pytest.mark.parametrize("option", ["--save", "-o"])
-    def test_below_a_file(self, option: str, cli: Karat, files: tuple[Path, Path]) -> None:
+    def test_below_a_file(self, option: str, cli: Findwell, files: tuple[Path, Path]) -> None:
         run, gold = files
         before = _names(run.parent)
         clear(cli("score", run, "--gold", gold, option, run / "out"))
         assert _names(run.parent) == before
 
-    def test_output_into_a_folder(self, cli: Karat, files: tuple[Path, Path]) -> None:
+    def test_output_into_a_folder(self, cli: Findwell, files: tuple[Path, Path]) -> None:
         run, gold = files
         before = _names(run.parent)
         clear(cli("score", run, "--gold", gold, "-o", run.parent))
@@ -369,7 +369,7 @@ class TestSaving:
         inputs = [run, "--gold", gold] if command in ("score", "check") else []
         with Path("/dev/full").open("w") as full:
             done = subprocess.run(
-                [sys.executable, "-m", "karat", command, *inputs],
+                [sys.executable, "-m", "findwell", command, *inputs],
                 stdout=full,
                 stderr=subprocess.PIPE,
                 text=True,
@@ -378,7 +378,7 @@ class TestSaving:
                 env={**os.environ, "PYTHONUNBUFFERED": unbuffered},
             )
         assert done.returncode == REFUSED
-        assert done.stderr == "karat: the output could not be written: No space left on device\n"
+        assert done.stderr == "findwell: the output could not be written: No space left on device\n"
 
     @pytest.mark.parametrize(
         ("option", "room"),
@@ -428,7 +428,7 @@ def test_a_terminal_of_few_letters(how: str, process: Process, save: Save) -> No
     assert "Traceback" not in done.err
 
 
-def test_what_is_compared_is_not_left_to_a_guess(cli: Karat, save: Save) -> None:
+def test_what_is_compared_is_not_left_to_a_guess(cli: Findwell, save: Save) -> None:
     """Texts or places on both sides, and nobody said by what to match."""
     place = {"doc": "manual.md", "start": 0, "end": 9}
     text = {"doc": "manual.md", "text": "Four hours."}
@@ -440,16 +440,16 @@ def test_what_is_compared_is_not_left_to_a_guess(cli: Karat, save: Save) -> None
     assert "run and gold carry texts, but only document ids are compared" in done.err
     assert not cli("score", path, "-m", "recall", "--by", "ids").err
     rows = pl.DataFrame([{"query": "q"} | text])
-    found = karat.check(rows, rows)
+    found = findwell.check(rows, rows)
     assert [each.fix for each in found if each.kind == "only-ids"] == [
         "--by containment, rouge or exact compares texts; --by ids says that ids are meant"
     ]
-    assert not karat.check(
+    assert not findwell.check(
         [{"query": "q", "retrieved": ["manual.md"]}], [{"query": "q", "gold": [text]}]
     )
 
 
-def test_gold_that_is_quotes_says_what_to_do(cli: Karat, save: Save) -> None:
+def test_gold_that_is_quotes_says_what_to_do(cli: Findwell, save: Save) -> None:
     record = {"query": "q", "retrieved": ["manual.md"], "gold": [{"quote": "Four hours."}]}
     done = cli("score", save("quotes.jsonl", jsonl([record])), "-m", "recall")
     assert done.code == 2

@@ -15,17 +15,17 @@ from typing import TYPE_CHECKING, Any
 import polars as pl
 import pytest
 
-import karat
-from karat.errors import InputError
-from karat.results.store import _own_hash
-from karat.web.app import view_site
-from karat.web.folders import ResultFolders
-from karat.web.server import TokenGuard
+import findwell
+from findwell.errors import InputError
+from findwell.results.store import _own_hash
+from findwell.web.app import view_site
+from findwell.web.folders import ResultFolders
+from findwell.web.server import TokenGuard
 from tests import sample
 from tests.cli.test_bad_input import clear
 
 if TYPE_CHECKING:
-    from tests.conftest import Karat, Save
+    from tests.conftest import Findwell, Save
 
 RUN, QRELS = sample.trec_run(), sample.qrels()
 CSV = "query,doc,score\n"
@@ -130,28 +130,28 @@ GOLDS: dict[str, tuple[str | bytes, str]] = {
 
 @pytest.mark.parametrize("case", RUNS)
 @pytest.mark.parametrize("command", ["score", "explain"])
-def test_runs(case: str, command: str, cli: Karat, save: Save) -> None:
+def test_runs(case: str, command: str, cli: Findwell, save: Save) -> None:
     content, begins = RUNS[case]
     run = save("run.x", content)
     message = clear(cli(command, run, "--gold", save("gold.x", QRELS)))
-    assert message.startswith(f"karat: {begins.replace('RUN', str(run))}")
+    assert message.startswith(f"findwell: {begins.replace('RUN', str(run))}")
     assert "\n  fix: " in message
 
 
 @pytest.mark.parametrize("case", GOLDS)
-def test_golds(case: str, cli: Karat, save: Save) -> None:
+def test_golds(case: str, cli: Findwell, save: Save) -> None:
     content, begins = GOLDS[case]
     run, gold = save("run.x", RUN), save("gold.x", content)
     message = clear(cli("score", run, "--gold", gold))
     begins = begins.replace("RUN", str(run)).replace("GOLD", str(gold))
-    assert message.startswith(f"karat: {begins}")
+    assert message.startswith(f"findwell: {begins}")
     assert "\n  fix: " in message
 
 
 @pytest.mark.parametrize("name", ["run.x", "gold.x"])
 @pytest.mark.parametrize("content", ["[]", "{}", "[{}]", "null"])
 @pytest.mark.parametrize("command", ["score", "explain", "check"])
-def test_json_of_nothing(command: str, content: str, name: str, cli: Karat, save: Save) -> None:
+def test_json_of_nothing(command: str, content: str, name: str, cli: Findwell, save: Save) -> None:
     run, gold = save("run.trec", RUN), save("qrels.txt", QRELS)
     empty = save(name, content)
     inputs = (empty, "--gold", gold) if name == "run.x" else (run, "--gold", empty)
@@ -160,7 +160,7 @@ def test_json_of_nothing(command: str, content: str, name: str, cli: Karat, save
 
 def test_a_grade_beside_others_is_left_out_with_skip_bad(save: Save) -> None:
     path = save("gold", QRELS + "q1 0 d9 inf\n")
-    gold = karat.load_gold(path, skip_bad=True)
+    gold = findwell.load_gold(path, skip_bad=True)
     assert "d9" not in gold.member_doc
     (found,) = (each for each in gold.findings if each.kind == "skipped-record")
     assert f"line {len(QRELS.splitlines()) + 1}: the grade 'inf'" in found.examples[0]
@@ -180,15 +180,15 @@ def test_a_grade_beside_others_is_left_out_with_skip_bad(save: Save) -> None:
         ("query,topic\nq9,a\n", "FILE: no query of this table is in the gold"),
     ],
 )
-def test_tables_of_queries(content: str, begins: str, cli: Karat, save: Save) -> None:
+def test_tables_of_queries(content: str, begins: str, cli: Findwell, save: Save) -> None:
     table = save("about.x", content)
     inputs = (save("run", RUN), "--gold", save("gold", QRELS), "--queries", table)
     message = clear(cli("score", *inputs))
-    assert message.startswith(f"karat: {begins.replace('FILE', str(table))}")
+    assert message.startswith(f"findwell: {begins.replace('FILE', str(table))}")
     assert "\n  fix: " in message
 
 
-def test_columns_about_queries_that_polars_would_not_read(cli: Karat, save: Save) -> None:
+def test_columns_about_queries_that_polars_would_not_read(cli: Findwell, save: Save) -> None:
     wide = json.dumps({"query": "q1", "n": 10**30, "x": [1]})
     other = json.dumps({"query": "q2", "n": "a", "x": {}})
     table = save("about.jsonl", f"{wide}\n{other}\n")
@@ -202,7 +202,9 @@ class TestDetection:
     """What a file begins with."""
 
     @pytest.mark.parametrize("query", ["{q1}", "[1]", "{", "[", "[]", "{}x", "[1"])
-    def test_a_query_that_begins_with_a_bracket(self, query: str, cli: Karat, save: Save) -> None:
+    def test_a_query_that_begins_with_a_bracket(
+        self, query: str, cli: Findwell, save: Save
+    ) -> None:
         run = save("run", f"{query} Q0 d1 1 0.5 t\n{query} Q0 d2 2 0.25 t\n")
         done = cli("score", run, "--gold", save("gold", f"{query} 0 d2 1\n"), "-m", "RR")
         assert done.code == 0, done.err
@@ -218,31 +220,31 @@ class TestDetection:
         ],
         ids=["a long comment", "many comments", "blank lines", "a long id"],
     )
-    def test_a_run_that_begins_late(self, start: str, cli: Karat, save: Save) -> None:
+    def test_a_run_that_begins_late(self, start: str, cli: Findwell, save: Save) -> None:
         done = cli("score", save("run", start + RUN), "--gold", save("gold", QRELS), "-m", "RR")
         assert done.code == 0, done.err
 
-    def test_a_first_record_that_is_long(self, cli: Karat, save: Save) -> None:
+    def test_a_first_record_that_is_long(self, cli: Findwell, save: Save) -> None:
         first = {"notes": "x" * LONG, "query": "q1", "retrieved": ["d3"]}
         second = {"notes": "", "query": "q2", "retrieved": ["d2"]}
         run = save("run", "".join(json.dumps(each) + "\n" for each in (first, second)))
         done = cli("score", run, "--gold", save("gold", QRELS), "-m", "RR")
         assert done.code == 0, done.err
 
-    def test_a_header_that_is_long(self, cli: Karat, save: Save) -> None:
+    def test_a_header_that_is_long(self, cli: Findwell, save: Save) -> None:
         run = save("run", f"query,{'x' * LONG},doc,score\nq1,,d3,1\n")
         done = cli("score", run, "--gold", save("gold", QRELS), "-m", "RR")
         assert done.code == 0, done.err
 
 
-def test_grades_that_are_huge(cli: Karat, save: Save) -> None:
+def test_grades_that_are_huge(cli: Findwell, save: Save) -> None:
     run, gold = save("run", RUN), save("gold", "q1 0 d1 1e308\nq1 0 d2 1e308\nq1 0 d3 1\n")
     done = cli("score", run, "--gold", gold, "-m", "AP", "-m", "P@2")
     assert done.code == 0
     assert "Warning" not in done.err
     for measure in ("nDCG@5", "DCG", "RNDCG"):
         message = clear(cli("score", run, "--gold", gold, "-m", measure))
-        assert message.startswith(f"karat: {gold}: the grade 1e+308 is too large to be added up")
+        assert message.startswith(f"findwell: {gold}: the grade 1e+308 is too large to be added up")
 
 
 @pytest.mark.parametrize("time", [float("inf"), float("-inf"), float("nan"), 1e308])
@@ -251,7 +253,7 @@ def test_times_that_are_none(time: float) -> None:
         {"query": f"q{at}", "retrieved": ["d"], "gold": ["d"], "latency_ms": each}
         for at, each in enumerate([time, time, 3.0])
     ]
-    (timing,) = karat.evaluate(records, measures=["RR"]).timing.values()
+    (timing,) = findwell.evaluate(records, measures=["RR"]).timing.values()
     assert (timing.n, timing.p50) == (1, 3.0)
 
 
@@ -267,7 +269,7 @@ class TestNobody:
             folder.mkdir()
             folder.chmod(0)
             # what is imported later may lie where nobody else may look
-            karat.evaluate({"q": ["d"]}, {"q": ["d"]}, by="rouge", corpus={"d": "one"})
+            findwell.evaluate({"q": ["d"]}, {"q": ["d"]}, by="rouge", corpus={"d": "one"})
             os.seteuid(65534)
             yield folder
             os.seteuid(0)
@@ -275,12 +277,12 @@ class TestNobody:
     def test_gold_and_corpus(self, closed: Path) -> None:
         run = {"q1": ["d1"]}
         with pytest.raises(InputError, match="closed"):
-            karat.evaluate(run, closed)
+            findwell.evaluate(run, closed)
         with pytest.raises(InputError, match="closed"):
-            karat.evaluate(run, {"q1": ["d1"]}, by="rouge", corpus=closed)
+            findwell.evaluate(run, {"q1": ["d1"]}, by="rouge", corpus=closed)
 
 
-def test_a_name_that_is_no_unicode(cli: Karat, tmp_path: Path) -> None:
+def test_a_name_that_is_no_unicode(cli: Findwell, tmp_path: Path) -> None:
     run, gold = tmp_path / os.fsdecode(b"run-\xff"), tmp_path / os.fsdecode(b"gold-\xff")
     run.write_text(RUN)
     gold.write_text(QRELS)
@@ -303,7 +305,7 @@ CHANGING: dict[str, str | bytes] = {
 @pytest.mark.parametrize("size", [-1, 0, 30])
 def test_a_file_that_changes_while_it_is_read(kind: str, size: int, save: Save) -> None:
     path = save("run", CHANGING[kind])
-    run = karat.load_run(path)
+    run = findwell.load_run(path)
     if size < 0:
         path.unlink()
     else:
@@ -317,14 +319,14 @@ def test_a_file_that_changes_while_it_is_read(kind: str, size: int, save: Save) 
 def saved(tmp_path: Path) -> Path:
     """Save a result with scores that JSON cannot write."""
     run = {"q1": {"a": float("inf"), "b": float("nan"), "c": float("-inf")}, "q2": {"b": 1.0}}
-    result = karat.evaluate(run, {"q1": ["b"], "q2": ["b"]}, ["recall@5", "RR"], keep=5)
+    result = findwell.evaluate(run, {"q1": ["b"], "q2": ["b"]}, ["recall@5", "RR"], keep=5)
     return result.save(tmp_path / "results" / "r")
 
 
 class TestStrangeScores:
     """Scores that are infinite or not a number are ranked, and shown."""
 
-    def test_report(self, saved: Path, cli: Karat, tmp_path: Path) -> None:
+    def test_report(self, saved: Path, cli: Findwell, tmp_path: Path) -> None:
         assert cli("report", saved, "-o", tmp_path / "page.html").code == 0
         page = (tmp_path / "page.html").read_text()
         assert "Infinity" not in page
@@ -337,13 +339,13 @@ class TestStrangeScores:
         client = TestClient(
             TokenGuard(view_site(folders), "t", 4711), base_url="http://127.0.0.1:4711"
         )
-        client.cookies.set("karat-4711", "t")
+        client.cookies.set("findwell-4711", "t")
         (name,) = (each.id for each in folders.results())
         assert client.get(f"/report?r={name}").status_code == 200
         for query in range(2):
             assert client.get(f"/api/case?r={name}&query={query}").status_code == 200
 
-    def test_explain_as_json(self, saved: Path, cli: Karat) -> None:
+    def test_explain_as_json(self, saved: Path, cli: Findwell) -> None:
         done = cli("explain", saved, "--format", "json", "--worst", "2")
         assert done.code == 0
 
@@ -386,7 +388,7 @@ MANIFESTS: dict[str, tuple[Callable[[dict[str, Any]], Any], str]] = {
 
 
 @pytest.mark.parametrize("case", MANIFESTS)
-def test_manifests(case: str, saved: Path, cli: Karat, save: Save) -> None:
+def test_manifests(case: str, saved: Path, cli: Findwell, save: Save) -> None:
     change, what = MANIFESTS[case]
     reseal(saved, change)
     run = save("run", "q1 Q0 b 1 1 t\n")
@@ -404,7 +406,7 @@ def test_manifests(case: str, saved: Path, cli: Karat, save: Save) -> None:
 
 
 @pytest.mark.parametrize("content", ['{"layout": 3, "versions": "x"}', "[]", "7", '{"layout": []}'])
-def test_manifests_that_are_none(content: str, saved: Path, cli: Karat) -> None:
+def test_manifests_that_are_none(content: str, saved: Path, cli: Findwell) -> None:
     (saved / "manifest.json").write_text(content)
     assert str(saved) in clear(cli("report", saved))
 
@@ -458,22 +460,22 @@ def test_tables_of_results(case: str, saved: Path) -> None:
     own = hashlib.sha256(path.read_bytes()).hexdigest()
     reseal(saved, lambda it: it["files"].update({path.name: own}))
     with pytest.raises(InputError, match=r"\.parquet: the file is damaged: ") as error:
-        karat.load(saved)
+        findwell.load(saved)
     assert what in error.value.what
     assert error.value.fix
 
 
-def test_agreement_names_the_file(cli: Karat, save: Save) -> None:
+def test_agreement_names_the_file(cli: Findwell, save: Save) -> None:
     good = save("good.jsonl", '{"query": "q1", "retrieved": ["a", "b"]}\n')
     blank = save("blank.jsonl", '{"query": "q1", "retrieved": ["a", " "]}\n')
     other = save("other.jsonl", '{"query": "q2", "retrieved": ["a", "b"]}\n')
     rankings = ("--kind", "rankings")
-    assert f"karat: {blank}: ' ' is not an id" in clear(cli("agree", good, blank, *rankings))
+    assert f"findwell: {blank}: ' ' is not an id" in clear(cli("agree", good, blank, *rankings))
     message = clear(cli("agree", good, other, *rankings))
-    assert message.startswith(f"karat: {good} and {other}: the two runs share no query")
+    assert message.startswith(f"findwell: {good} and {other}: the two runs share no query")
 
 
-def test_half_a_pair_in_what_is_anchored(cli: Karat, save: Save) -> None:
+def test_half_a_pair_in_what_is_anchored(cli: Findwell, save: Save) -> None:
     gold = save("gold.jsonl", '{"query": "q1", "gold": [{"quote": "' + HALF + '"}]}\n')
     corpus = save("corpus.json", '{"d": "one"}')
     assert f"{gold}, line 1" in clear(cli("anchor", gold, "--corpus", corpus))

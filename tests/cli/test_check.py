@@ -1,4 +1,4 @@
-"""`karat check`: problems in the inputs, without measuring."""
+"""`findwell check`: problems in the inputs, without measuring."""
 
 from __future__ import annotations
 
@@ -7,13 +7,13 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-import karat
+import findwell
 from tests import sample
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from tests.conftest import Karat, Save
+    from tests.conftest import Findwell, Save
 
 ODD_RUN = "q1 Q0 a 1 nan t\nq1 Q0 b 2 1 t\nq1 Q0 b 3 1 t\nx Q0 a 1 1 t\n"
 ODD_GOLD = "q1 0 a 1\nq1 0 a 2\nq2 0 a 1\nq3 0 a 0\n"
@@ -39,14 +39,16 @@ def even(save: Save) -> tuple[Path, Path]:
     return save("run.trec", "q Q0 a 1 2 t\nq Q0 b 2 1 t\n"), save("qrels.txt", "q 0 b 1\n")
 
 
-def test_nothing_odd(cli: Karat, even: tuple[Path, Path]) -> None:
+def test_nothing_odd(cli: Findwell, even: tuple[Path, Path]) -> None:
     run, gold = even
     done = cli("check", run, "--gold", gold)
     assert (done.code, done.out, done.err) == (0, "no problems were found\n", "")
     assert json.loads(cli("check", run, "--gold", gold, "--format=json").out) == {"findings": []}
 
 
-def test_every_finding_has_a_count_examples_and_a_fix(cli: Karat, odd: tuple[Path, Path]) -> None:
+def test_every_finding_has_a_count_examples_and_a_fix(
+    cli: Findwell, odd: tuple[Path, Path]
+) -> None:
     run, gold = odd
     shown = json.loads(cli("check", run, "--gold", gold, "--format=json").out)["findings"]
     assert sorted(row["kind"] for row in shown) == sorted(KINDS)
@@ -60,32 +62,32 @@ def test_every_finding_has_a_count_examples_and_a_fix(cli: Karat, odd: tuple[Pat
     assert text.endswith(f"{len(KINDS)} findings\n")
 
 
-def test_one_finding_is_one(cli: Karat, save: Save) -> None:
+def test_one_finding_is_one(cli: Findwell, save: Save) -> None:
     run, gold = save("r", "q Q0 a 1 1 t\n"), save("g", "q 0 a 1\np 0 a 1\n")
     assert cli("check", run, "--gold", gold).out.endswith("\n1 finding\n")
 
 
 @pytest.mark.parametrize("strict", [True, False])
 def test_strict_fails_on_findings(
-    strict: bool, cli: Karat, odd: tuple[Path, Path], even: tuple[Path, Path]
+    strict: bool, cli: Findwell, odd: tuple[Path, Path], even: tuple[Path, Path]
 ) -> None:
     flag = ["--strict"] if strict else []
     assert cli("check", odd[0], "--gold", odd[1], *flag).code == int(strict)
     assert cli("check", even[0], "--gold", even[1], *flag).code == 0
 
 
-def test_the_command_is_the_function(cli: Karat, odd: tuple[Path, Path]) -> None:
+def test_the_command_is_the_function(cli: Findwell, odd: tuple[Path, Path]) -> None:
     run, gold = odd
     shown = json.loads(cli("check", run, "--gold", gold, "--format=json").out)["findings"]
-    assert shown == [finding.as_dict() for finding in karat.check(run, gold)]
+    assert shown == [finding.as_dict() for finding in findwell.check(run, gold)]
 
 
-def test_samples(cli: Karat, save: Save) -> None:
+def test_samples(cli: Findwell, save: Save) -> None:
     path = save("s.jsonl", '{"query": "q", "retrieved": ["a", "a"], "gold": ["a"]}\n')
     assert "duplicate-document" in cli("check", path).out
 
 
-def test_several_runs(cli: Karat, odd: tuple[Path, Path], files: tuple[Path, Path]) -> None:
+def test_several_runs(cli: Findwell, odd: tuple[Path, Path], files: tuple[Path, Path]) -> None:
     shown = json.loads(cli("check", odd[0], files[0], "-g", odd[1], "--format=json").out)
     assert {row["run"] for row in shown["findings"]} == {"", "odd", "run"}
 
@@ -93,12 +95,12 @@ def test_several_runs(cli: Karat, odd: tuple[Path, Path], files: tuple[Path, Pat
 @pytest.mark.parametrize(
     "options", [["--ids", "uuid"], ["--dialect", "trec_eval"], ["--run-format", "trec"]]
 )
-def test_options_of_score(options: list[str], cli: Karat, files: tuple[Path, Path]) -> None:
+def test_options_of_score(options: list[str], cli: Findwell, files: tuple[Path, Path]) -> None:
     run, gold = files
     assert cli("check", run, "--gold", gold, *options).code == 0
 
 
-def test_bad_input_is_not_a_finding(cli: Karat, save: Save) -> None:
+def test_bad_input_is_not_a_finding(cli: Findwell, save: Save) -> None:
     gold = save("qrels.txt", sample.qrels())
     done = cli("check", save("run.trec", "q1 Q0 a\n"), "--gold", gold, "--run-format=trec")
     assert (done.code, done.out) == (2, "")

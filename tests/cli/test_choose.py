@@ -1,4 +1,4 @@
-"""`karat choose`: every combination of answers ends in a command that can be run."""
+"""`findwell choose`: every combination of answers ends in a command that can be run."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-import karat
-from karat.evaluation.choose import QUESTIONS, RULES
+import findwell
+from findwell.evaluation.choose import QUESTIONS, RULES
 from tests.cli.test_widths import on_terminal
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from tests.conftest import Karat
+    from tests.conftest import Findwell
 
 NAMES = [question.name for question in QUESTIONS]
 JOBS = list(itertools.product(*(question.answers for question in QUESTIONS)))
@@ -29,9 +29,9 @@ JOBS = list(itertools.product(*(question.answers for question in QUESTIONS)))
 def test_every_job_has_measures_that_exist() -> None:
     used: set[str] = set()
     for job in JOBS:
-        advice = karat.choose(**dict(zip(NAMES, job, strict=True)), k=7)
+        advice = findwell.choose(**dict(zip(NAMES, job, strict=True)), k=7)
         for name in advice.measures:
-            assert karat.parse_measure(name).name
+            assert findwell.parse_measure(name).name
         assert 2 <= len(advice.measures) <= 5, job
         used |= advice.measures.keys()
     assert used == {rule.measure.format(k=7) for rule in RULES}  # no rule that never fires
@@ -39,22 +39,22 @@ def test_every_job_has_measures_that_exist() -> None:
 
 @pytest.mark.parametrize("k", ["0", "abc", "-3", 0, 2.5])
 def test_a_cutoff_that_is_none_is_refused(k: object) -> None:
-    with pytest.raises(karat.KaratError, match="recall@"):
-        karat.choose(k=k)  # type: ignore[arg-type]
-    assert "recall@2000tokens" in karat.choose(k="2000tokens").measures
+    with pytest.raises(findwell.FindwellError, match="recall@"):
+        findwell.choose(k=k)  # type: ignore[arg-type]
+    assert "recall@2000tokens" in findwell.choose(k="2000tokens").measures
 
 
 @pytest.mark.parametrize("known", ["ids", "grades", "nothing", "answers"])
 @pytest.mark.parametrize("use", ["all", "order", "first"])
 def test_the_command_can_be_run(
-    cli: Karat, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, known: str, use: str
+    cli: Findwell, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, known: str, use: str
 ) -> None:
     monkeypatch.chdir(tmp_path)
     assert cli("demo", "--files", "demo").code == 0
     record = {"question": "why?", "retrieved_contexts": ["Why not?"], "reference": "It rains."}
     (tmp_path / "samples.jsonl").write_text(json.dumps(record))
     run = "demo/bm25.trec" if known in ("ids", "grades") else "samples.jsonl"
-    command = karat.choose(known=known, use=use).command
+    command = findwell.choose(known=known, use=use).command
     command = command.replace("GOLD", "demo/questions.jsonl").replace("RUN", run)
     done = cli(*shlex.split(command)[1:])
     assert done.code in (0, 3), done.err
@@ -65,26 +65,28 @@ def test_questions_are_asked_at_a_terminal() -> None:
     person, end = pty.openpty()
     os.write(person, b"5\n2\n\n10\n")  # a good answer; order; the usual one; how many
     done = subprocess.run(
-        [sys.executable, "-m", "karat", "choose"],
+        [sys.executable, "-m", "findwell", "choose"],
         stdin=end, capture_output=True, text=True, check=True, timeout=60,
     )  # fmt: skip
     os.close(person)
     os.close(end)
-    assert done.stdout.splitlines()[-1] == karat.choose(known="answers", use="order", k=10).command
+    assert (
+        done.stdout.splitlines()[-1] == findwell.choose(known="answers", use="order", k=10).command
+    )
     assert "Were all relevant documents labelled?" not in done.stderr  # there are no labels
 
 
 def test_the_advice_fits_a_narrow_terminal() -> None:
     shown, code = on_terminal(["choose", "--known", "ids", "--usual"], 60)
     assert code == 0
-    assert "karat score RUN --gold GOLD -m recall@5 -m P@5" in shown
+    assert "findwell score RUN --gold GOLD -m recall@5 -m P@5" in shown
     assert max(map(len, shown.splitlines())) <= 60
 
 
-def test_without_a_terminal_the_options_answer(cli: Karat) -> None:
+def test_without_a_terminal_the_options_answer(cli: Findwell) -> None:
     done = cli("choose", "--known", "ids")
     assert (done.code, "answer with --use" in done.err) == (2, True)
     usual = cli("choose", "--usual", "--format", "json")
-    assert json.loads(usual.out) == json.loads(json.dumps(karat.choose().as_dict()))
-    with pytest.raises(karat.KaratError, match="unknown answer to `known` 'idx'"):
-        karat.choose(known="idx")
+    assert json.loads(usual.out) == json.loads(json.dumps(findwell.choose().as_dict()))
+    with pytest.raises(findwell.FindwellError, match="unknown answer to `known` 'idx'"):
+        findwell.choose(known="idx")

@@ -1,4 +1,4 @@
-"""`karat compare`: what it prints, gates, files for CI, mistakes."""
+"""`findwell compare`: what it prints, gates, files for CI, mistakes."""
 
 from __future__ import annotations
 
@@ -11,16 +11,16 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-import karat
+import findwell
 from tests import values
 from tests.comparison.test_comparison import KEYS, NEW, OLD
 from tests.comparison.test_gates import BETTER, NOISY
 from tests.comparison.test_gates import OLD as SIXTY
 
 if TYPE_CHECKING:
-    from tests.conftest import Karat, Save
+    from tests.conftest import Findwell, Save
 
-DEMO = Path(karat.__file__).parent / "demo"
+DEMO = Path(findwell.__file__).parent / "demo"
 RUNS = (DEMO / "bm25.trec", DEMO / "minilm.trec")
 GOLD = ("--gold", DEMO / "questions.jsonl")
 FAST = ("--permutations", "200")
@@ -33,20 +33,20 @@ def folders(tmp_path: Path) -> dict[str, Path]:
     return {name: values.result(each).save(tmp_path / name) for name, each in every.items()}
 
 
-def test_json_has_the_promised_keys(cli: Karat) -> None:
+def test_json_has_the_promised_keys(cli: Findwell) -> None:
     done = cli("compare", *RUNS, *GOLD, "-m", "recall@10", "--format", "json", *FAST)
     assert done.code == 0
     shown = json.loads(done.out)
     (row,) = shown["comparisons"]
     assert list(row)[: len(KEYS)] == KEYS
     assert (row["baseline"], row["system"], row["measure"]) == ("bm25", "minilm", "recall@10")
-    again = karat.compare(*RUNS, gold=GOLD[1], measures="recall@10", permutations=200)
+    again = findwell.compare(*RUNS, gold=GOLD[1], measures="recall@10", permutations=200)
     assert row == again["recall@10"]
     assert shown["findings"]
     assert done.err == ""
 
 
-def test_the_table(cli: Karat) -> None:
+def test_the_table(cli: Findwell) -> None:
     done = cli("compare", *RUNS, *GOLD, "-m", "recall@5", "-m", "success@1", "--slice", "wording")
     assert done.code == 0
     assert "against bm25 · 95 queries" in done.out
@@ -59,7 +59,7 @@ def test_the_table(cli: Karat) -> None:
 
 
 @pytest.mark.parametrize("how", ["jsonl", "csv", "tsv", "markdown", "latex"])
-def test_other_formats(how: str, cli: Karat, tmp_path: Path) -> None:
+def test_other_formats(how: str, cli: Findwell, tmp_path: Path) -> None:
     done = cli("compare", *RUNS, *GOLD, "-m", "P@5", "--format", how, *FAST)
     cli("compare", *RUNS, *GOLD, "-m", "P@5", "--format", how, *FAST, "-o", tmp_path / "out")
     assert done.code == 0
@@ -68,13 +68,13 @@ def test_other_formats(how: str, cli: Karat, tmp_path: Path) -> None:
         "jsonl": '{"baseline": "bm25", "system": "minilm", "measure": "P@5", "verdict": "better", ',
         "csv": "baseline,system,measure,verdict,difference,low,high,p,p_adjusted",
         "tsv": "baseline\tsystem\tmeasure\tverdict\tdifference",
-        "markdown": "**against bm25 · 95 queries · dialect karat**",
+        "markdown": "**against bm25 · 95 queries · dialect findwell**",
         "latex": r"% needs \usepackage{booktabs}",
     }
     assert done.out.startswith(begins[how])
 
 
-def test_records_and_saved_results(cli: Karat, save: Save, folders: dict[str, Path]) -> None:
+def test_records_and_saved_results(cli: Findwell, save: Save, folders: dict[str, Path]) -> None:
     records = [
         save(
             f"{name}/samples.jsonl",
@@ -92,7 +92,7 @@ def test_records_and_saved_results(cli: Karat, save: Save, folders: dict[str, Pa
     assert (row["baseline"], row["system"], row["measure"]) == ("old", "better", "recall")
 
 
-def test_options(cli: Karat, folders: dict[str, Path]) -> None:
+def test_options(cli: Findwell, folders: dict[str, Path]) -> None:
     three = [folders[name] for name in ("old", "better", "noisy")]
     options = ("--format", "json", *FAST, "--seed", "4", "--level", "0.9", "--moved", "1")
     shown = json.loads(cli("compare", *three, *options, "--baseline", "noisy").out)
@@ -120,13 +120,13 @@ def test_options(cli: Karat, folders: dict[str, Path]) -> None:
     ],
 )
 def test_the_gate(
-    system: str, options: list[str], code: int, cli: Karat, folders: dict[str, Path]
+    system: str, options: list[str], code: int, cli: Findwell, folders: dict[str, Path]
 ) -> None:
     asked = ("compare", folders["old"], folders[system], "--no-regression", "recall,P@1", *options)
     assert cli(*asked, *FAST).code == code
 
 
-def test_what_the_gate_says(cli: Karat, folders: dict[str, Path], tmp_path: Path) -> None:
+def test_what_the_gate_says(cli: Findwell, folders: dict[str, Path], tmp_path: Path) -> None:
     asked = ("compare", folders["better"], folders["old"], "--no-regression", "recall", *FAST)
     assert cli(*asked).code == cli(*asked, "--undecided", "pass").code == 1
     shown = json.loads(cli(*asked, "--format", "json").out)
@@ -139,7 +139,7 @@ def test_what_the_gate_says(cli: Karat, folders: dict[str, Path], tmp_path: Path
 
 
 def test_the_summary_for_github(
-    cli: Karat, folders: dict[str, Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    cli: Findwell, folders: dict[str, Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     path = tmp_path / "summary.md"
     path.write_text("before\n")
@@ -172,7 +172,7 @@ def test_the_summary_for_github(
         (["a.json", "b.json", "--no-regression", "recal@5"], "unknown measure 'recal'"),
         (["a.json", "b.json", "--junit", "x.xml"], "--junit needs --no-regression"),
         (["a.json", "other.json"], "share no query"),
-        (["a.json", "."], "not a complete karat result"),
+        (["a.json", "."], "not a complete findwell result"),
         (["-", "-"], "standard input can be read only once"),
         (["a.json", "b.json", "--undecided", "skip"], "'skip' is not one of"),
     ],
@@ -180,7 +180,7 @@ def test_the_summary_for_github(
 def test_mistakes(  # noqa: PLR0917
     arguments: list[str],
     message: str,
-    cli: Karat,
+    cli: Findwell,
     save: Save,
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
@@ -204,18 +204,18 @@ def test_mistakes(  # noqa: PLR0917
     assert sorted(tmp_path.iterdir()) == before
 
 
-def test_options_without_effect_on_results(cli: Karat, folders: dict[str, Path]) -> None:
+def test_options_without_effect_on_results(cli: Findwell, folders: dict[str, Path]) -> None:
     both = (folders["old"], folders["better"])
     done = cli("compare", *both, "--by", "exact")
     assert done.code == 2
     assert "by has no effect" in done.err
-    assert cli("compare", *both, *FAST, "--dialect", "karat").code == 0
+    assert cli("compare", *both, *FAST, "--dialect", "findwell").code == 0
 
 
 CORE = """
 import sys
 sys.modules["scipy"] = None
-from karat.cli import main
+from findwell.cli import main
 main(sys.argv[1:])
 """
 
@@ -236,13 +236,13 @@ def test_the_core_compares_two_systems() -> None:
     assert corrections == ["holm", "holm"]
     student = without_extras("compare", *RUNS, *GOLD, "--test", "t")
     assert student.returncode == 2
-    assert "pip install 'karat[stats]'" in student.stderr
+    assert "pip install '.[stats]'" in student.stderr
 
 
 @pytest.mark.parametrize("command", ["compare", "power", "agree"])
 def test_help_waits_for_no_heavy_library(command: str) -> None:
     code = (
-        "import sys\nfrom karat.cli import main\n"
+        "import sys\nfrom findwell.cli import main\n"
         f"try: main(['{command}', '--help'])\n"
         "except SystemExit: pass\n"
         "print(sorted({'numpy', 'polars', 'rich', 'scipy'} & sys.modules.keys()), file=sys.stderr)"

@@ -1,4 +1,4 @@
-"""`karat.toml`, `karat init` and `karat explain-config`."""
+"""`findwell.toml`, `findwell init` and `findwell explain-config`."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-import karat
-from karat.cli.explain_config import VARIABLES
+import findwell
+from findwell.cli.explain_config import VARIABLES
 from tests.sample import jsonl
 
 if TYPE_CHECKING:
-    from tests.conftest import Karat, Save
+    from tests.conftest import Findwell, Save
 
 pytestmark = pytest.mark.usefixtures("files")
 
@@ -23,55 +23,57 @@ pytestmark = pytest.mark.usefixtures("files")
 @pytest.fixture(autouse=True)
 def _in_the_project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
-    monkeypatch.delenv("KARAT_CONFIG", raising=False)
+    monkeypatch.delenv("FINDWELL_CONFIG", raising=False)
 
 
 SETTINGS = 'runs = ["run.trec"]\ngold = "qrels.txt"\nmeasures = ["P@5", "RR"]\n'
 
 
-def test_score_without_arguments_is_the_evaluation_of_the_project(cli: Karat, save: Save) -> None:
+def test_score_without_arguments_is_the_evaluation_of_the_project(
+    cli: Findwell, save: Save
+) -> None:
     spelled_out = cli("score", "run.trec", "-g", "qrels.txt", "-m", "P@5", "-m", "RR")
-    save("karat.toml", SETTINGS)
+    save("findwell.toml", SETTINGS)
     done = cli("score")
     assert (done.code, done.out) == (0, spelled_out.out)
-    assert done.err.startswith("config: karat.toml sets gold, measures, runs\n")
+    assert done.err.startswith("config: findwell.toml sets gold, measures, runs\n")
     assert done.err.endswith(spelled_out.err)
 
 
-def test_the_command_line_comes_before_the_file(cli: Karat, save: Save) -> None:
+def test_the_command_line_comes_before_the_file(cli: Findwell, save: Save) -> None:
     expected = cli("score", "run.trec", "-g", "qrels.txt", "-m", "AP").out
-    save("karat.toml", SETTINGS)
+    save("findwell.toml", SETTINGS)
     done = cli("score", "run.trec", "-m", "AP")
     assert done.out == expected
     assert "sets gold\n" in done.err
     assert cli("--config", "none", "score").code == 2
 
 
-def test_a_table_is_for_one_command_alone(cli: Karat, save: Save) -> None:
-    save("karat.toml", SETTINGS + '[score]\nmeasures = "recall@2"\nper-query = true\n')
+def test_a_table_is_for_one_command_alone(cli: Findwell, save: Save) -> None:
+    save("findwell.toml", SETTINGS + '[score]\nmeasures = "recall@2"\nper-query = true\n')
     assert "recall@2" in cli("score").out
     assert "recall@2" not in cli("curve").out
     assert "RR" in cli("explain", "run.trec").out
 
 
 def test_paths_are_those_beside_the_file(
-    cli: Karat, save: Save, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    cli: Findwell, save: Save, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    save("pyproject.toml", "[tool.karat]\n" + SETTINGS)
+    save("pyproject.toml", "[tool.findwell]\n" + SETTINGS)
     expected = cli("score").out
     (tmp_path / "below" / "it").mkdir(parents=True)
     monkeypatch.chdir(tmp_path / "below" / "it")
     assert cli("score").out == expected
     (tmp_path / "below" / ".git").mkdir()  # another repository, which has settled nothing
     assert cli("score").code == 2
-    monkeypatch.setenv("KARAT_CONFIG", str(tmp_path / "pyproject.toml"))
+    monkeypatch.setenv("FINDWELL_CONFIG", str(tmp_path / "pyproject.toml"))
     assert cli("score").out == expected
 
 
 def test_every_path_is_one_beside_the_file_and_a_table_of_spark_is_none(
-    cli: Karat, save: Save, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    cli: Findwell, save: Save, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    save("karat.toml", 'gold = "g.jsonl"\nlabels = "l.csv"\nanswers = "kept"\ntimeout = 7.5\n')
+    save("findwell.toml", 'gold = "g.jsonl"\nlabels = "l.csv"\nanswers = "kept"\ntimeout = 7.5\n')
     (tmp_path / "below").mkdir()
     monkeypatch.chdir(tmp_path / "below")
     for command, setting, value in (
@@ -82,7 +84,7 @@ def test_every_path_is_one_beside_the_file_and_a_table_of_spark_is_none(
     ):
         rows = json.loads(cli("explain-config", command, "--format", "json").out)["settings"]
         assert {row["setting"]: row["value"] for row in rows}[setting] == value
-    save("karat.toml", 'runs = ["table:run"]\ngold = "delta:/lake/gold"\nwrite = "values"\n')
+    save("findwell.toml", 'runs = ["table:run"]\ngold = "delta:/lake/gold"\nwrite = "values"\n')
     rows = json.loads(cli("explain-config", "score", "--format", "json").out)["settings"]
     found = {row["setting"]: row["value"] for row in rows}
     assert (found["runs"], found["--gold"]) == (["table:run"], "delta:/lake/gold")
@@ -90,19 +92,19 @@ def test_every_path_is_one_beside_the_file_and_a_table_of_spark_is_none(
 
 
 def test_a_saved_result_is_not_measured_against_the_gold_of_the_project(
-    cli: Karat, save: Save
+    cli: Findwell, save: Save
 ) -> None:
-    save("karat.toml", SETTINGS + 'ids = "lower"\n')
+    save("findwell.toml", SETTINGS + 'ids = "lower"\n')
     assert cli("score", "--save", "monday").code == 0
     assert cli("score", "monday", "-m", "AP").code == 0
 
 
-def test_records_of_other_queries_are_told_whose_gold_it_is(cli: Karat, save: Save) -> None:
-    save("karat.toml", SETTINGS)
+def test_records_of_other_queries_are_told_whose_gold_it_is(cli: Findwell, save: Save) -> None:
+    save("findwell.toml", SETTINGS)
     save("own.jsonl", '{"query": "other", "retrieved": ["d1"], "gold": ["d1"]}\n')
     done = cli("score", "own.jsonl")
     assert done.code == 2
-    assert "the gold is that of karat.toml: `karat --config none …`" in done.err
+    assert "the gold is that of findwell.toml: `findwell --config none …`" in done.err
     assert cli("--config", "none", "score", "own.jsonl").code == 0
     without = cli("score", "own.jsonl", "-g", "qrels.txt")
     assert without.code == 2
@@ -112,51 +114,51 @@ def test_records_of_other_queries_are_told_whose_gold_it_is(cli: Karat, save: Sa
 @pytest.mark.parametrize(
     ("content", "message"),
     [
-        ('golf = "x"', "karat.toml: every command lacks an option 'golf'. did you mean gold"),
-        ("[score]\ngolf = 1", "karat.toml: score: the command score lacks an option 'golf'"),
+        ('golf = "x"', "findwell.toml: every command lacks an option 'golf'. did you mean gold"),
+        ("[score]\ngolf = 1", "findwell.toml: score: the command score lacks an option 'golf'"),
         ("[scores]\ngold = 1", "did you mean score"),
-        ('rel = "high"', "karat.toml: rel: 'high' is not a valid float"),
-        ("gold = ['a', 'b']", "karat.toml: gold: this must be one value"),
-        ("gold = true", "karat.toml: gold: True is not a text or a number"),
-        ('[score]\nbounds = "yes"', "karat.toml: score.bounds: 'yes' is not true or false"),
-        ("gold = [", "karat.toml: this is not TOML"),
-        ('missing = "nought"', "karat.toml: missing: 'nought' is not one of"),
+        ('rel = "high"', "findwell.toml: rel: 'high' is not a valid float"),
+        ("gold = ['a', 'b']", "findwell.toml: gold: this must be one value"),
+        ("gold = true", "findwell.toml: gold: True is not a text or a number"),
+        ('[score]\nbounds = "yes"', "findwell.toml: score.bounds: 'yes' is not true or false"),
+        ("gold = [", "findwell.toml: this is not TOML"),
+        ('missing = "nought"', "findwell.toml: missing: 'nought' is not one of"),
     ],
 )
 def test_mistakes_name_the_file_and_the_key(
-    cli: Karat, save: Save, content: str, message: str
+    cli: Findwell, save: Save, content: str, message: str
 ) -> None:
-    save("karat.toml", content)
+    save("findwell.toml", content)
     done = cli("score", "run.trec", "-g", "qrels.txt")
     assert done.code == 2
     assert message in done.err
     assert cli("score", "--help").code == 0  # which must not depend on it
 
 
-def test_files_of_other_tools_are_left_alone(cli: Karat, save: Save) -> None:
+def test_files_of_other_tools_are_left_alone(cli: Findwell, save: Save) -> None:
     save("pyproject.toml", "not TOML at all [")
     assert cli("score", "run.trec", "-g", "qrels.txt").code == 0
 
 
 def test_the_settings_are_explained(
-    cli: Karat, save: Save, monkeypatch: pytest.MonkeyPatch
+    cli: Findwell, save: Save, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setenv("KARAT_API_KEY", "secret-key")
-    save("karat.toml", SETTINGS + "[score]\nlevel = 0.9\n")
+    monkeypatch.setenv("FINDWELL_API_KEY", "secret-key")
+    save("findwell.toml", SETTINGS + "[score]\nlevel = 0.9\n")
     shown = cli("explain-config").out
     assert "score.level" in shown
     assert "secret-key" not in shown
     told = json.loads(cli("explain-config", "score", "--format", "json").out)
     rows = {row["setting"]: (row["value"], row["from"]) for row in told["settings"]}
-    assert rows["--level"] == ("0.9", "karat.toml")
+    assert rows["--level"] == ("0.9", "findwell.toml")
     assert rows["--decide"] == ("interval", "default")
-    assert {row["variable"] for row in told["environment"]} >= {"KARAT_API_KEY"}
+    assert {row["variable"] for row in told["environment"]} >= {"FINDWELL_API_KEY"}
     assert cli("explain-config", "nix").code == 2
 
 
-def test_what_may_be_a_key_is_not_shown(cli: Karat, save: Save) -> None:
+def test_what_may_be_a_key_is_not_shown(cli: Findwell, save: Save) -> None:
     save(
-        "karat.toml",
+        "findwell.toml",
         'header = ["api-key=hush"]\n[monitor]\nstore = "s"\n'
         '[monitor.serve]\ntoken = "hush"\n[monitor.check]\nwebhook = "https://x.y/hush"\n',
     )
@@ -168,33 +170,33 @@ def test_what_may_be_a_key_is_not_shown(cli: Karat, save: Save) -> None:
     assert "monitor.serve.token" in cli("explain-config").out
 
 
-def test_every_variable_that_karat_reads_is_explained() -> None:
-    sources = Path(karat.__file__).parent.rglob("*.py")
-    read = {name for each in sources for name in re.findall(r"KARAT_[A-Z_]+", each.read_text())}
+def test_every_variable_that_findwell_reads_is_explained() -> None:
+    sources = Path(findwell.__file__).parent.rglob("*.py")
+    read = {name for each in sources for name in re.findall(r"FINDWELL_[A-Z_]+", each.read_text())}
     assert read <= VARIABLES.keys()
 
 
-def test_init_writes_what_score_then_does(cli: Karat, save: Save, tmp_path: Path) -> None:
+def test_init_writes_what_score_then_does(cli: Findwell, save: Save, tmp_path: Path) -> None:
     save("labels/other.jsonl", jsonl([{"query": "elsewhere", "gold": ["d1"]}]))
     save("notes.txt", "nothing of this is a run\n")
     assert cli("init").code == 0
-    settings = tomllib.loads((tmp_path / "karat.toml").read_text())
+    settings = tomllib.loads((tmp_path / "findwell.toml").read_text())
     assert (settings["runs"], settings["gold"]) == (["run.trec"], "qrels.txt")
-    assert '# gold = "labels/other.jsonl"' in (tmp_path / "karat.toml").read_text()
+    assert '# gold = "labels/other.jsonl"' in (tmp_path / "findwell.toml").read_text()
     assert cli("score").code == 0
     again = cli("init")
     assert (again.code, "there is a configuration already" in again.err) == (2, True)
     assert cli("init", "--force").code == 0
 
 
-def test_init_says_where_nothing_is(cli: Karat, tmp_path: Path) -> None:
+def test_init_says_where_nothing_is(cli: Findwell, tmp_path: Path) -> None:
     (tmp_path / "empty").mkdir()
     done = cli("init", "empty")
     assert (done.code, "no run was found" in done.err) == (2, True)
-    assert not (tmp_path / "empty" / "karat.toml").exists()
+    assert not (tmp_path / "empty" / "findwell.toml").exists()
 
 
-def test_init_takes_records_of_both_and_texts_without_gold(cli: Karat, save: Save) -> None:
+def test_init_takes_records_of_both_and_texts_without_gold(cli: Findwell, save: Save) -> None:
     both = {"question": "why?", "retrieved": ["because"], "gold": ["because"]}
     save("both/samples.jsonl", jsonl([both]))
     assert tomllib.loads(cli("init", "both", "--dry-run").out)["runs"] == ["samples.jsonl"]
@@ -206,7 +208,7 @@ def test_init_takes_records_of_both_and_texts_without_gold(cli: Karat, save: Sav
 
 
 def test_init_measures_what_has_a_gold_and_each_file_once(
-    cli: Karat, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    cli: Findwell, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Beside records that hold both, a run has no gold; a link to a folder doubles nothing."""
     project = tmp_path / "project"
@@ -217,10 +219,10 @@ def test_init_measures_what_has_a_gold_and_each_file_once(
     (project / "both.jsonl").write_text(jsonl([run | {"gold": ["a"]}]), encoding="utf-8")
     (project / "again").symlink_to(project)
     assert cli("init").code == 0
-    assert tomllib.loads(Path("karat.toml").read_text("utf-8"))["runs"] == ["both.jsonl"]
+    assert tomllib.loads(Path("findwell.toml").read_text("utf-8"))["runs"] == ["both.jsonl"]
     assert cli("score").code == 0
     (project / "both.jsonl").rename(project / "x")
     (project / "gold.JSONL").write_text(jsonl([{"query": "q1", "gold": ["a"]}]), encoding="utf-8")
     assert cli("init", "--force").code == 0
-    found = tomllib.loads(Path("karat.toml").read_text("utf-8"))
+    found = tomllib.loads(Path("findwell.toml").read_text("utf-8"))
     assert (found["runs"], found["gold"]) == (["run.jsonl"], "gold.JSONL")

@@ -1,4 +1,4 @@
-"""`karat demo`: runs as it says, with what it says."""
+"""`findwell demo`: runs as it says, with what it says."""
 
 from __future__ import annotations
 
@@ -9,19 +9,19 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-import karat
+import findwell
 
 if TYPE_CHECKING:
-    from tests.conftest import Karat
+    from tests.conftest import Findwell
 
 
 @pytest.fixture(autouse=True)
 def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    monkeypatch.setenv("KARAT_CACHE_DIR", str(tmp_path / "cache"))
+    monkeypatch.setenv("FINDWELL_CACHE_DIR", str(tmp_path / "cache"))
     return tmp_path / "cache"
 
 
-def test_demo(cli: Karat) -> None:
+def test_demo(cli: Findwell) -> None:
     done = cli("demo")
     assert done.code == 0
     assert "bm25" in done.out
@@ -30,36 +30,36 @@ def test_demo(cli: Karat) -> None:
 
 
 def test_what_it_suggests_works(
-    cli: Karat, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    cli: Findwell, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
     commands = [
         shlex.split(line)[1:]
         for line in cli("demo").out.replace("\\\n", "").splitlines()
-        if line.strip().startswith("karat ")
+        if line.strip().startswith("findwell ")
     ]
     assert len(commands) == 3
     for command in commands:
         assert cli(*command).code == 0, command
 
 
-def test_save_and_files(cli: Karat, tmp_path: Path) -> None:
+def test_save_and_files(cli: Findwell, tmp_path: Path) -> None:
     done = cli("demo", "--save", tmp_path / "result", "--files", tmp_path / "files")
     assert done.code == 0
-    assert karat.load(tmp_path / "result").runs == ["bm25", "minilm"]
+    assert findwell.load(tmp_path / "result").runs == ["bm25", "minilm"]
     names = ["bm25.trec", "minilm.trec", "passages.jsonl", "questions.jsonl"]
     assert sorted(path.name for path in (tmp_path / "files").iterdir()) == names
 
 
-def test_every_demo_has_the_same_report(cli: Karat, cache: Path) -> None:
+def test_every_demo_has_the_same_report(cli: Findwell, cache: Path) -> None:
     for _ in range(2):
         shown = cli("demo").out.splitlines()[-1].rpartition(": ")[2]
         assert shown == str(cache / "demo" / "report.html")
     assert [path.name for path in (cache / "demo").iterdir()] == ["report.html"]
-    assert not list(Path(tempfile.gettempdir()).glob("karat-demo-*"))
+    assert not list(Path(tempfile.gettempdir()).glob("findwell-demo-*"))
 
 
-def test_without_a_folder_for_caches(cli: Karat, cache: Path) -> None:
+def test_without_a_folder_for_caches(cli: Findwell, cache: Path) -> None:
     cache.write_text("in the way")
     done = cli("demo")
     assert done.code == 0
@@ -70,7 +70,7 @@ def test_without_a_folder_for_caches(cli: Karat, cache: Path) -> None:
 
 
 @pytest.mark.parametrize("option", ["--save", "--files"])
-def test_a_file_in_the_way(option: str, cli: Karat, tmp_path: Path) -> None:
+def test_a_file_in_the_way(option: str, cli: Findwell, tmp_path: Path) -> None:
     (tmp_path / "taken").write_text("mine")
     done = cli("demo", option, tmp_path / "taken")
     assert done.code == 2

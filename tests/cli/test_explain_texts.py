@@ -1,4 +1,4 @@
-"""`karat explain` over texts: which sentence met which gold, and how well."""
+"""`findwell explain` over texts: which sentence met which gold, and how well."""
 
 from __future__ import annotations
 
@@ -7,13 +7,13 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-import karat
+import findwell
 from tests.sample import jsonl
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from tests.conftest import Karat, Save
+    from tests.conftest import Findwell, Save
 
 RECORD = {
     "query": "q1",
@@ -38,7 +38,7 @@ def cells(line: str, separator: str) -> list[str]:
     return [cell.strip() for cell in line.split(separator) if cell.strip()]
 
 
-def test_the_terminal_shows_sentences_and_scores(path: Path, cli: Karat) -> None:
+def test_the_terminal_shows_sentences_and_scores(path: Path, cli: Findwell) -> None:
     done = cli("explain", path, "-q", "q1", "--by", "rouge-sentence", "-m", "P@1", "-m", "recall@2")
     assert done.code == 0, done.err
     lines = done.out.splitlines()
@@ -54,10 +54,10 @@ def test_the_terminal_shows_sentences_and_scores(path: Path, cli: Karat) -> None
     ]  # fmt: skip
     assert any("= repeated" in line for line in lines)
     assert "the gold (1 of 2 relevant items met, by rouge-sentence(threshold=0.8))" in lines
-    assert "P@1 (karat) = (1.0000) ÷ 2 units retrieved = 0.5000" in done.out
+    assert "P@1 (findwell) = (1.0000) ÷ 2 units retrieved = 0.5000" in done.out
 
 
-def test_markdown(path: Path, cli: Karat) -> None:
+def test_markdown(path: Path, cli: Findwell) -> None:
     done = cli("explain", path, "--by", "rouge-sentence", "-m", "recall@1", "--format", "markdown")
     hit = (
         "| 2 | manual#2 | 1 | Charging takes about four hours. | ✓ hit | item 1 | 1.0000 item 1 |"
@@ -67,13 +67,13 @@ def test_markdown(path: Path, cli: Karat) -> None:
     assert "| 2 | Do not charge below zero. | 1 | missed |" in done.out.splitlines()
 
 
-def test_json(path: Path, cli: Karat) -> None:
+def test_json(path: Path, cli: Findwell) -> None:
     by = "rouge-sentence(threshold=0.4)"
     done = cli("explain", path, "--by", by, "-m", "recall@2", "--format", "json")
     (told,) = json.loads(done.out)["explanations"]
     (ranking,) = told["rankings"]
     assert ranking["relation"] == by
-    assert ranking["read_by"] == [["recall@2", "karat"]]
+    assert ranking["read_by"] == [["recall@2", "findwell"]]
     assert [item["docs"] for item in ranking["items"]] == [
         ["Charging takes about four hours."],
         ["Do not charge below zero."],
@@ -93,7 +93,7 @@ def test_json(path: Path, cli: Karat) -> None:
 def test_chunks_show_their_best_scores() -> None:
     golds = ["a b c d", "a b x y", "a z z z", "q r s t", "a b c z"]
     record = {"query": "q", "retrieved": ["a b c d"], "gold": golds}
-    (told,) = karat.explain([record], measures="recall", by="rouge(threshold=0.75)")
+    (told,) = findwell.explain([record], measures="recall", by="rouge(threshold=0.75)")
     (step,) = told.ranking
     assert step.covers == (1, 5)
     assert step.scores == ((1, 1.0), (5, 0.75), (2, 0.5))
@@ -102,15 +102,15 @@ def test_chunks_show_their_best_scores() -> None:
 
 def test_under_a_dialect_the_scores_are_its_own() -> None:
     record = {"retrieved_context": ["d e. a b c"], "ground_truth_context": ["a b c d"]}
-    for dialect, score in (("karat", 0.75), ("continuous-eval", 1.0)):
-        (told,) = karat.explain([record], measures="recall", by="rouge", dialects=dialect)
+    for dialect, score in (("findwell", 0.75), ("continuous-eval", 1.0)):
+        (told,) = findwell.explain([record], measures="recall", by="rouge", dialects=dialect)
         assert told.ranking[0].scores == ((1, score),)
 
 
 def test_spans_show_the_share_of_characters() -> None:
     chunks = [{"doc": "d", "start": 0, "end": 6}, {"doc": "d", "start": 6, "end": 20}]
     record = {"query": "q", "retrieved": chunks, "gold": [{"doc": "d", "start": 2, "end": 12}]}
-    (told,) = karat.explain([record], measures="recall", by="spans")
+    (told,) = findwell.explain([record], measures="recall", by="spans")
     assert [step.text for step in told.ranking] == ["d[0:6]", "d[6:20]"]
     assert [step.covers for step in told.ranking] == [(), (1,)]
     shares = [share for step in told.ranking for _, share in step.scores]
@@ -119,6 +119,6 @@ def test_spans_show_the_share_of_characters() -> None:
 
 def test_equal_texts_have_no_scores() -> None:
     record = {"query": "q", "retrieved": ["A text."], "gold": ["a text"]}
-    (told,) = karat.explain([record], measures="recall", by="exact")
+    (told,) = findwell.explain([record], measures="recall", by="exact")
     assert told.ranking[0].scores == ()
     assert told.ranking[0].covers == (1,)

@@ -1,4 +1,4 @@
-"""`karat score --explain-verdicts`: what the judge said, in every format."""
+"""`findwell score --explain-verdicts`: what the judge said, in every format."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ import polars as pl
 import pytest
 from rich.cells import cell_len
 
-import karat
-from karat.explanation.units import verdict_table
-from karat.reports.result import render
-from karat.results.store import seal
-from karat.storage.folders import MANIFEST
+import findwell
+from findwell.explanation.units import verdict_table
+from findwell.reports.result import render
+from findwell.results.store import seal
+from findwell.storage.folders import MANIFEST
 from tests.client.server import serve
 from tests.judges.single_model import SURE, by_token
 from tests.reports.test_details import told as case_of
@@ -23,7 +23,7 @@ from tests.reports.test_details import told as case_of
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from tests.conftest import Karat, Save
+    from tests.conftest import Findwell, Save
 
 FIELDS = (
     "run query aspect item rank doc value probability reason quote unproven".split()  # noqa: SIM905
@@ -43,13 +43,13 @@ RECORDS = [
 
 @pytest.fixture
 def samples(save: Save, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    monkeypatch.setenv("KARAT_CACHE_DIR", str(tmp_path / "cache"))
+    monkeypatch.setenv("FINDWELL_CACHE_DIR", str(tmp_path / "cache"))
     return save("s.jsonl", "".join(json.dumps(row) + "\n" for row in RECORDS))
 
 
-def test_every_format_has_the_same_verdicts(cli: Karat, samples: Path) -> None:
+def test_every_format_has_the_same_verdicts(cli: Findwell, samples: Path) -> None:
     asked = ("score", samples, "-m", "context_recall", "--judge", "local:text")
-    result = karat.evaluate(samples, measures="context_recall", judge="local:text", keep=50)
+    result = findwell.evaluate(samples, measures="context_recall", judge="local:text", keep=50)
     rows = verdict_table(result).to_dicts()
     assert [*rows[0]] == FIELDS
     told = [(row["query"], row["aspect"], row["rank"], row["doc"], row["value"]) for row in rows]
@@ -79,7 +79,7 @@ def test_every_format_has_the_same_verdicts(cli: Karat, samples: Path) -> None:
 @pytest.mark.parametrize("width", [60, 80])
 def test_a_narrow_terminal_gets_a_list(samples: Path, width: int) -> None:
     measures = ["context_recall", "context_precision"]
-    result = karat.evaluate(samples, measures=measures, judge="local:text", keep=50)
+    result = findwell.evaluate(samples, measures=measures, judge="local:text", keep=50)
     text = render(result, "table", verdicts=True, width=width)
     assert max(map(cell_len, text.splitlines())) <= width
     flat = " ".join(text.split())
@@ -90,7 +90,7 @@ def test_a_narrow_terminal_gets_a_list(samples: Path, width: int) -> None:
 
 
 def test_probabilities_of_a_model_reach_table_saved_result_and_report(
-    cli: Karat, samples: Path, tmp_path: Path
+    cli: Findwell, samples: Path, tmp_path: Path
 ) -> None:
     folder = tmp_path / "result"
     with serve(by_token) as server:
@@ -104,13 +104,13 @@ def test_probabilities_of_a_model_reach_table_saved_result_and_report(
     assert json.loads(again.out)["verdicts"] == told
     explained = cli("explain", folder, "-q", "q1")
     assert f"{sure:.2f}" in explained.out
-    shown = case_of(karat.load(folder), "q1")["list"]
+    shown = case_of(findwell.load(folder), "q1")["list"]
     chances = [chunk["verdicts"][0]["probability"] for chunk in shown]
     assert chances == pytest.approx([sure, 1 - sure], abs=1e-4)
 
 
 def test_results_of_older_versions_have_no_probabilities(
-    cli: Karat, samples: Path, tmp_path: Path
+    cli: Findwell, samples: Path, tmp_path: Path
 ) -> None:
     folder = tmp_path / "old"
     cli("score", samples, "-m", "context_recall", "--judge", "local:text", "--save", folder)
@@ -129,7 +129,7 @@ def test_results_of_older_versions_have_no_probabilities(
     assert cli("report", folder, "-o", tmp_path / "r.html").code == 0
 
 
-def test_without_a_judge_there_is_nothing_to_explain(cli: Karat, save: Save) -> None:
+def test_without_a_judge_there_is_nothing_to_explain(cli: Findwell, save: Save) -> None:
     run = save("run.jsonl", '{"id": "q", "retrieved": ["a"], "gold": ["a"]}\n')
     done = cli("score", run, "-m", "RR", "--explain-verdicts")
     assert done.code == 0

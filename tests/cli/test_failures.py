@@ -1,4 +1,4 @@
-"""Failures that karat does not know: exit code 70, what to report and where, no traceback."""
+"""Failures that findwell does not know: exit code 70, what to report and where, no traceback."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ import numpy as np
 import polars as pl
 import pytest
 
-import karat
-from karat.cli import UNEXPECTED, failures
+import findwell
+from findwell.cli import UNEXPECTED, failures
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from tests.conftest import Karat, Outcome
+    from tests.conftest import Findwell, Outcome
 
 RAISED = {
     "1 / 0": "ZeroDivisionError: division by zero",
@@ -37,7 +37,7 @@ RAISED = {
 
 
 @pytest.fixture
-def run(cli: Karat, files: tuple[Path, Path]) -> Callable[..., Outcome]:
+def run(cli: Findwell, files: tuple[Path, Path]) -> Callable[..., Outcome]:
     """Score with a measure of the user's own, which fails."""
 
     def score(failure: str, *options: str) -> Outcome:
@@ -47,14 +47,14 @@ def run(cli: Karat, files: tuple[Path, Path]) -> Callable[..., Outcome]:
         def stop(error: BaseException) -> None:
             raise error
 
-        @karat.register_measure
-        class Broken(karat.Measure):
+        @findwell.register_measure
+        class Broken(findwell.Measure):
             """Fails."""
 
             name: ClassVar[str] = "broken"
             at: ClassVar = None
 
-            def compute(self, relation: karat.Relation) -> NoReturn:
+            def compute(self, relation: findwell.Relation) -> NoReturn:
                 eval(failure, {"np": np, "pl": pl, "recurse": recurse, "stop": stop})
                 raise AssertionError(relation)
 
@@ -72,11 +72,11 @@ def test_an_unexpected_failure(
     assert done.out == ""
     assert "Traceback" not in done.err
     first, place, versions, command, fix = done.err.splitlines()
-    assert first.startswith(f"karat: unexpected failure: {RAISED[failure]}")
+    assert first.startswith(f"findwell: unexpected failure: {RAISED[failure]}")
     assert ", line " in place
-    assert f"karat {karat.__version__} (" in versions
+    assert f"findwell {findwell.__version__} (" in versions
     assert f", Python {sys.version.split()[0]}, polars " in versions
-    assert command == f"  command: karat score {files[0]} -g {files[1]} -m broken"
+    assert command == f"  command: findwell score {files[0]} -g {files[1]} -m broken"
     assert fix.startswith("  fix: score fewer runs" if "memory" in first else "  fix: report it at")
 
 
@@ -85,35 +85,35 @@ def test_debug_shows_the_traceback(
     how: str, run: Callable[..., Outcome], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     if how == "variable":
-        monkeypatch.setenv("KARAT_DEBUG", "1")
+        monkeypatch.setenv("FINDWELL_DEBUG", "1")
     done = run("1 / 0", *(["--debug"] if how == "option" else []))
     assert done.code == 70
     assert done.err.startswith("Traceback (most recent call last):\n")
-    assert "\nZeroDivisionError: division by zero\nkarat: unexpected failure" in done.err
+    assert "\nZeroDivisionError: division by zero\nfindwell: unexpected failure" in done.err
 
 
 @pytest.mark.parametrize("before", [True, False])
-def test_debug_stands_before_or_behind_the_command(before: bool, cli: Karat) -> None:
+def test_debug_stands_before_or_behind_the_command(before: bool, cli: Findwell) -> None:
     words = ["score", "none.trec", "--gold", "none"]
     done = cli(*(["--debug", *words] if before else [*words, "--debug"]))
     assert done.code == 2  # a mistake stays one
     assert done.err.startswith("Traceback")
-    assert "\nkarat: none" in done.err
+    assert "\nfindwell: none" in done.err
     assert "Traceback" not in cli("score", "--", "--debug", "none.trec").err  # a file's name
 
 
 PANIC = """
 import sys
-import karat, polars as pl
-@karat.register_measure
-class Broken(karat.Measure):
+import findwell, polars as pl
+@findwell.register_measure
+class Broken(findwell.Measure):
     '''Fails.'''
     name = "broken"
     at = None
     def compute(self, relation):
         pl.int_range(0, 2**62, eager=True)
-sys.argv[0] = "karat"
-from karat.__main__ import main
+sys.argv[0] = "findwell"
+from findwell.__main__ import main
 main()
 """
 
@@ -131,7 +131,7 @@ def test_a_process_that_panics(files: tuple[Path, Path]) -> None:
     assert (done.returncode, done.stdout) == (70, "")
     assert "Traceback" not in done.stderr
     assert len(done.stderr.splitlines()) < 10  # polars adds four lines about its panic
-    assert "\nkarat: unexpected failure: PanicException: capacity overflow\n" in done.stderr
+    assert "\nfindwell: unexpected failure: PanicException: capacity overflow\n" in done.stderr
 
 
 def test_a_file_that_the_user_named(
@@ -141,7 +141,7 @@ def test_a_file_that_the_user_named(
     done = run(f"open({path!r})")
     assert done.code == 2
     assert done.err == (
-        f"karat: {path}: Not a directory\n"
+        f"findwell: {path}: Not a directory\n"
         "  fix: check that it is there, and who may read and write it\n"
     )
     inside = f"open({str(tmp_path / 'saved' / 'file')!r})"
@@ -152,7 +152,7 @@ def test_a_file_that_the_user_named(
 def test_a_full_disk_names_the_file(run: Callable[..., Outcome]) -> None:
     done = run("stop(OSError(28, 'No space left on device', '/somewhere/table'))")
     assert done.code == 2
-    assert done.err.startswith("karat: /somewhere/table: No space left on device\n  fix: free")
+    assert done.err.startswith("findwell: /somewhere/table: No space left on device\n  fix: free")
 
 
 def test_passwords_of_addresses_are_not_shown(run: Callable[..., Outcome]) -> None:
@@ -166,12 +166,12 @@ def test_passwords_of_addresses_are_not_shown(run: Callable[..., Outcome]) -> No
 def test_where_to_report_is_where_the_package_says() -> None:
     project = tomllib.loads((Path(__file__).parents[2] / "pyproject.toml").read_text())["project"]
     assert project["urls"]["Issues"] == failures.ISSUES
-    assert project["scripts"]["karat"] == "karat.__main__:main"
+    assert project["scripts"]["findwell"] == "findwell.__main__:main"
 
 
 def test_a_package_that_is_not_whole() -> None:
-    code = "import sys; sys.modules['click'] = None; from karat.__main__ import main; main()"
+    code = "import sys; sys.modules['click'] = None; from findwell.__main__ import main; main()"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
     assert done.returncode == 70
-    assert done.stderr.startswith("karat: karat is not installed whole: ")
+    assert done.stderr.startswith("findwell: findwell is not installed whole: ")
     assert "Traceback" not in done.stderr

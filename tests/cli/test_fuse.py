@@ -1,4 +1,4 @@
-"""`karat fuse` on the command line."""
+"""`findwell fuse` on the command line."""
 
 from __future__ import annotations
 
@@ -7,13 +7,13 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-import karat
-from karat.tuning import ENGINES, fuse
+import findwell
+from findwell.tuning import ENGINES, fuse
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from tests.conftest import Karat, Save
+    from tests.conftest import Findwell, Save
 
 BM25 = "q1 Q0 a 1 9.5 bm25\nq1 Q0 b 2 4.25 bm25\nq2 Q0 c 1 3.0 bm25\n"
 DENSE = "q1 Q0 b 1 0.75 dense\nq1 Q0 d 2 0.5 dense\nq2 Q0 c 1 0.25 dense\nq2 Q0 e 2 0.25 dense\n"
@@ -26,22 +26,22 @@ def runs(save: Save) -> tuple[Path, Path]:
 
 @pytest.mark.parametrize("name", ENGINES)
 def test_the_command_and_the_function_are_one(
-    name: str, cli: Karat, runs: tuple[Path, Path], tmp_path: Path
+    name: str, cli: Findwell, runs: tuple[Path, Path], tmp_path: Path
 ) -> None:
     output = tmp_path / "fused.trec"
     done = cli("fuse", *runs, "--engine", name, "-o", output)
     assert (done.code, done.out) == (0, "")
     expected = fuse([*runs], name).rows
-    again = karat.load_run(output).collect().rows
+    again = findwell.load_run(output).collect().rows
     assert again["doc"].to_list() == expected["doc"].to_list()
     # equal scores are one unit in the last place apart, so that readers keep the order
     assert again["score"].to_list() == pytest.approx(expected["score"].to_list(), rel=1e-14)
-    measured = karat.evaluate(output, {"q1": ["b"], "q2": ["e"]}, ["RR", "nDCG"])
-    assert measured.values == karat.evaluate(fuse([*runs], name), {"q1": ["b"], "q2": ["e"]},
+    measured = findwell.evaluate(output, {"q1": ["b"], "q2": ["e"]}, ["RR", "nDCG"])
+    assert measured.values == findwell.evaluate(fuse([*runs], name), {"q1": ["b"], "q2": ["e"]},
                                              ["RR", "nDCG"]).values  # fmt: skip
 
 
-def test_options(cli: Karat, runs: tuple[Path, Path]) -> None:
+def test_options(cli: Findwell, runs: tuple[Path, Path]) -> None:
     done = cli(
         *("fuse", *runs, "--engine", "elasticsearch-linear", "--weights", "0.25,0.75"),
         *("--normaliser", "minmax,l2_norm", "--window", "1", "--depth", "1"),
@@ -57,16 +57,16 @@ def test_options(cli: Karat, runs: tuple[Path, Path]) -> None:
 
 
 def test_the_name_of_the_file_says_the_format(
-    cli: Karat, runs: tuple[Path, Path], tmp_path: Path
+    cli: Findwell, runs: tuple[Path, Path], tmp_path: Path
 ) -> None:
     output = tmp_path / "fused.jsonl"
     assert cli("fuse", *runs, "--engine", "qdrant-rrf", "-o", output).code == 0
     assert json.loads(output.read_text().splitlines()[0])["query"] == "q1"
-    again = karat.load_run(output).collect().rows
+    again = findwell.load_run(output).collect().rows
     assert again["doc"].to_list() == fuse([*runs], "qdrant-rrf").rows["doc"].to_list()
 
 
-def test_what_was_found_is_printed(cli: Karat, runs: tuple[Path, Path]) -> None:
+def test_what_was_found_is_printed(cli: Findwell, runs: tuple[Path, Path]) -> None:
     done = cli("fuse", *runs, "--engine", "chroma-rrf")
     assert done.out.splitlines()[0].startswith("q1 Q0 b 1 ")
     assert "3 × document that is not in every list: chroma-rrf drops it" in done.err
@@ -74,7 +74,7 @@ def test_what_was_found_is_printed(cli: Karat, runs: tuple[Path, Path]) -> None:
     assert "list of equal scores" in done.err
 
 
-def test_ids_with_blanks(cli: Karat, save: Save) -> None:
+def test_ids_with_blanks(cli: Findwell, save: Save) -> None:
     runs = [save(f"{name}.json", '{"q": ["my doc", "b"]}') for name in "ab"]
     done = cli("fuse", *runs, "--engine", "course-rrf")
     assert (done.code, done.out) == (2, "")
@@ -84,7 +84,7 @@ def test_ids_with_blanks(cli: Karat, save: Save) -> None:
     assert json.loads(done.out)["retrieved"][0]["doc"] == "my doc"
 
 
-def test_the_table_of_formulas_fits_a_terminal(cli: Karat) -> None:
+def test_the_table_of_formulas_fits_a_terminal(cli: Findwell) -> None:
     done = cli("fuse", "--list")
     assert done.code == 0
     for name, engine in ENGINES.items():
@@ -93,7 +93,7 @@ def test_the_table_of_formulas_fits_a_terminal(cli: Karat) -> None:
     assert max(map(len, done.out.splitlines())) <= 80
 
 
-def test_the_formulas_as_json(cli: Karat) -> None:
+def test_the_formulas_as_json(cli: Findwell) -> None:
     shown = json.loads(cli("fuse", "--list", "--format", "json").out)
     assert [each["name"] for each in shown] == list(ENGINES)
     for each in shown:
@@ -104,7 +104,7 @@ def test_the_formulas_as_json(cli: Karat) -> None:
 
 
 @pytest.mark.parametrize("name", ENGINES)
-def test_all_about_one_engine(name: str, cli: Karat) -> None:
+def test_all_about_one_engine(name: str, cli: Findwell) -> None:
     done = cli("fuse", "--list", "--engine", name)
     engine = ENGINES[name]
     assert done.out.startswith(f"{name}: {engine.about}\n")
@@ -134,7 +134,7 @@ def test_all_about_one_engine(name: str, cli: Karat) -> None:
     ],
 )
 def test_mistakes(
-    arguments: list[str], message: str, cli: Karat, runs: tuple[Path, Path], tmp_path: Path
+    arguments: list[str], message: str, cli: Findwell, runs: tuple[Path, Path], tmp_path: Path
 ) -> None:
     output = tmp_path / "fused.trec"
     done = cli("fuse", *runs, *arguments, "-o", output)
@@ -143,7 +143,7 @@ def test_mistakes(
     assert not output.exists()
 
 
-def test_more_mistakes(cli: Karat, runs: tuple[Path, Path], save: Save) -> None:
+def test_more_mistakes(cli: Findwell, runs: tuple[Path, Path], save: Save) -> None:
     done = cli("fuse", "--list", "--format", "trec")
     assert "the formulas are written as table or json, not as trec" in done.err
     done = cli("fuse", runs[0], "--engine", "course-rrf")

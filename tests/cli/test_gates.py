@@ -1,4 +1,4 @@
-"""`karat score --require`: verdicts, exit codes, baselines, JUnit, the summary of GitHub."""
+"""`findwell score --require`: verdicts, exit codes, baselines, JUnit, the summary of GitHub."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ from xml.etree import ElementTree as ET
 import numpy as np
 import pytest
 
-import karat
+import findwell
 from tests import values
 from tests.comparison.test_gates import BETTER, NOISY, OLD
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from tests.conftest import Karat, Outcome, Save
+    from tests.conftest import Findwell, Outcome, Save
 
 PASS, FAIL, OPEN = "recall>=0.1", "recall>=0.99", "recall>=0.64"
 
@@ -24,7 +24,7 @@ PASS, FAIL, OPEN = "recall>=0.1", "recall>=0.99", "recall>=0.64"
 class Score:
     """Scores a run with recalls as wanted, in the test's folder."""
 
-    def __init__(self, cli: Karat, save: Save, folder: Path) -> None:
+    def __init__(self, cli: Findwell, save: Save, folder: Path) -> None:
         self.cli, self.save, self.folder = cli, save, folder
         self.gold = save("gold.json", json.dumps(values.gold(60)))
 
@@ -34,7 +34,7 @@ class Score:
 
 
 @pytest.fixture
-def score(cli: Karat, save: Save, tmp_path: Path) -> Score:
+def score(cli: Findwell, save: Save, tmp_path: Path) -> Score:
     return Score(cli, save, tmp_path)
 
 
@@ -125,22 +125,22 @@ def test_the_baseline_moves_only_on_purpose_and_only_up(score: Score, tmp_path: 
     first = score(OLD, *line, "--update-baseline")
     assert first.code == 0
     assert "baseline saved" in first.err
-    before = karat.load(folder)["recall"]
+    before = findwell.load(folder)["recall"]
 
     assert score(BETTER, *line).code == 0
-    assert karat.load(folder)["recall"] == before  # nobody asked
+    assert findwell.load(folder)["recall"] == before  # nobody asked
 
     worse = score(OLD - 0.1, *line, "--update-baseline")
     assert worse.code == 1
     assert "stays as it is" in worse.err
-    assert karat.load(folder)["recall"] == before
+    assert findwell.load(folder)["recall"] == before
 
     undecided = score(NOISY, *line, "--update-baseline")
     assert undecided.code == 3
-    assert karat.load(folder)["recall"] == before
+    assert findwell.load(folder)["recall"] == before
 
     assert score(BETTER, *line, "--update-baseline").code == 0
-    assert karat.load(folder)["recall"] == pytest.approx(BETTER.mean())
+    assert findwell.load(folder)["recall"] == pytest.approx(BETTER.mean())
 
 
 def test_the_ratchet_without_requirements(score: Score, tmp_path: Path) -> None:
@@ -152,13 +152,13 @@ def test_the_ratchet_without_requirements(score: Score, tmp_path: Path) -> None:
         assert fell.code == 1
         assert "worse than the baseline: ✗ fail: recall>=baseline (run)" in fell.err
         assert f"to replace it all the same: --save {folder}" in fell.err
-        assert karat.load(folder)["recall"] == pytest.approx(OLD.mean())
+        assert findwell.load(folder)["recall"] == pytest.approx(OLD.mean())
     assert score(OLD - 0.1, "--save", folder).code == 0
-    assert karat.load(folder)["recall"] == pytest.approx((OLD - 0.1).mean(), abs=0.01)
+    assert findwell.load(folder)["recall"] == pytest.approx((OLD - 0.1).mean(), abs=0.01)
 
 
 def test_the_baseline_keeps_what_was_not_asked_for(
-    score: Score, cli: Karat, save: Save, tmp_path: Path
+    score: Score, cli: Findwell, save: Save, tmp_path: Path
 ) -> None:
     folder = tmp_path / "baseline"
     options = ["--baseline", folder, "--update-baseline"]
@@ -166,7 +166,7 @@ def test_the_baseline_keeps_what_was_not_asked_for(
     moved = score(BETTER, *options)
     assert moved.code == 0
     assert "measured as well, as the baseline has it: nDCG" in moved.err
-    now = karat.load(folder)
+    now = findwell.load(folder)
     assert [str(measure) for measure in now.measures] == ["recall", "nDCG"]
     late = {query: ["x", *docs][: len(docs)] for query, docs in values.run(BETTER).items()}
     run = save("late.json", json.dumps(late))
@@ -179,7 +179,7 @@ def test_the_baseline_keeps_what_was_not_asked_for(
     lost = cli("score", run, "--gold", fewer, "-m", "recall", *options)
     assert lost.code == 1
     assert "10 × query with a value in the baseline, and with none now" in lost.err
-    assert karat.load(folder).summary.equals(now.summary)
+    assert findwell.load(folder).summary.equals(now.summary)
 
 
 def test_no_baseline_is_begun_with_what_fails(score: Score, tmp_path: Path) -> None:
@@ -190,7 +190,7 @@ def test_no_baseline_is_begun_with_what_fails(score: Score, tmp_path: Path) -> N
     assert not folder.exists()
 
 
-def test_two_equal_values_decide_nothing(cli: Karat, save: Save) -> None:
+def test_two_equal_values_decide_nothing(cli: Findwell, save: Save) -> None:
     gold = save("two.json", json.dumps({"q": ["a"], "r": ["b"]}))
     run = save("run.json", json.dumps({"q": ["a", *"vwxy"], "r": ["b", *"vwxy"]}))
     done = cli("score", run, "--gold", gold, *require("P@5>=0.199"), "--format", "csv")
@@ -211,7 +211,7 @@ def test_two_equal_values_decide_nothing(cli: Karat, save: Save) -> None:
         (["--junit", "x.xml"], "--junit needs a --require"),
         (["--require", "recall>=0.5", "--undecided", "maybe"], "'maybe' is not one of"),
         (["--require", "recall>=0.5", "--junit", "no/such/x.xml"], "could not be written"),
-        (["--update-baseline", "--baseline", "gold.json"], "not a karat result that may be"),
+        (["--update-baseline", "--baseline", "gold.json"], "not a findwell result that may be"),
     ],
 )
 def test_mistakes(

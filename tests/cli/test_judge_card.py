@@ -1,4 +1,4 @@
-"""`karat judge-card` on the command line."""
+"""`findwell judge-card` on the command line."""
 
 from __future__ import annotations
 
@@ -7,15 +7,15 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-import karat
-from karat.judges.cards.card import JudgeCard, find_card
+import findwell
+from findwell.judges.cards.card import JudgeCard, find_card
 from tests.client.server import serve
 from tests.judges.model import well
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from tests.conftest import Karat, Save
+    from tests.conftest import Findwell, Save
 
 ROWS = [
     {
@@ -31,7 +31,7 @@ ROWS = [
 
 @pytest.fixture(autouse=True)
 def _folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("KARAT_CACHE_DIR", str(tmp_path / "cache"))
+    monkeypatch.setenv("FINDWELL_CACHE_DIR", str(tmp_path / "cache"))
 
 
 @pytest.fixture
@@ -39,7 +39,7 @@ def labels(save: Save) -> Path:
     return save("labels.jsonl", "".join(json.dumps(row) + "\n" for row in ROWS))
 
 
-def test_a_card_is_printed_and_kept(cli: Karat, labels: Path) -> None:
+def test_a_card_is_printed_and_kept(cli: Findwell, labels: Path) -> None:
     done = cli("judge-card", labels, "--judge", "local:text")
     assert done.code == 0
     assert "local:text · relevance · 24 labels of labels.jsonl, 12 questions" in done.out
@@ -51,7 +51,7 @@ def test_a_card_is_printed_and_kept(cli: Karat, labels: Path) -> None:
     assert card["kappa"].value == 1.0
 
 
-def test_json_markdown_and_files(cli: Karat, labels: Path, tmp_path: Path) -> None:
+def test_json_markdown_and_files(cli: Findwell, labels: Path, tmp_path: Path) -> None:
     output, kept = tmp_path / "card.md", tmp_path / "kept.json"
     done = cli("judge-card", labels, "--judge", "local:text", "--no-save", "--format", "json")
     shown = json.loads(done.out)
@@ -66,34 +66,34 @@ def test_json_markdown_and_files(cli: Karat, labels: Path, tmp_path: Path) -> No
     assert find_card("local:text") is None
 
 
-def test_slices(cli: Karat, labels: Path) -> None:
+def test_slices(cli: Findwell, labels: Path) -> None:
     done = cli("judge-card", labels, "--judge", "local:text", "--slice", "region")
     assert done.code == 0
     assert "by region" in done.out
     assert "north" in done.out
 
 
-def test_no_card_of_the_labels_that_set_the_threshold(cli: Karat, labels: Path) -> None:
+def test_no_card_of_the_labels_that_set_the_threshold(cli: Findwell, labels: Path) -> None:
     done = cli("judge-card", labels, "--judge", f"local:text(labels={labels})", "--no-save")
     assert done.code == 2
     assert "12 of the 12 questions set the threshold" in done.err
     assert "held-out" in done.err
 
 
-def test_calibration_is_shown_where_there_are_probabilities(cli: Karat, labels: Path) -> None:
+def test_calibration_is_shown_where_there_are_probabilities(cli: Findwell, labels: Path) -> None:
     done = cli("judge-card", labels, "--judge", "local:text", "--no-save")
     assert "calibration: 24 verdicts with a probability" in done.out
     assert "expected calibration error" in done.out
     shown = json.loads(
         cli("judge-card", labels, "--judge", "local:text", "--no-save", "--format", "json").out
     )
-    found = karat.judge_card(labels, judge="local:text").calibration
+    found = findwell.judge_card(labels, judge="local:text").calibration
     assert found is not None
     assert shown["calibration"]["brier"] == found.brier
     assert sum(each["n"] for each in shown["calibration"]["bins"]) == 24
 
 
-def test_judges_side_by_side(cli: Karat, labels: Path) -> None:
+def test_judges_side_by_side(cli: Findwell, labels: Path) -> None:
     judges = ("--judge", "local:text", "--judge", "local:text(relevance=0.99)")
     done = cli("judge-card", labels, *judges)
     assert done.code == 0
@@ -111,7 +111,7 @@ def test_judges_side_by_side(cli: Karat, labels: Path) -> None:
     assert "several judges have several cards" in done.err
 
 
-def test_probing_says_before_what_it_takes(cli: Karat, labels: Path) -> None:
+def test_probing_says_before_what_it_takes(cli: Findwell, labels: Path) -> None:
     with serve(well) as server:
         asked = ("--judge", "openai:some-model", "--base-url", server.url, "--probe-bias")
         planned = cli("judge-card", labels, *asked, "--dry-run")
@@ -128,7 +128,7 @@ def test_probing_says_before_what_it_takes(cli: Karat, labels: Path) -> None:
     assert "asks nobody" in done.err
 
 
-def test_judgements_by_id(cli: Karat, save: Save) -> None:
+def test_judgements_by_id(cli: Findwell, save: Save) -> None:
     done = cli(
         "judge-card",
         save("qrels.txt", "q1 0 d1 1\nq1 0 d2 0\n"),
@@ -143,7 +143,7 @@ def test_judgements_by_id(cli: Karat, save: Save) -> None:
     assert "2 labels of qrels.txt, 1 question" in done.out
 
 
-def test_pairs_without_a_label_are_told(cli: Karat, save: Save) -> None:
+def test_pairs_without_a_label_are_told(cli: Findwell, save: Save) -> None:
     rows = [*ROWS, {**ROWS[0], "label": None}]
     path = save("labels.jsonl", "".join(json.dumps(row) + "\n" for row in rows))
     done = cli("judge-card", path, "--judge", "local:text", "--no-save")
@@ -165,14 +165,16 @@ def test_pairs_without_a_label_are_told(cli: Karat, save: Save) -> None:
         (["--judge", "local:text", "--judge", "local:text"], "the judges are local:text, local:t"),
     ],
 )
-def test_mistakes_are_named(cli: Karat, labels: Path, arguments: list[str], message: str) -> None:
+def test_mistakes_are_named(
+    cli: Findwell, labels: Path, arguments: list[str], message: str
+) -> None:
     done = cli("judge-card", labels, *arguments)
     assert done.code == 2
     assert message in done.err
     assert done.out == ""
 
 
-def test_a_file_that_is_not_there(cli: Karat, tmp_path: Path) -> None:
+def test_a_file_that_is_not_there(cli: Findwell, tmp_path: Path) -> None:
     done = cli("judge-card", tmp_path / "none.jsonl")
     assert done.code == 2
     assert "none.jsonl" in done.err

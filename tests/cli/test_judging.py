@@ -1,4 +1,4 @@
-"""`karat score --judge`: the local judge, a language model on loopback, dry runs, bad options."""
+"""`findwell score --judge`: the local judge, a model on loopback, dry runs, bad options."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-    from tests.conftest import Karat, Save
+    from tests.conftest import Findwell, Save
 
 RECORDS = [
     {
@@ -39,7 +39,7 @@ def _measures(*names: str) -> list[str]:
     return [part for name in names for part in ("-m", name)]
 
 
-def test_the_four_metrics_without_key_or_network(cli: Karat, samples: Path) -> None:
+def test_the_four_metrics_without_key_or_network(cli: Findwell, samples: Path) -> None:
     done = cli("score", samples, *_measures(*FOUR), "--judge", "local:text", "--format", "json")
     assert done.code == 0, done
     shown = json.loads(done.out)
@@ -49,13 +49,15 @@ def test_the_four_metrics_without_key_or_network(cli: Karat, samples: Path) -> N
     assert values["context_relevancy"] < 1.0
 
 
-def test_the_judge_is_named(cli: Karat, samples: Path) -> None:
+def test_the_judge_is_named(cli: Findwell, samples: Path) -> None:
     done = cli("score", samples, "-m", "context_precision", "--judge", "local:text")
     assert "judge local:text" in done.out
 
 
-def test_a_dry_run_asks_nobody(cli: Karat, samples: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("KARAT_API_KEY", "sk-not-to-be-seen")
+def test_a_dry_run_asks_nobody(
+    cli: Findwell, samples: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("FINDWELL_API_KEY", "sk-not-to-be-seen")
     command: list[Any] = ["score", samples, *_measures(*FOUR), "--dry-run", "--no-cache"]
     command += ["--judge", "openai:some-model", "--base-url", "http://127.0.0.1:9/v1"]
     done = cli(*command, "--format", "json")
@@ -71,13 +73,13 @@ def test_a_dry_run_asks_nobody(cli: Karat, samples: Path, monkeypatch: pytest.Mo
 @pytest.fixture
 def openai(monkeypatch: pytest.MonkeyPatch) -> Iterator[tuple[Server, list[str]]]:
     """Return a server with a sensible model, and how to ask it."""
-    monkeypatch.setenv("KARAT_API_KEY", "sk-not-to-be-seen")
+    monkeypatch.setenv("FINDWELL_API_KEY", "sk-not-to-be-seen")
     with serve(well) as server:
         yield server, ["--judge", "openai:some-model", "--base-url", server.url, "--no-cache"]
 
 
 def test_a_model_is_asked(
-    cli: Karat, samples: Path, openai: tuple[Server, list[str]], tmp_path: Path
+    cli: Findwell, samples: Path, openai: tuple[Server, list[str]], tmp_path: Path
 ) -> None:
     server, judge = openai
     prices = ("--prices", "1000000,0", "--format", "json", "--save", tmp_path / "saved")
@@ -94,7 +96,7 @@ def test_a_model_is_asked(
 
 
 def test_a_model_is_asked_as_the_options_say(
-    cli: Karat, samples: Path, openai: tuple[Server, list[str]]
+    cli: Findwell, samples: Path, openai: tuple[Server, list[str]]
 ) -> None:
     server, judge = openai
     fields = ("--option", "temperature=0.25", "--option", "seed=null", "--option", "effort=low")
@@ -108,7 +110,7 @@ def test_a_model_is_asked_as_the_options_say(
 
 
 def test_a_small_model_is_asked_one_by_one(
-    cli: Karat, samples: Path, openai: tuple[Server, list[str]], tmp_path: Path
+    cli: Findwell, samples: Path, openai: tuple[Server, list[str]], tmp_path: Path
 ) -> None:
     server, judge = openai
     server.script = by_token
@@ -126,7 +128,7 @@ def test_a_small_model_is_asked_one_by_one(
 
 
 def test_what_a_model_did_not_judge_is_counted_and_shown(
-    cli: Karat, samples: Path, openai: tuple[Server, list[str]]
+    cli: Findwell, samples: Path, openai: tuple[Server, list[str]]
 ) -> None:
     server, judge = openai
     server.script = lambda _: chat("I would rather not say.")
@@ -159,7 +161,7 @@ def test_what_a_model_did_not_judge_is_counted_and_shown(
         (["--judge", "replay:nowhere.jsonl"], "nowhere.jsonl"),
     ],
 )
-def test_bad_options(options: list[str], said: str, cli: Karat, samples: Path) -> None:
+def test_bad_options(options: list[str], said: str, cli: Findwell, samples: Path) -> None:
     done = cli("score", samples, "-m", "context_precision", *options)
     assert done.code == 2
     assert said in done.err
@@ -167,9 +169,9 @@ def test_bad_options(options: list[str], said: str, cli: Karat, samples: Path) -
 
 
 def test_the_card_of_a_model_can_be_rehearsed(
-    cli: Karat, save: Save, monkeypatch: pytest.MonkeyPatch
+    cli: Findwell, save: Save, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setenv("KARAT_API_KEY", "sk-not-to-be-seen")
+    monkeypatch.setenv("FINDWELL_API_KEY", "sk-not-to-be-seen")
     label = {"question": "Why?", "chunk": "Because.", "label": 1}
     labels = save("labels.jsonl", json.dumps(label))
     judge = ("--judge", "openai:some-model", "--base-url", "http://127.0.0.1:9/v1")
@@ -186,7 +188,7 @@ def two(save: Save) -> list[Path]:
 
 
 def test_a_dry_run_counts_all_systems_and_the_same_request_once(
-    cli: Karat, two: list[Path], openai: tuple[Server, list[str]]
+    cli: Findwell, two: list[Path], openai: tuple[Server, list[str]]
 ) -> None:
     server, judge = openai
     named = ("-m", "context_entities_recall", "--format", "json")
@@ -198,7 +200,7 @@ def test_a_dry_run_counts_all_systems_and_the_same_request_once(
 
 
 def test_one_budget_for_all_systems(
-    cli: Karat, two: list[Path], openai: tuple[Server, list[str]]
+    cli: Findwell, two: list[Path], openai: tuple[Server, list[str]]
 ) -> None:
     server, judge = openai
     done = cli("compare", *two, "-m", "context_precision", *judge, "--max-calls", "1")
@@ -214,7 +216,9 @@ def test_one_budget_for_all_systems(
     assert len(server.calls) == 3
 
 
-def test_two_judges_are_not_compared_silently(cli: Karat, two: list[Path], tmp_path: Path) -> None:
+def test_two_judges_are_not_compared_silently(
+    cli: Findwell, two: list[Path], tmp_path: Path
+) -> None:
     for name, path, judge in (("a", two[0], "local:text"), ("b", two[1], "local:text(claims=.9)")):
         spec = ("-m", "context_recall", "--judge", judge, "--save", tmp_path / name)
         assert cli("score", path, *spec).code == 0
@@ -223,15 +227,15 @@ def test_two_judges_are_not_compared_silently(cli: Karat, two: list[Path], tmp_p
     assert "judge: local:text(claims=0.9) instead of local:text" in done.err
 
 
-def test_a_judged_number_is_explained(cli: Karat, samples: Path) -> None:
+def test_a_judged_number_is_explained(cli: Findwell, samples: Path) -> None:
     done = cli("explain", samples, "-m", "context_recall", "--judge", "local:text")
     assert done.code == 0, done
     assert "what the judge local:text said" in done.out
-    assert "context_recall (karat) = " in done.out
+    assert "context_recall (findwell) = " in done.out
 
 
 def test_a_judged_measure_at_many_cutoffs_is_asked_for_once(
-    cli: Karat, samples: Path, openai: tuple[Server, list[str]]
+    cli: Findwell, samples: Path, openai: tuple[Server, list[str]]
 ) -> None:
     server, judge = openai
     named = ("-m", "context_recall", "--at", "1,2,5", "--format", "json")

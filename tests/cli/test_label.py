@@ -1,4 +1,4 @@
-"""`karat label` on the command line: in a terminal, from a pipe, and what it refuses."""
+"""`findwell label` on the command line: in a terminal, from a pipe, and what it refuses."""
 
 from __future__ import annotations
 
@@ -11,21 +11,22 @@ import select
 import subprocess
 import sys
 import time
-from collections.abc import Callable
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
 
-import karat
-from karat.cli.label import FORMATS
-from karat.labels.exports import EXPORTS
-from karat.labels.labels import Labels
+import findwell
+from findwell.cli.label import FORMATS
+from findwell.labels.exports import EXPORTS
+from findwell.labels.labels import Labels
 from tests import hostile
 
 if TYPE_CHECKING:
-    from karat.labels.pairs import Pair
-    from tests.conftest import Karat, Outcome
+    from collections.abc import Callable
+    from pathlib import Path
+
+    from findwell.labels.pairs import Pair
+    from tests.conftest import Findwell, Outcome
 
 TEXTS = {
     "a": "The reset button is at the back. Press it for three seconds.\nThen wait.",
@@ -38,14 +39,14 @@ QUESTIONS = {"q1": "Where is the reset button?", "q2": "How long does charging t
 
 @pytest.fixture
 def pool(tmp_path: Path) -> Path:
-    karat.pool(
+    findwell.pool(
         RUNS, tmp_path / "pool", queries=QUESTIONS, corpus=TEXTS, overlap=1.0, guidelines="Be fair."
     )
     return tmp_path / "pool"
 
 
 @pytest.fixture
-def typed(cli: Karat, pool: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., Outcome]:
+def typed(cli: Findwell, pool: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., Outcome]:
     def call(text: str, *arguments: str) -> Outcome:
         monkeypatch.setattr(sys, "stdin", io.StringIO(text))
         return cli("label", pool, "--terminal", *(arguments or ("--annotator", "ann")))
@@ -160,18 +161,18 @@ def test_disagreements_are_settled_here_too(typed: Callable[..., Outcome], pool:
 def test_what_others_look_at_is_told(typed: Callable[..., Outcome], tmp_path: Path) -> None:
     del typed
     folder = tmp_path / "one"
-    karat.pool([{"q": ["a"]}], folder, queries={"q": "Why?"}, corpus=TEXTS)
+    findwell.pool([{"q": ["a"]}], folder, queries={"q": "Why?"}, corpus=TEXTS)
     with Labels.open(folder) as labels:
         assert labels.next("ann") is not None
         run = subprocess.run(
-            [sys.executable, "-m", "karat", "label", folder, "--terminal", "--annotator", "bob"],
+            [sys.executable, "-m", "findwell", "label", folder, "--terminal", "--annotator", "bob"],
             stdin=subprocess.DEVNULL, capture_output=True, text=True, check=True,
         )  # fmt: skip
     assert "Others look at the last 1" in run.stdout
 
 
-def test_yes_and_no(cli: Karat, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    karat.pool(RUNS, tmp_path / "p", queries=QUESTIONS, corpus=TEXTS, highest=1)
+def test_yes_and_no(cli: Findwell, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    findwell.pool(RUNS, tmp_path / "p", queries=QUESTIONS, corpus=TEXTS, highest=1)
     monkeypatch.setattr(sys, "stdin", io.StringIO("y\nN really\nn\n2\n"))
     done = cli("label", tmp_path / "p", "--terminal", "--annotator", "ann")
     assert "2 is not a key here" in done.out
@@ -180,13 +181,13 @@ def test_yes_and_no(cli: Karat, tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
 
 
 def test_nothing_steers_the_terminal(
-    cli: Karat, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    cli: Findwell, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     attacks = [*hostile.ATTACKS, "[bold]rich[/bold] :smile:"]
     runs = [{attack: [f"d{attack}"] for attack in attacks}]
     texts = {f"d{attack}": attack for attack in attacks}
     asked = {attack: f"{attack}?" for attack in attacks}
-    karat.pool(runs, tmp_path / "p", queries=asked, corpus=texts, guidelines="\x1b[2J")
+    findwell.pool(runs, tmp_path / "p", queries=asked, corpus=texts, guidelines="\x1b[2J")
     monkeypatch.setattr(sys, "stdin", io.StringIO("g" + "n \x1b[31m\n1\n" * len(attacks)))
     done = cli("label", tmp_path / "p", "--terminal", "--annotator", "ann")
     assert done.code == 0, done.err
@@ -197,7 +198,7 @@ def test_nothing_steers_the_terminal(
 def test_one_key_at_a_time_in_a_terminal(pool: Path) -> None:
     """A real terminal: no line end is needed, notes are asked for, Ctrl-D ends it."""
     screen, stdin = pty.openpty()
-    command = [sys.executable, "-m", "karat", "label", str(pool), "--terminal"]
+    command = [sys.executable, "-m", "findwell", "label", str(pool), "--terminal"]
     run = subprocess.Popen(
         [*command, "--annotator", "ann"], stdin=stdin, stdout=stdin, stderr=stdin, close_fds=True
     )
@@ -233,7 +234,7 @@ def test_one_key_at_a_time_in_a_terminal(pool: Path) -> None:
         assert labels.frame().select("grade", "note").row(0) == (3.0, "by hand")
 
 
-def test_what_cannot_be_labelled(cli: Karat, tmp_path: Path, pool: Path) -> None:
+def test_what_cannot_be_labelled(cli: Findwell, tmp_path: Path, pool: Path) -> None:
     for arguments, told in (
         ((tmp_path / "nowhere",), "no labels here"),
         ((tmp_path,), "no labels here"),
@@ -252,7 +253,7 @@ def test_what_cannot_be_labelled(cli: Karat, tmp_path: Path, pool: Path) -> None
 
 
 def test_labels_go_out_and_come_back(
-    typed: Callable[..., Outcome], cli: Karat, pool: Path, tmp_path: Path
+    typed: Callable[..., Outcome], cli: Findwell, pool: Path, tmp_path: Path
 ) -> None:
     typed("3210")
     told = cli("label", pool, "--export", tmp_path / "labels.csv")
@@ -260,7 +261,7 @@ def test_labels_go_out_and_come_back(
     assert "4 labelled pairs written" in told.err
     assert cli("label", pool, "--export", tmp_path / "beir", "--format", "beir").code == 0
     assert (tmp_path / "beir" / "qrels" / "test.tsv").is_file()
-    karat.pool(RUNS, tmp_path / "new", queries=QUESTIONS, corpus=TEXTS)
+    findwell.pool(RUNS, tmp_path / "new", queries=QUESTIONS, corpus=TEXTS)
     told = cli("label", tmp_path / "new", "--import", tmp_path / "labels.csv")
     assert (told.code, "4 labels added" in told.err) == (0, True), told.err
     with Labels.open(pool) as old, Labels.open(tmp_path / "new") as new:
@@ -273,12 +274,12 @@ def test_the_formats_of_the_option_are_all_there_are() -> None:
 
 
 def test_without_the_web_extra_the_terminal_is_offered(
-    cli: Karat, pool: Path, monkeypatch: pytest.MonkeyPatch
+    cli: Findwell, pool: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setitem(sys.modules, "starlette", None)
-    for name in ("karat.web.labelling", "karat.web.server", "starlette.applications"):
+    for name in ("findwell.web.labelling", "findwell.web.server", "starlette.applications"):
         monkeypatch.delitem(sys.modules, name, raising=False)
     done = cli("label", pool)
     assert done.code == 2
-    assert "karat[web]" in done.err
+    assert ".[web]" in done.err
     assert "--terminal" in done.err

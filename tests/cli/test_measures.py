@@ -1,4 +1,4 @@
-"""`karat measures`: the list, and what one means."""
+"""`findwell measures`: the list, and what one means."""
 
 from __future__ import annotations
 
@@ -7,19 +7,19 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from karat.measures import known_measures
+from findwell.measures import known_measures
 
 if TYPE_CHECKING:
-    from tests.conftest import Karat
+    from tests.conftest import Findwell
 
 
-def test_the_list_names_every_measure(cli: Karat) -> None:
+def test_the_list_names_every_measure(cli: Findwell) -> None:
     done = cli("measures")
     assert (done.code, done.err) == (0, "")
     assert all(name in done.out for name in known_measures())
 
 
-def test_the_list_as_json(cli: Karat) -> None:
+def test_the_list_as_json(cli: Findwell) -> None:
     shown = json.loads(cli("measures", "--format=json").out)
     assert [entry["name"] for entry in shown] == list(known_measures())
     for entry in shown:
@@ -30,7 +30,7 @@ def test_the_list_as_json(cli: Karat) -> None:
 @pytest.mark.parametrize(
     "name", [*known_measures(), "map", "mrr", "ndcg_cut_10", "P@5", "hit_rate"]
 )
-def test_every_measure_explains_itself(name: str, cli: Karat) -> None:
+def test_every_measure_explains_itself(name: str, cli: Findwell) -> None:
     done = cli("measures", name)
     assert (done.code, done.err) == (0, "")
     assert ">>>" not in done.out
@@ -38,7 +38,7 @@ def test_every_measure_explains_itself(name: str, cli: Karat) -> None:
 
 
 @pytest.mark.parametrize(("typo", "meant"), [("ndgc", "nDCG"), ("recal@5", "recall")])
-def test_a_typo_gets_a_suggestion(typo: str, meant: str, cli: Karat) -> None:
+def test_a_typo_gets_a_suggestion(typo: str, meant: str, cli: Findwell) -> None:
     done = cli("measures", typo)
     assert (done.code, done.out) == (2, "")
     assert f"did you mean {meant}" in done.err

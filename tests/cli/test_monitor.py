@@ -1,4 +1,4 @@
-"""`karat monitor`: the subcommands as a user types them."""
+"""`findwell monitor`: the subcommands as a user types them."""
 
 from __future__ import annotations
 
@@ -10,16 +10,16 @@ from typing import TYPE_CHECKING
 import click
 import pytest
 
-from karat.cli.monitor import SUBCOMMANDS
-from karat.cli.monitor import command as group
-from karat.monitoring.store import TraceStore
+from findwell.cli.monitor import SUBCOMMANDS
+from findwell.cli.monitor import command as group
+from findwell.monitoring.store import TraceStore
 from tests.monitoring.sending import Sender, ServerProcess, TraceBodies
 from tests.monitoring.test_receiver import as_json
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from tests.conftest import Karat, Save
+    from tests.conftest import Findwell, Save
 
 
 @pytest.fixture
@@ -29,7 +29,7 @@ def traces(save: Save) -> Path:
     return save("traces.jsonl", b"".join(as_json(bodies.body(n)) + b"\n" for n in range(4)))
 
 
-def test_files_are_ingested_once(traces: Path, tmp_path: Path, cli: Karat) -> None:
+def test_files_are_ingested_once(traces: Path, tmp_path: Path, cli: Findwell) -> None:
     store = tmp_path / "store"
     first = cli("monitor", "ingest", traces, "--store", store)
     assert (first.code, first.err) == (0, "")
@@ -41,7 +41,7 @@ def test_files_are_ingested_once(traces: Path, tmp_path: Path, cli: Karat) -> No
         assert opened.counts().files == 1
 
 
-def test_rules_of_intake(traces: Path, tmp_path: Path, cli: Karat) -> None:
+def test_rules_of_intake(traces: Path, tmp_path: Path, cli: Findwell) -> None:
     options = ("--store", tmp_path / "store", "--redact", "readers", "--sample", "0.5")
     done = cli("monitor", "ingest", traces, *options)
     assert "left out" in done.out
@@ -55,7 +55,7 @@ def test_rules_of_intake(traces: Path, tmp_path: Path, cli: Karat) -> None:
         assert opened.scan().collect()["texts"].list.explode().null_count() == 60
 
 
-def test_retention(traces: Path, tmp_path: Path, cli: Karat, save: Save) -> None:
+def test_retention(traces: Path, tmp_path: Path, cli: Findwell, save: Save) -> None:
     old = {"question": "Q?", "retrieved": ["d1"], "time": "2020-02-02T10:00:00Z"}
     both = (traces, save("old.jsonl", json.dumps(old) + "\n"))
     done = cli("monitor", "ingest", *both, "--store", tmp_path / "store", "--keep", "90d")
@@ -67,7 +67,7 @@ def test_retention(traces: Path, tmp_path: Path, cli: Karat, save: Save) -> None
     assert len(list((tmp_path / "all" / "queries").iterdir())) == len(days) - 1
 
 
-def test_marks(traces: Path, tmp_path: Path, cli: Karat) -> None:
+def test_marks(traces: Path, tmp_path: Path, cli: Findwell) -> None:
     cli("monitor", "ingest", traces, "--store", tmp_path / "store")
     done = cli(
         "monitor", "mark", "v2.3 chunker", "--store", tmp_path / "store", "--time",
@@ -97,7 +97,7 @@ def test_marks(traces: Path, tmp_path: Path, cli: Karat) -> None:
 def test_mistakes_leave_nothing_behind(
     arguments: list[str],
     message: str,
-    cli: Karat,
+    cli: Findwell,
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
@@ -110,7 +110,7 @@ def test_mistakes_leave_nothing_behind(
     assert sorted(tmp_path.iterdir()) == before
 
 
-def test_the_store_is_named_when_it_is_not_one(traces: Path, tmp_path: Path, cli: Karat) -> None:
+def test_the_store_is_named_when_it_is_not_one(traces: Path, tmp_path: Path, cli: Findwell) -> None:
     (tmp_path / "mine").mkdir()
     (tmp_path / "mine" / "thesis.txt").write_text("mine")
     done = cli("monitor", "ingest", traces, "--store", tmp_path / "mine")
@@ -130,7 +130,7 @@ def test_a_server_that_is_told_to_stop(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("name", SUBCOMMANDS)
-def test_subcommands_explain_themselves(name: str, cli: Karat) -> None:
+def test_subcommands_explain_themselves(name: str, cli: Findwell) -> None:
     done = cli("monitor", name, "--help")
     assert (done.code, done.err) == (0, "")
     assert all(len(line) <= 80 for line in done.out.splitlines())
@@ -147,6 +147,6 @@ def test_subcommands_explain_themselves(name: str, cli: Karat) -> None:
     assert len(spelled) == len(set(spelled))  # else one of two would silently win
 
 
-def test_the_help_lists_all(cli: Karat) -> None:
+def test_the_help_lists_all(cli: Findwell) -> None:
     shown = cli("monitor", "--help").out
     assert all(re.search(rf"^  {name} ", shown, re.MULTILINE) for name in SUBCOMMANDS)

@@ -7,14 +7,14 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-import karat
+import findwell
 from tests.client.server import chat, serve
 from tests.sample import jsonl
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from tests.conftest import Karat, Save
+    from tests.conftest import Findwell, Save
 
 SAMPLES = [
     {"query": query, "question": "Which pump?", "retrieved": ["The blue one."], "gold": ["x"]}
@@ -28,7 +28,7 @@ def path(save: Save) -> Path:
 
 
 def test_a_judge_that_fails_every_time(
-    cli: Karat, path: Path, monkeypatch: pytest.MonkeyPatch
+    cli: Findwell, path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("OPENAI_API_KEY", "sk-not-to-be-seen")
     with serve(lambda _: chat("no")) as server:
@@ -52,7 +52,7 @@ def empty(save: Save) -> tuple[Path, Path]:
     return save("run.json", '{"q": [], "r": []}'), save("gold.json", '{"q": ["a"], "r": ["b"]}')
 
 
-def test_queries_without_a_value(cli: Karat, empty: tuple[Path, Path], tmp_path: Path) -> None:
+def test_queries_without_a_value(cli: Findwell, empty: tuple[Path, Path], tmp_path: Path) -> None:
     run, gold = empty
     asked = (run, "--gold", gold, "--dialect", "autorag", "-m", "recall")
     done = cli("score", *asked, "--save", tmp_path / "saved")
@@ -76,9 +76,9 @@ def test_queries_without_a_value(cli: Karat, empty: tuple[Path, Path], tmp_path:
 
 
 def test_a_baseline_does_not_move_to_nothing(
-    cli: Karat, empty: tuple[Path, Path], tmp_path: Path
+    cli: Findwell, empty: tuple[Path, Path], tmp_path: Path
 ) -> None:
-    folder = karat.evaluate({"q": ["a"]}, {"q": ["a"]}, "recall", dialect="autorag").save(
+    folder = findwell.evaluate({"q": ["a"]}, {"q": ["a"]}, "recall", dialect="autorag").save(
         tmp_path / "baseline"
     )
     before = (folder / "manifest.json").read_bytes()
@@ -90,5 +90,5 @@ def test_a_baseline_does_not_move_to_nothing(
     assert (folder / "manifest.json").read_bytes() == before
 
 
-def test_help_says_so(cli: Karat) -> None:
+def test_help_says_so(cli: Findwell) -> None:
     assert "measure has no value for any query" in " ".join(cli("--help").out.split())

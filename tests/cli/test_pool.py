@@ -1,4 +1,4 @@
-"""`karat pool`: a folder to label from, and what precision the budget buys."""
+"""`findwell pool`: a folder to label from, and what precision the budget buys."""
 
 from __future__ import annotations
 
@@ -8,23 +8,23 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-import karat
+import findwell
 
 if TYPE_CHECKING:
-    from tests.conftest import Karat, Save
+    from tests.conftest import Findwell, Save
 
-DEMO = Path(karat.__file__).parent / "demo"
+DEMO = Path(findwell.__file__).parent / "demo"
 RUNS = (DEMO / "bm25.trec", DEMO / "minilm.trec")
 TEXTS = ("--queries", DEMO / "questions.jsonl", "--corpus", DEMO / "passages.jsonl")
 
 
-def test_for_ordering(cli: Karat, tmp_path: Path) -> None:
+def test_for_ordering(cli: Findwell, tmp_path: Path) -> None:
     done = cli("pool", *RUNS, *TEXTS, "--budget", 200, "-o", tmp_path / "pool")
     assert done.code == 0
     assert "1,589 pairs, 95 queries, 2 runs · mm-ns" in done.out
     assert "only with --for values" in done.err
     assert max(map(len, done.out.splitlines())) <= 80
-    with karat.Labels.open(tmp_path / "pool", "ann") as labels:
+    with findwell.Labels.open(tmp_path / "pool", "ann") as labels:
         pair = labels.next()
         assert pair is not None
         assert pair.total == 200
@@ -32,12 +32,12 @@ def test_for_ordering(cli: Karat, tmp_path: Path) -> None:
         assert pair.text
 
 
-def test_the_same_as_in_python(cli: Karat, tmp_path: Path) -> None:
+def test_the_same_as_in_python(cli: Findwell, tmp_path: Path) -> None:
     how = ("--for", "values", "--budget", 150, "--judge", "local:text", "--format", "json")
     done = cli("pool", *RUNS, *TEXTS, *how, "-o", tmp_path / "one")
     assert done.code == 0, done.err
     shown = json.loads(done.out)
-    made = karat.pool(
+    made = findwell.pool(
         RUNS,
         tmp_path / "two",
         queries=DEMO / "questions.jsonl",
@@ -49,7 +49,7 @@ def test_the_same_as_in_python(cli: Karat, tmp_path: Path) -> None:
     assert shown["precision"] == made.precision().to_dicts()
     assert shown["pool"]["judge"] == "local:text"
     for name in ("one", "two"):
-        with karat.Labels.open(tmp_path / name) as labels:
+        with findwell.Labels.open(tmp_path / name) as labels:
             drawn = labels.candidates()
         assert drawn.drop("best").equals(
             made.pairs.select("query", "doc", "judge", "design", "stratum", "probability", "place")
@@ -69,8 +69,8 @@ def test_the_order_of_runs_and_queries_changes_nothing(tmp_path: Path) -> None:
     ):
         for purpose in ("ordering", "values"):
             folder = tmp_path / f"{number}{purpose}"
-            karat.pool(runs, folder, purpose=purpose, budget=5)
-            with karat.Labels.open(folder, "ann") as labels:
+            findwell.pool(runs, folder, purpose=purpose, budget=5)
+            with findwell.Labels.open(folder, "ann") as labels:
                 seen = []
                 while (pair := labels.next()) is not None:
                     seen.append((pair.query, pair.doc))
@@ -79,19 +79,19 @@ def test_the_order_of_runs_and_queries_changes_nothing(tmp_path: Path) -> None:
     assert offered[:2] == offered[2:]
 
 
-def test_grades_that_were_given_before(cli: Karat, save: Save, tmp_path: Path) -> None:
+def test_grades_that_were_given_before(cli: Findwell, save: Save, tmp_path: Path) -> None:
     run = save("run.json", json.dumps({"q": [f"d{number}" for number in range(10)]}))
     judged = save("judged.txt", "".join(f"q 0 d{number} {number % 3}\n" for number in range(9)))
     how = ("--for", "values", "--judged", judged, "--budget", 8)
     done = cli("pool", run, *how, "-o", tmp_path / "pool")
     assert done.code == 0
     assert "pair without a grade of the judge" in done.err
-    with karat.Labels.open(tmp_path / "pool") as labels:
+    with findwell.Labels.open(tmp_path / "pool") as labels:
         strata = labels.candidates()["stratum"]
     assert sorted(strata.unique()) == ["judge 0", "judge 1", "judge 2", "not judged"]
 
 
-def test_a_dry_run_writes_nothing(cli: Karat, tmp_path: Path) -> None:
+def test_a_dry_run_writes_nothing(cli: Findwell, tmp_path: Path) -> None:
     how = ("--judge", "openai:m", "--base-url", "http://127.0.0.1:9/v1", "--no-cache", "--dry-run")
     done = cli("pool", *RUNS, *TEXTS, "--for", "values", *how, "-o", tmp_path / "pool")
     assert done.code == 0
@@ -99,7 +99,7 @@ def test_a_dry_run_writes_nothing(cli: Karat, tmp_path: Path) -> None:
     assert not (tmp_path / "pool").exists()
 
 
-def test_a_pool_of_records_that_hold_everything(cli: Karat, save: Save, tmp_path: Path) -> None:
+def test_a_pool_of_records_that_hold_everything(cli: Findwell, save: Save, tmp_path: Path) -> None:
     record = {"user_input": "Why?", "retrieved_contexts": ["Because.", "So."]}
     guidelines = save("guide.md", "1 answers the question.")
     done = cli(
@@ -107,7 +107,7 @@ def test_a_pool_of_records_that_hold_everything(cli: Karat, save: Save, tmp_path
         "--guidelines", guidelines, "-o", tmp_path / "pool",
     )  # fmt: skip
     assert done.code == 0
-    with karat.Labels.open(tmp_path / "pool", "ann") as labels:
+    with findwell.Labels.open(tmp_path / "pool", "ann") as labels:
         assert labels.guidelines == "1 answers the question."
         assert labels.highest == 1
         pair = labels.next()
@@ -132,7 +132,7 @@ def test_a_pool_of_records_that_hold_everything(cli: Karat, save: Save, tmp_path
     ],
 )
 def test_mistakes(
-    arguments: list[str], message: str, cli: Karat, save: Save, monkeypatch: pytest.MonkeyPatch
+    arguments: list[str], message: str, cli: Findwell, save: Save, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(save("run.json", '{"q": ["a", "b"]}').parent)
     save("empty.json", "{}")
@@ -143,10 +143,10 @@ def test_mistakes(
     assert not Path("pool").exists()
 
 
-def test_a_pool_is_made_larger(cli: Karat, tmp_path: Path) -> None:
+def test_a_pool_is_made_larger(cli: Findwell, tmp_path: Path) -> None:
     folder = tmp_path / "pool"
     cli("pool", *RUNS, "--for", "values", "--budget", 40, "-o", folder)
-    with karat.Labels.open(folder, "ann") as labels:
+    with findwell.Labels.open(folder, "ann") as labels:
         while (pair := labels.next()) is not None:
             labels.set(pair.query, pair.doc, int(len(pair.doc) % 4 == 0))
     shown = json.loads(cli("pool", folder, "--format", "json").out)
@@ -154,13 +154,13 @@ def test_a_pool_is_made_larger(cli: Karat, tmp_path: Path) -> None:
     done = cli("pool", folder, "--budget", 90)
     assert done.code == 0
     assert "those that the pilot lets expect" in done.err
-    with karat.Labels.open(folder, "ann") as labels:
+    with findwell.Labels.open(folder, "ann") as labels:
         assert labels.progress().left == 50
     for arguments in (["--depth", "5"], ["--for", "ordering"], ["-o", tmp_path / "other"]):
         assert cli("pool", folder, *arguments).code == 2
 
 
-def test_verdicts_of_a_saved_result(cli: Karat, tmp_path: Path) -> None:
+def test_verdicts_of_a_saved_result(cli: Findwell, tmp_path: Path) -> None:
     """They are those that asking the judge again would give."""
     how = ("--corpus", DEMO / "passages.jsonl", "--gold", DEMO / "questions.jsonl")
     judge = ("-m", "P@3/relevance", "--judge", "local:text", "--save", tmp_path / "judged")
@@ -173,7 +173,7 @@ def test_verdicts_of_a_saved_result(cli: Karat, tmp_path: Path) -> None:
     cli("pool", RUNS[0], *TEXTS, *pool, "--judge", "local:text", "-o", tmp_path / "b")
     grades = []
     for name in "ab":
-        with karat.Labels.open(tmp_path / name) as labels:
+        with findwell.Labels.open(tmp_path / name) as labels:
             grades.append(labels.candidates()["judge"].to_list())
     assert grades[0] == grades[1]
     assert set(grades[0]) > {0.0}

@@ -1,4 +1,4 @@
-"""`karat power`: what it prints, and mistakes."""
+"""`findwell power`: what it prints, and mistakes."""
 
 from __future__ import annotations
 
@@ -8,22 +8,24 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-import karat
+import findwell
 
 if TYPE_CHECKING:
-    from tests.conftest import Karat
+    from tests.conftest import Findwell
 
-DEMO = Path(karat.__file__).parent / "demo"
+DEMO = Path(findwell.__file__).parent / "demo"
 
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
     """Save the demo's result."""
     runs = [DEMO / "bm25.trec", DEMO / "minilm.trec"]
-    return karat.evaluate(runs, DEMO / "questions.jsonl", ["recall@10"]).save(tmp_path / "result")
+    return findwell.evaluate(runs, DEMO / "questions.jsonl", ["recall@10"]).save(
+        tmp_path / "result"
+    )
 
 
-def test_from_a_result(cli: Karat, folder: Path) -> None:
+def test_from_a_result(cli: Findwell, folder: Path) -> None:
     done = cli("power", folder, "-m", "recall@10", "--difference", "0.05", "--sizes", "100,400")
     assert done.code == 0
     lines = done.out.splitlines()
@@ -34,7 +36,7 @@ def test_from_a_result(cli: Karat, folder: Path) -> None:
     assert any(line.split()[:1] == ["400"] for line in lines)
 
 
-def test_from_assumed_numbers(cli: Karat, tmp_path: Path) -> None:
+def test_from_assumed_numbers(cli: Findwell, tmp_path: Path) -> None:
     options = ("--sd", "0.3", "--difference", "0.02", "--power", "0.8", "--alpha", ".05")
     done = cli("power", *options, "--format", "json")
     assert done.code == 0
@@ -47,8 +49,8 @@ def test_from_assumed_numbers(cli: Karat, tmp_path: Path) -> None:
     assert "| 1,217 |" in (tmp_path / "plan.md").read_text(encoding="utf-8")
 
 
-def test_nothing_can_be_said_of_one_query(cli: Karat, tmp_path: Path) -> None:
-    folder = karat.evaluate({"q": ["a"]}, {"q": ["a"]}, "RR").save(tmp_path / "one")
+def test_nothing_can_be_said_of_one_query(cli: Findwell, tmp_path: Path) -> None:
+    folder = findwell.evaluate({"q": ["a"]}, {"q": ["a"]}, "RR").save(tmp_path / "one")
     done = cli("power", folder, folder, "--difference", "0.1")
     assert done.code == 0
     assert "nothing can be said: a comparison needs two queries or more" in done.out
@@ -66,7 +68,7 @@ def test_nothing_can_be_said_of_one_query(cli: Karat, tmp_path: Path) -> None:
         (["--sd", "0.3", "--difference", "0.1", "--power", "2"], "power is 2.0"),
     ],
 )
-def test_mistakes(arguments: list[str], message: str, cli: Karat) -> None:
+def test_mistakes(arguments: list[str], message: str, cli: Findwell) -> None:
     done = cli("power", *arguments)
     assert done.code == 2
     assert message in done.err

@@ -1,4 +1,4 @@
-"""`karat questions`: a model on loopback writes, and what it wrote is scored."""
+"""`findwell questions`: a model on loopback writes, and what it wrote is scored."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from tests.client.server import Server
-    from tests.conftest import Karat, Save
+    from tests.conftest import Findwell, Save
 
 ROOT = Path(__file__).parents[2]
 
@@ -33,10 +33,10 @@ def documents(save: Save) -> Path:
 
 @pytest.fixture
 def server(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[Server]:
-    monkeypatch.setenv("KARAT_API_KEY", "sk-not-to-be-seen-0123456789")
-    monkeypatch.setenv("KARAT_CACHE_DIR", str(tmp_path / "cache"))
+    monkeypatch.setenv("FINDWELL_API_KEY", "sk-not-to-be-seen-0123456789")
+    monkeypatch.setenv("FINDWELL_CACHE_DIR", str(tmp_path / "cache"))
     with serve(well) as started:
-        monkeypatch.setenv("KARAT_BASE_URL", started.url)
+        monkeypatch.setenv("FINDWELL_BASE_URL", started.url)
         yield started
 
 
@@ -46,7 +46,7 @@ def asked(documents: Path, *more: object) -> list[object]:
 
 @pytest.mark.usefixtures("server")
 def test_what_is_written_can_be_scored(
-    cli: Karat, documents: Path, tmp_path: Path, save: Save
+    cli: Findwell, documents: Path, tmp_path: Path, save: Save
 ) -> None:
     file = tmp_path / "questions.jsonl"
     done = cli(*asked(documents, "-n", 10, "-o", file))
@@ -78,14 +78,14 @@ def test_what_is_written_can_be_scored(
 
 
 @pytest.mark.usefixtures("server")
-def test_printed_questions_are_the_only_data(cli: Karat, documents: Path) -> None:
+def test_printed_questions_are_the_only_data(cli: Findwell, documents: Path) -> None:
     done = cli(*asked(documents, "-n", 4, "-o", "-", "--share", "single-hop=1"))
     assert done.code == 0
     assert [json.loads(line)["kind"] for line in done.out.splitlines()] == ["single-hop"] * 4
 
 
 def test_json_says_how_they_were_made(
-    cli: Karat, documents: Path, server: Server, tmp_path: Path
+    cli: Findwell, documents: Path, server: Server, tmp_path: Path
 ) -> None:
     file = tmp_path / "questions.jsonl"
     server.script = spoilt(
@@ -107,7 +107,7 @@ def test_json_says_how_they_were_made(
     assert manifest["judge"]["calls"] == 0  # the second time all was in the cache
 
 
-def test_a_dry_run_asks_nobody(cli: Karat, documents: Path, server: Server) -> None:
+def test_a_dry_run_asks_nobody(cli: Findwell, documents: Path, server: Server) -> None:
     done = cli(*asked(documents, "-n", 10, "--dry-run", "--prices", "1,2"))
     assert done.code == 0, done
     assert done.out.startswith("calls: 31 (0 more are in the cache)")
@@ -120,7 +120,7 @@ def test_a_dry_run_asks_nobody(cli: Karat, documents: Path, server: Server) -> N
 
 
 def test_without_a_question_nothing_is_written(
-    cli: Karat, documents: Path, server: Server, tmp_path: Path
+    cli: Findwell, documents: Path, server: Server, tmp_path: Path
 ) -> None:
     file = tmp_path / "questions.jsonl"
     done = cli(*asked(documents, "-n", 4, "-o", file, "--max-calls", 0))
@@ -147,7 +147,7 @@ def test_without_a_question_nothing_is_written(
     ],
 )
 def test_mistakes_cost_nothing(
-    more: tuple[str, ...], message: str, cli: Karat, documents: Path, server: Server
+    more: tuple[str, ...], message: str, cli: Findwell, documents: Path, server: Server
 ) -> None:
     done = cli("questions", "--corpus", documents, *more)
     assert done.code == 2, done
@@ -158,12 +158,12 @@ def test_mistakes_cost_nothing(
 
 @pytest.mark.skipif(not hasattr(signal, "SIGKILL"), reason="this system cannot kill so")
 def test_killed_it_goes_on_where_it_was(
-    documents: Path, server: Server, tmp_path: Path, cli: Karat
+    documents: Path, server: Server, tmp_path: Path, cli: Findwell
 ) -> None:
     file, concurrency = tmp_path / "questions.jsonl", 4
     command = asked(documents, "-n", 10, "-o", file, "--concurrency", concurrency)
     server.script = barrier = Barrier(13, well)
-    arguments: list[Any] = [sys.executable, "-m", "karat", *map(str, command)]
+    arguments: list[Any] = [sys.executable, "-m", "findwell", *map(str, command)]
     process = subprocess.Popen(arguments, cwd=ROOT)
     assert barrier.reached.wait(60)
     process.kill()

@@ -1,4 +1,4 @@
-"""`karat run`: real retrievers in real processes, some of which are killed."""
+"""`findwell run`: real retrievers in real processes, some of which are killed."""
 
 import json
 import os
@@ -11,10 +11,10 @@ from typing import Any
 
 import pytest
 
-import karat
+import findwell
 from tests.conftest import Process
 
-SOURCE = Path(karat.__file__).parents[1]
+SOURCE = Path(findwell.__file__).parents[1]
 COUNT = 200
 APP = """
 import time
@@ -95,7 +95,7 @@ def test_a_retriever_that_raises_on_every_tenth_question(
 def test_killed_and_started_again(app: Path, process: Process, concurrency: str) -> None:
     source = app / "shop" / "search.py"
     source.write_text(APP.replace("WAIT = 0.0", "WAIT = 0.01"))
-    command = [sys.executable, "-m", "karat", "run", "shop.search:retriever", "-k", "2"]
+    command = [sys.executable, "-m", "findwell", "run", "shop.search:retriever", "-k", "2"]
     command += ["--queries", "gold.jsonl", "-o", "run.jsonl", "--concurrency", concurrency]
     environment = os.environ | {"PYTHONPATH": str(SOURCE)}
     part = app / "run.jsonl.part"
@@ -126,7 +126,7 @@ def test_killed_and_started_again(app: Path, process: Process, concurrency: str)
 
 def test_fresh_asks_everything(app: Path, process: Process) -> None:
     assert ask(app, process).code == 0
-    (app / "run.jsonl.part").write_text("not of karat\n")
+    (app / "run.jsonl.part").write_text("not of findwell\n")
     assert ask(app, process).code == 2
     assert ask(app, process, "--fresh").code == 0
 

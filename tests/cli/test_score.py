@@ -1,4 +1,4 @@
-"""`karat score`: what it prints, in which shape, and where."""
+"""`findwell score`: what it prints, in which shape, and where."""
 
 from __future__ import annotations
 
@@ -15,15 +15,15 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-import karat
-from karat.cli import COMMANDS
-from karat.native import kernel
+import findwell
+from findwell.cli import COMMANDS
+from findwell.native import kernel
 from tests import sample
 from tests.sample import jsonl, ranked
 from tests.strategies import by_measure
 
 if TYPE_CHECKING:
-    from tests.conftest import Karat, Process, Save
+    from tests.conftest import Findwell, Process, Save
 
 SUMMARY = ["run", "measure", "value", "low", "high", "n", "undefined", "failed"]
 PER_QUERY = ["run", "query", "measure", "value", "reason"]
@@ -33,11 +33,11 @@ ESCAPE = "\x1b"
 Files = tuple[Path, Path]
 
 
-def _expected(*measures: str) -> karat.Result:
-    return karat.evaluate(sample.RUN, sample.GOLD, list(measures))
+def _expected(*measures: str) -> findwell.Result:
+    return findwell.evaluate(sample.RUN, sample.GOLD, list(measures))
 
 
-def test_the_contract_of_json(cli: Karat, files: Files) -> None:
+def test_the_contract_of_json(cli: Findwell, files: Files) -> None:
     run, gold = files
     done = cli(
         *("score", run, "--gold", gold, "-m", "nDCG@10", "-m", "recall@100"),
@@ -59,13 +59,13 @@ def test_the_contract_of_json(cli: Karat, files: Files) -> None:
     assert [found["kind"] for found in shown["findings"]] == ["tied-scores"]
 
 
-def test_per_query_rows_only_when_asked_for(cli: Karat, files: Files) -> None:
+def test_per_query_rows_only_when_asked_for(cli: Findwell, files: Files) -> None:
     run, gold = files
     shown = json.loads(cli("score", run, "--gold", gold, "--format", "json").out)
     assert "per_query" not in shown
 
 
-def test_findings_in_json(cli: Karat, save: Save) -> None:
+def test_findings_in_json(cli: Findwell, save: Save) -> None:
     run = save("run.trec", "q1 Q0 a 1 2 t\nq1 Q0 a 2 1 t\nextra Q0 a 1 1 t\n")
     gold = save("qrels.txt", "q1 0 a 1\nq2 0 a 1\nq3 0 a 0\n")
     done = cli("score", run, "--gold", gold, "-m", "recall", "--per-query", "--format=json")
@@ -87,7 +87,7 @@ def test_findings_in_json(cli: Karat, save: Save) -> None:
     assert (summary["value"], summary["n"], summary["undefined"]) == (0.5, 2, 1)
 
 
-def test_findings_on_standard_error(cli: Karat, save: Save) -> None:
+def test_findings_on_standard_error(cli: Findwell, save: Save) -> None:
     run = save("run.trec", "q1 Q0 a 1 2 t\nq1 Q0 a 2 1 t\n")
     done = cli("score", run, "--gold", save("qrels.txt", "q1 0 a 1\n"), "--format=csv")
     assert done.err.startswith("note: run: 1 × document retrieved again")
@@ -116,7 +116,7 @@ def _parse(how: str, text: str) -> list[dict[str, Any]]:
 
 
 @pytest.mark.parametrize("how", FORMATS)
-def test_every_format_parses_back(how: str, cli: Karat, files: Files) -> None:
+def test_every_format_parses_back(how: str, cli: Findwell, files: Files) -> None:
     run, gold = files
     measures = ["nDCG@10", "P@1", "recall@2"]
     done = cli("score", run, "-g", gold, *(f"-m{name}" for name in measures), "--format", how)
@@ -136,7 +136,7 @@ def test_every_format_parses_back(how: str, cli: Karat, files: Files) -> None:
 
 
 @pytest.mark.parametrize("how", FORMATS)
-def test_output_goes_to_a_file(how: str, cli: Karat, files: Files, tmp_path: Path) -> None:
+def test_output_goes_to_a_file(how: str, cli: Findwell, files: Files, tmp_path: Path) -> None:
     run, gold = files
     target = tmp_path / "out.txt"
     target.write_text("old")
@@ -148,7 +148,7 @@ def test_output_goes_to_a_file(how: str, cli: Karat, files: Files, tmp_path: Pat
 
 
 @pytest.mark.parametrize("target", ["/dev/null", "-"])
-def test_devices_are_written_to_and_not_replaced(target: str, cli: Karat, files: Files) -> None:
+def test_devices_are_written_to_and_not_replaced(target: str, cli: Findwell, files: Files) -> None:
     run, gold = files
     done = cli("score", run, "--gold", gold, "-o", target)
     assert done.code == 0
@@ -156,7 +156,7 @@ def test_devices_are_written_to_and_not_replaced(target: str, cli: Karat, files:
     assert not Path("/dev/null").is_file()
 
 
-def test_several_runs(cli: Karat, save: Save, files: Files) -> None:
+def test_several_runs(cli: Findwell, save: Save, files: Files) -> None:
     run, gold = files
     other = save(
         "other.jsonl", jsonl({"query": q, "retrieved": d[::-1]} for q, d in ranked().items())
@@ -168,13 +168,13 @@ def test_several_runs(cli: Karat, save: Save, files: Files) -> None:
     assert re.search(r"^ *run +RR +P@1$", table, re.MULTILINE)
 
 
-def test_the_same_name_twice_is_numbered(cli: Karat, files: Files) -> None:
+def test_the_same_name_twice_is_numbered(cli: Findwell, files: Files) -> None:
     run, gold = files
     shown = json.loads(cli("score", run, run, "--gold", gold, "-m", "RR", "--format=json").out)
     assert [row["run"] for row in shown["summary"]] == ["run", "run-2"]
 
 
-def test_samples_need_no_gold(cli: Karat, save: Save) -> None:
+def test_samples_need_no_gold(cli: Findwell, save: Save) -> None:
     records = [
         {"query": query, "retrieved": docs, "gold": sample.GOLD[query], "topic": query[:2]}
         for query, docs in ranked().items()
@@ -184,15 +184,15 @@ def test_samples_need_no_gold(cli: Karat, save: Save) -> None:
     assert shown["summary"][0]["value"] == _expected("AP")["AP"]
 
 
-def test_rel_moves_the_level(cli: Karat, files: Files) -> None:
+def test_rel_moves_the_level(cli: Findwell, files: Files) -> None:
     run, gold = files
     shown = json.loads(cli("score", run, "-g", gold, "-m", "AP", "--rel=2", "--format=json").out)
-    expected = karat.evaluate(sample.RUN, sample.GOLD, ["AP"], rel=2)
+    expected = findwell.evaluate(sample.RUN, sample.GOLD, ["AP"], rel=2)
     assert shown["summary"][0]["value"] == expected.summary["value"][0]
     assert shown["summary"][0]["undefined"] == 1
 
 
-def test_slices(cli: Karat, save: Save) -> None:
+def test_slices(cli: Findwell, save: Save) -> None:
     run = save("run.trec", sample.trec_run())
     gold = save(
         "gold.jsonl",
@@ -224,7 +224,7 @@ def test_slices(cli: Karat, save: Save) -> None:
     ],
 )
 def test_a_table_about_the_queries(
-    name: str, content: str, cli: Karat, files: Files, save: Save
+    name: str, content: str, cli: Findwell, files: Files, save: Save
 ) -> None:
     run, gold = files
     call = ("score", run, "--gold", gold, "-m", "RR", "--queries", save(name, content))
@@ -233,7 +233,7 @@ def test_a_table_about_the_queries(
     assert {"x", "y"} <= {row["slice"] for row in json.loads(done.out)["slices"]}
 
 
-def test_queries_in_a_table_keep_their_zeros(cli: Karat, save: Save) -> None:
+def test_queries_in_a_table_keep_their_zeros(cli: Findwell, save: Save) -> None:
     run, gold = save("r", "007 Q0 a 1 1 t\n"), save("g", "007 0 a 1\n")
     table = save("q.csv", "query,topic\n007,x\n")
     done = cli("score", run, "-g", gold, "--queries", table, "--slice=topic", "--format=csv")
@@ -241,7 +241,7 @@ def test_queries_in_a_table_keep_their_zeros(cli: Karat, save: Save) -> None:
     assert ",x," in done.out
 
 
-def test_bounds(cli: Karat, save: Save) -> None:
+def test_bounds(cli: Findwell, save: Save) -> None:
     run, gold = save("r", "q Q0 a 1 2 t\nq Q0 b 2 1 t\n"), save("g", "q 0 a 1\n")
     call = ("score", run, "--gold", gold, "-m", "P@2", "--bounds")
     (row,) = json.loads(cli(*call, "--format=json").out)["summary"]
@@ -249,7 +249,7 @@ def test_bounds(cli: Karat, save: Save) -> None:
     assert "upper" in cli(*call).out
 
 
-def test_per_query_in_every_format(cli: Karat, files: Files) -> None:
+def test_per_query_in_every_format(cli: Findwell, files: Files) -> None:
     run, gold = files
     call = ("score", run, "--gold", gold, "-m", "RR", "--per-query", "--format")
     rows = [json.loads(line) for line in cli(*call, "jsonl").out.splitlines()]
@@ -260,7 +260,7 @@ def test_per_query_in_every_format(cli: Karat, files: Files) -> None:
 
 
 @pytest.mark.parametrize("missing", ["zero", "skip", "error"])
-def test_missing(missing: str, cli: Karat, save: Save) -> None:
+def test_missing(missing: str, cli: Findwell, save: Save) -> None:
     run, gold = save("r", "q Q0 a 1 2 t\n"), save("g", "q 0 a 1\np 0 a 1\n")
     done = cli("score", run, "-g", gold, "-m", "RR", "--missing", missing, "--format=jsonl")
     if missing == "error":
@@ -269,29 +269,29 @@ def test_missing(missing: str, cli: Karat, save: Save) -> None:
         assert json.loads(done.out)["value"] == {"zero": 0.5, "skip": 1.0}[missing]
 
 
-@pytest.mark.parametrize("dialect", ["karat", "trec_eval", "trec_eval-9"])
-def test_dialect(dialect: str, cli: Karat, files: Files) -> None:
+@pytest.mark.parametrize("dialect", ["findwell", "trec_eval", "trec_eval-9"])
+def test_dialect(dialect: str, cli: Findwell, files: Files) -> None:
     run, gold = files
     done = cli("score", run, "-g", gold, "-m", "AP", "--dialect", dialect, "--format=json")
     assert json.loads(done.out)["dialect"] == dialect
 
 
-def test_ids(cli: Karat, save: Save) -> None:
+def test_ids(cli: Findwell, save: Save) -> None:
     run, gold = save("r", "q Q0 a#1 1 2 t\n"), save("g", "q 0 a 1\n")
     done = cli("score", run, "-g", gold, "-m", "RR", "--ids", "chunk-to-doc:#", "--format=jsonl")
     assert json.loads(done.out)["value"] == 1
 
 
 class TestSave:
-    """`--save`, and what `karat.load` makes of it."""
+    """`--save`, and what `findwell.load` makes of it."""
 
-    def test_load_and_score_again(self, cli: Karat, files: Files, tmp_path: Path) -> None:
+    def test_load_and_score_again(self, cli: Findwell, files: Files, tmp_path: Path) -> None:
         run, gold = files
         folder = tmp_path / "deep" / "result"
         done = cli("score", run, "--gold", gold, "-m", "P@1", "--save", folder)
         assert done.code == 0
         assert f"saved: {folder}" in done.err
-        again = karat.load(folder)
+        again = findwell.load(folder)
         assert again["P@1"] == _expected("P@1")["P@1"]
         rescored = again.score(sample.MEASURES)
         assert by_measure(rescored) == sample.score(sample.RUN)
@@ -301,7 +301,7 @@ class TestSave:
         assert len(manifest["inputs"]) == 2
         assert all(len(entry["sha256"]) == 64 for entry in manifest["inputs"])
 
-    def test_groups_empty_lists_and_slices_survive(self, cli: Karat, save: Save) -> None:
+    def test_groups_empty_lists_and_slices_survive(self, cli: Findwell, save: Save) -> None:
         records: list[dict[str, Any]] = [
             {"query": "a", "retrieved": ["x", "y"], "gold": [["x", "z"], "y"], "topic": "s"},
             {"query": "b", "retrieved": [], "gold": ["y"], "topic": None},
@@ -310,40 +310,40 @@ class TestSave:
         path = save("samples.jsonl", jsonl(records))
         folder = path.parent / "out"
         assert cli("score", path, "--save", folder, "--bounds").code == 0
-        before = karat.evaluate(path, measures=sample.MEASURES, bounds=True)
-        after = karat.load(folder).score(sample.MEASURES)
+        before = findwell.evaluate(path, measures=sample.MEASURES, bounds=True)
+        after = findwell.load(folder).score(sample.MEASURES)
         assert by_measure(after) == by_measure(before)
         assert after.summary.equals(before.summary)
         assert after.by("topic").equals(before.by("topic"))
         assert after.findings == before.findings
 
-    def test_saving_again_replaces(self, cli: Karat, files: Files, tmp_path: Path) -> None:
+    def test_saving_again_replaces(self, cli: Findwell, files: Files, tmp_path: Path) -> None:
         run, gold = files
         folder = tmp_path / "out"
         for measure in ("P@1", "RR"):
             assert cli("score", run, "--gold", gold, "-m", measure, "--save", folder).code == 0
-        assert [str(measure) for measure in karat.load(folder).measures] == ["RR"]
+        assert [str(measure) for measure in findwell.load(folder).measures] == ["RR"]
         assert sorted(path.name for path in tmp_path.iterdir()) == ["out", "qrels.txt", "run.trec"]
 
-    def test_an_empty_folder_will_do(self, cli: Karat, files: Files, tmp_path: Path) -> None:
+    def test_an_empty_folder_will_do(self, cli: Findwell, files: Files, tmp_path: Path) -> None:
         run, gold = files
         (tmp_path / "out").mkdir()
         assert cli("score", run, "--gold", gold, "--save", tmp_path / "out").code == 0
-        karat.load(tmp_path / "out")
+        findwell.load(tmp_path / "out")
 
     @pytest.mark.parametrize("manifest", ["", "[]", "{}", '{"layout": 99}', "null", "\x00"])
     def test_a_broken_folder_is_refused(self, manifest: str, files: Files, tmp_path: Path) -> None:
-        folder = karat.evaluate(*files).save(tmp_path / "out")
+        folder = findwell.evaluate(*files).save(tmp_path / "out")
         (folder / "manifest.json").write_text(manifest)
-        with pytest.raises(karat.KaratError, match=r"not a complete karat result|layout"):
-            karat.load(folder)
+        with pytest.raises(findwell.FindwellError, match=r"not a complete findwell result|layout"):
+            findwell.load(folder)
 
     @pytest.mark.parametrize("name", ["manifest.json", "relation.parquet", "queries.parquet"])
     def test_an_incomplete_folder_is_refused(self, name: str, files: Files, tmp_path: Path) -> None:
-        folder = karat.evaluate(*files).save(tmp_path / "out")
+        folder = findwell.evaluate(*files).save(tmp_path / "out")
         (folder / name).unlink()
-        with pytest.raises(karat.KaratError, match="not a complete karat result"):
-            karat.load(folder)
+        with pytest.raises(findwell.FindwellError, match="not a complete findwell result"):
+            findwell.load(folder)
 
 
 class TestProcess:
@@ -375,7 +375,7 @@ class TestProcess:
         run, gold = files
         other = save("other.trec", "q1 Q0 d3 1 1 t\n")
         plain = {key: value for key, value in os.environ.items() if key != "NO_COLOR"}
-        command = [sys.executable, "-m", "karat", "score", str(run), str(other), "-g", str(gold)]
+        command = [sys.executable, "-m", "findwell", "score", str(run), str(other), "-g", str(gold)]
         shown = _on_terminal(command, {**plain, "TERM": "xterm", **variables})
         assert "nDCG@10" in shown
         assert (f"{ESCAPE}[1;32m" in shown) == coloured
@@ -387,7 +387,7 @@ class TestProcess:
     def test_a_reader_that_stops_early(self, files: Files) -> None:
         run, gold = files
         script = (
-            f"{sys.executable} -m karat score {run} --gold {gold} --per-query --format jsonl"
+            f"{sys.executable} -m findwell score {run} --gold {gold} --per-query --format jsonl"
             f" | head -1; echo ${{PIPESTATUS[0]}}"
         )
         done = subprocess.run(
@@ -402,7 +402,7 @@ class TestProcess:
         judged = "".join(f"q{number} 0 d1 1\n" for number in range(20_000))
         run, gold = save("run", many), save("gold", judged)
         script = (
-            f"{sys.executable} -m karat score {run} --gold {gold} --per-query --format jsonl"
+            f"{sys.executable} -m findwell score {run} --gold {gold} --per-query --format jsonl"
             f" | head -1 >/dev/null; echo ${{PIPESTATUS[0]}}"
         )
         done = subprocess.run(
@@ -412,7 +412,7 @@ class TestProcess:
 
     def test_closed_standard_output(self, files: Files) -> None:
         run, gold = files
-        script = f"{sys.executable} -m karat score {run} --gold {gold} >&-"
+        script = f"{sys.executable} -m findwell score {run} --gold {gold} >&-"
         done = subprocess.run(
             ["bash", "-c", script], capture_output=True, text=True, timeout=60, check=False
         )
@@ -421,7 +421,7 @@ class TestProcess:
     def test_help_needs_neither_polars_nor_numpy(self) -> None:
         for arguments in (["--help"], ["score", "--help"], ["--version"], ["measures", "-h"]):
             code = (
-                "import sys\nfrom karat.cli import main\n"
+                "import sys\nfrom findwell.cli import main\n"
                 f"try: main({arguments!r})\n"
                 "except SystemExit as stop: assert not stop.code, stop.code\n"
                 "heavy = {'polars', 'numpy', 'rich', 'pandas', 'pyarrow'} & sys.modules.keys()\n"
@@ -431,7 +431,7 @@ class TestProcess:
 
     def test_version(self, process: Process) -> None:
         built = "native kernel" if kernel() else "without the native kernel"
-        assert process("--version").out == f"karat, version {karat.__version__} ({built})\n"
+        assert process("--version").out == f"findwell, version {findwell.__version__} ({built})\n"
 
 
 def _on_terminal(command: list[str], environment: dict[str, str]) -> str:
@@ -454,10 +454,10 @@ def _on_terminal(command: list[str], environment: dict[str, str]) -> str:
 
 @pytest.mark.parametrize("flag", ["-h", "--help"])
 @pytest.mark.parametrize("command", ["", *COMMANDS])
-def test_every_command_explains_itself(command: str, flag: str, cli: Karat) -> None:
+def test_every_command_explains_itself(command: str, flag: str, cli: Findwell) -> None:
     done = cli(*([command] if command else []), flag)
     assert (done.code, done.err) == (0, "")
-    assert done.out.startswith("Usage: karat")
+    assert done.out.startswith("Usage: findwell")
 
 
 @pytest.mark.parametrize(
@@ -472,13 +472,13 @@ def test_every_command_explains_itself(command: str, flag: str, cli: Karat) -> N
         (["score", "a", "--rel", "high"], "high"),
     ],
 )
-def test_wrong_usage(arguments: list[str], message: str, cli: Karat) -> None:
+def test_wrong_usage(arguments: list[str], message: str, cli: Findwell) -> None:
     done = cli(*arguments)
     assert (done.code, done.out) == (2, "")
     assert message in done.err
 
 
-def test_no_command_shows_the_help(cli: Karat) -> None:
+def test_no_command_shows_the_help(cli: Findwell) -> None:
     done = cli()
     assert done.code == 2
-    assert "karat score run.trec --gold qrels.txt" in done.out + done.err
+    assert "findwell score run.trec --gold qrels.txt" in done.out + done.err

@@ -10,18 +10,18 @@ from typing import TYPE_CHECKING
 import click
 import pytest
 
-import karat
-from karat.cli import COMMANDS
-from karat.cli import cli as group
-from karat.cli.options import DEFAULT_MEASURES, DIALECT_HELP
-from karat.client.retry import RetryPolicy
-from karat.measures import DEFAULTS
+import findwell
+from findwell.cli import COMMANDS
+from findwell.cli import cli as group
+from findwell.cli.options import DEFAULT_MEASURES, DIALECT_HELP
+from findwell.client.retry import RetryPolicy
+from findwell.measures import DEFAULTS
 from tests.sample import jsonl
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from tests.conftest import Karat, Save
+    from tests.conftest import Findwell, Save
 
 # what is read, how, and how it is measured
 READ = (
@@ -80,7 +80,7 @@ def test_every_option_is_a_sentence(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", COMMANDS)
-def test_every_default_is_shown(name: str, cli: Karat) -> None:
+def test_every_default_is_shown(name: str, cli: Findwell) -> None:
     entries = re.split(r"\n  (?=-)", cli(name, "--help").out.partition("Options:")[2])
     shown = [" ".join(entry.split()) for entry in entries]
     for option, each in options(name).items():
@@ -92,13 +92,13 @@ def test_every_default_is_shown(name: str, cli: Karat) -> None:
 
 
 @pytest.mark.parametrize("name", ["", *COMMANDS])
-def test_help_fits_a_terminal(name: str, cli: Karat) -> None:
+def test_help_fits_a_terminal(name: str, cli: Findwell) -> None:
     for line in cli(*filter(None, [name]), "--help").out.splitlines():
         assert len(line) <= 80, line
 
 
 def test_the_defaults_of_judges_are_those_of_the_library() -> None:
-    known = {each.name: each.default for each in fields(karat.Judge)}
+    known = {each.name: each.default for each in fields(findwell.Judge)}
     known |= {name: getattr(RetryPolicy(), name) for name in ("concurrency", "timeout")}
     for name in ("votes", "attempts", "call_tokens", "concurrency", "timeout"):
         text = options("score")[f"--{name.replace('_', '-')}"].help or ""
@@ -107,7 +107,7 @@ def test_the_defaults_of_judges_are_those_of_the_library() -> None:
 
 def test_what_help_lists_is_all_there_is() -> None:
     listed = DIALECT_HELP.partition(": ")[2].rstrip(".").split(", ")
-    assert listed == list(karat.known_dialects())
+    assert listed == list(findwell.known_dialects())
     assert ", ".join(DEFAULTS) == DEFAULT_MEASURES
 
 
@@ -124,7 +124,7 @@ def path(save: Save) -> Path:
 
 
 @pytest.mark.parametrize("name", ["score", "compare", "explain", "curve", "power"])
-def test_every_command_obeys_them(name: str, path: Path, cli: Karat) -> None:
+def test_every_command_obeys_them(name: str, path: Path, cli: Findwell) -> None:
     files = [path, path] if name in ("compare", "power") else [path]
     asked = (name, *files, "--by", "containment(across=no)", "-m", "recall", "--format", "json")
     assert cli(*asked).code == 2  # what cannot be read
@@ -144,14 +144,14 @@ def test_every_command_obeys_them(name: str, path: Path, cli: Karat) -> None:
     ],
 )
 def test_power_without_systems_refuses_what_it_would_ignore(
-    option: tuple[str, str], message: str, cli: Karat
+    option: tuple[str, str], message: str, cli: Findwell
 ) -> None:
     done = cli("power", "--sd", "0.3", "--difference", "0.1", *option)
     assert done.code == 2
     assert message in done.err
 
 
-def test_a_target_is_meant_at_the_level_of_the_curve(cli: Karat, save: Save) -> None:
+def test_a_target_is_meant_at_the_level_of_the_curve(cli: Findwell, save: Save) -> None:
     run = save("run.json", '{"q": ["a", "b"]}')
     gold = save("gold.json", '{"q": {"a": 2, "b": 1}}')
     asked = ("curve", run, "--gold", gold, "-m", "recall", "--at", "1,2", "--format", "json")
@@ -160,7 +160,7 @@ def test_a_target_is_meant_at_the_level_of_the_curve(cli: Karat, save: Save) -> 
     assert shown["reach"][0]["k"] == 1
 
 
-def test_a_gate_is_meant_at_the_level_of_the_comparison(cli: Karat, save: Save) -> None:
+def test_a_gate_is_meant_at_the_level_of_the_comparison(cli: Findwell, save: Save) -> None:
     runs = [save("a.json", '{"q": ["a"], "r": ["b"]}'), save("b.json", '{"q": ["a"], "r": ["b"]}')]
     gold = save("gold.json", '{"q": {"a": 2}, "r": {"b": 2, "c": 1}}')
     asked = ("compare", *runs, "--gold", gold, "--rel", "2", "--no-regression", "recall@1")
@@ -170,14 +170,14 @@ def test_a_gate_is_meant_at_the_level_of_the_comparison(cli: Karat, save: Save) 
 
 
 @pytest.fixture
-def saved(cli: Karat, save: Save, tmp_path: Path) -> Path:
+def saved(cli: Findwell, save: Save, tmp_path: Path) -> Path:
     run, gold = save("run.json", '{"q": ["a", "x", "b"]}'), save("gold.json", '{"q": ["a", "b"]}')
     done = cli("score", run, "--gold", gold, "-m", "recall@1", "--save", tmp_path / "result")
     assert done.code == 0, done
     return tmp_path / "result"
 
 
-def test_a_saved_result_is_scored_again(saved: Path, cli: Karat) -> None:
+def test_a_saved_result_is_scored_again(saved: Path, cli: Findwell) -> None:
     def summary(*arguments: str) -> list[tuple[str, float]]:
         rows = json.loads(cli("score", saved, "--format", "json", *arguments).out)["summary"]
         return [(row["measure"], row["value"]) for row in rows]
@@ -195,12 +195,12 @@ def test_a_saved_result_is_scored_again(saved: Path, cli: Karat) -> None:
         (["--gold", "gold.json"], "--gold has no effect"),
         (["--by", "rouge"], "--by has no effect"),
         (["--judge", "local"], "--judge has no effect"),
-        (["other.trec"], "karat compare, karat report"),
+        (["other.trec"], "findwell compare, findwell report"),
     ],
 )
 @pytest.mark.parametrize("name", ["score", "curve"])
 def test_of_a_saved_result_nothing_is_read_again(
-    name: str, arguments: list[str], message: str, saved: Path, cli: Karat
+    name: str, arguments: list[str], message: str, saved: Path, cli: Findwell
 ) -> None:
     done = cli(name, saved, *arguments)
     assert done.code == 2
@@ -208,7 +208,7 @@ def test_of_a_saved_result_nothing_is_read_again(
 
 
 def test_a_report_of_runs_is_that_of_their_result(
-    cli: Karat, save: Save, saved: Path, tmp_path: Path
+    cli: Findwell, save: Save, saved: Path, tmp_path: Path
 ) -> None:
     run, gold = save("run.json", '{"q": ["a", "x", "b"]}'), save("gold.json", '{"q": ["a", "b"]}')
     pages = []

@@ -22,9 +22,9 @@ if TYPE_CHECKING:
     from tests.conftest import Process, Save
 
 STOPPED = {
-    signal.SIGINT: "karat: interrupted",
-    signal.SIGTERM: "karat: ended by SIGTERM",
-    signal.SIGHUP: "karat: ended by SIGHUP",
+    signal.SIGINT: "findwell: interrupted",
+    signal.SIGTERM: "findwell: ended by SIGTERM",
+    signal.SIGHUP: "findwell: ended by SIGHUP",
 }
 ONCE = 20  # seconds in which a process must have ended
 
@@ -37,7 +37,7 @@ def names(folder: Path) -> list[str]:
 def reading_a_pipe(
     folder: Path, *, begun: bool = True, ignored: tuple[int, ...] = ()
 ) -> Iterator[subprocess.Popen[str]]:
-    """Start karat, which waits for the rest of a pipe, or for somebody who opens it."""
+    """Start findwell, which waits for the rest of a pipe, or for somebody who opens it."""
     pipe, room = folder / "pipe", folder / "tmp"
     gold = folder / "gold.txt"
     gold.write_text(sample.qrels())
@@ -50,7 +50,7 @@ def reading_a_pipe(
 
     with subprocess.Popen(
         [
-            *(sys.executable, "-m", "karat", "score", str(pipe), "-g", str(gold)),
+            *(sys.executable, "-m", "findwell", "score", str(pipe), "-g", str(gold)),
             *("--save", str(folder / "saved"), "-o", str(folder / "out")),
         ],
         stdout=subprocess.PIPE,
@@ -62,7 +62,7 @@ def reading_a_pipe(
         writer = None
         try:
             if begun:
-                writer = os.open(pipe, os.O_WRONLY)  # returns when karat reads
+                writer = os.open(pipe, os.O_WRONLY)  # returns when findwell reads
                 os.write(writer, sample.trec_run().encode())
                 wait_until_written(room)
             else:
@@ -113,7 +113,7 @@ def test_while_nobody_writes_to_the_pipe(tmp_path: Path) -> None:
     with reading_a_pipe(tmp_path, begun=False) as running:
         running.send_signal(signal.SIGINT)
         out, err = running.communicate(timeout=ONCE)
-    assert (running.returncode, out, err.strip()) == (130, "", "karat: interrupted")
+    assert (running.returncode, out, err.strip()) == (130, "", "findwell: interrupted")
     assert names(tmp_path) == ["gold.txt", "tmp"]
 
 
@@ -132,24 +132,24 @@ def test_what_a_killed_process_left_is_cleared_by_the_next(
     tmp_path: Path, process: Process, save: Save
 ) -> None:
     room = tmp_path / "tmp"
-    (room / "karat-of-somebody-else").mkdir(parents=True)
+    (room / "findwell-of-somebody-else").mkdir(parents=True)
     with reading_a_pipe(tmp_path) as killed:
         killed.kill()
         killed.wait(ONCE)
-    (left,) = room.glob("karat-*.work")
+    (left,) = room.glob("findwell-*.work")
     (tmp_path / "other").mkdir()
     (tmp_path / "other" / "tmp").symlink_to(room)
     with reading_a_pipe(tmp_path / "other") as alive:
-        (used,) = room.glob("karat-*.work")
+        (used,) = room.glob("findwell-*.work")
         assert used != left  # it was cleared away when this one was made
         gold = save("qrels.txt", sample.qrels())
         environment = {**os.environ, "TMPDIR": str(room)}
         run = sample.trec_run().encode()
         assert process("score", "-", "-g", gold, input=run, env=environment).code == 0
-        assert list(room.glob("karat-*.work")) == [used]  # it is in use
+        assert list(room.glob("findwell-*.work")) == [used]  # it is in use
         alive.send_signal(signal.SIGTERM)
         assert alive.wait(ONCE) == 143
-    assert names(room) == ["karat-of-somebody-else"]
+    assert names(room) == ["findwell-of-somebody-else"]
 
 
 # a process that is signalled at a certain point of its work, by itself
@@ -163,13 +163,13 @@ class At:
             send()
 IMPORTED = sys.argv[1]
 sys.meta_path.insert(0, At())
-from karat.__main__ import main
-sys.argv[:2] = ["karat"]
+from findwell.__main__ import main
+sys.argv[:2] = ["findwell"]
 """
 MEASURE = """
-import karat, polars as pl
-@karat.register_measure
-class Signalled(karat.Measure):
+import findwell, polars as pl
+@findwell.register_measure
+class Signalled(findwell.Measure):
     '''Sends a signal.'''
     name = "signalled"
     at = None
@@ -193,12 +193,13 @@ def run_signalled(
 
 
 @pytest.mark.parametrize(
-    "module", ["click", "karat.errors", "karat.cli.score", "numpy", "polars", "karat.read.trec"]
+    "module",
+    ["click", "findwell.errors", "findwell.cli.score", "numpy", "polars", "findwell.read.trec"],
 )
 def test_while_a_module_is_imported(module: str, files: tuple[Path, Path]) -> None:
     done = run_signalled("main()", files, at=module)
     assert done.returncode == 130
-    assert (done.stdout, done.stderr.strip()) == ("", "karat: interrupted")
+    assert (done.stdout, done.stderr.strip()) == ("", "findwell: interrupted")
 
 
 WORK = {
@@ -230,7 +231,7 @@ def test_at_work(where: str, files: tuple[Path, Path]) -> None:
     assert done.returncode == 130, done
     assert done.stdout == ""
     assert "Traceback" not in done.stderr
-    assert done.stderr.count("karat: interrupted") == (where != "again while it is stopping")
+    assert done.stderr.count("findwell: interrupted") == (where != "again while it is stopping")
 
 
 def test_while_python_ends(files: tuple[Path, Path]) -> None:
@@ -241,8 +242,8 @@ def test_while_python_ends(files: tuple[Path, Path]) -> None:
 
 SLOW_DISK = """
 import threading
-from karat.core.data import RunStream
-from karat.read.format import Format, register_format
+from findwell.core.data import RunStream
+from findwell.read.format import Format, register_format
 import polars as pl
 @register_format
 class Slow(Format):
@@ -265,7 +266,7 @@ main()
 
 def test_while_the_next_batch_is_waited_for(files: tuple[Path, Path]) -> None:
     done = run_signalled(SLOW_DISK, files)
-    assert (done.returncode, done.stderr.strip()) == (130, "karat: interrupted")
+    assert (done.returncode, done.stderr.strip()) == (130, "findwell: interrupted")
 
 
 @pytest.mark.slow
@@ -280,7 +281,7 @@ def test_at_any_time(number: signal.Signals, twice: bool, tmp_path: Path) -> Non
     run.write_text("".join(rows))
     gold.write_text("".join(f"{query} 0 d7 1\n" for query in queries))
     room.mkdir()
-    command = [sys.executable, "-m", "karat", "score", str(run), "-g", str(gold)]
+    command = [sys.executable, "-m", "findwell", "score", str(run), "-g", str(gold)]
     environment = {**os.environ, "TMPDIR": str(room)}
     begun = time.monotonic()
     subprocess.run(command, env=environment, check=True, capture_output=True)
@@ -296,7 +297,7 @@ def test_at_any_time(number: signal.Signals, twice: bool, tmp_path: Path) -> Non
                 time.sleep(rng.uniform(0, 0.01))
             _, err = running.communicate(timeout=60)
         stopped += running.returncode == 128 + number
-        # before Python has begun with karat, a signal means what it means to Python
+        # before Python has begun with findwell, a signal means what it means to Python
         assert running.returncode in (0, 128 + number, -number), err
         assert running.returncode == -number or "Traceback" not in err, err
         assert not names(room)

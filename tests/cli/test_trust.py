@@ -11,16 +11,16 @@ from typing import TYPE_CHECKING
 import click
 import pytest
 
-from karat.cli import cli as karat_group
-from karat.cli.configuration import commands_of
-from karat.cli.trust import GUARDED, HARMLESS, MODELS, SERVERS, WRITTEN
+from findwell.cli import cli as findwell_group
+from findwell.cli.configuration import commands_of
+from findwell.cli.trust import GUARDED, HARMLESS, MODELS, SERVERS, WRITTEN
 from tests.client.server import Call, Reaction, as_json, serve
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from tests.client.server import Server
-    from tests.conftest import Karat, Save
+    from tests.conftest import Findwell, Save
 
 pytestmark = pytest.mark.usefixtures("files")
 KEY = "sk-of-the-user-0123456789"
@@ -35,7 +35,7 @@ def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """Work in a folder that somebody else has written."""
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("OPENAI_API_KEY", KEY)
-    monkeypatch.setenv("KARAT_CACHE_DIR", str(tmp_path.parent / f"{tmp_path.name}-cache"))
+    monkeypatch.setenv("FINDWELL_CACHE_DIR", str(tmp_path.parent / f"{tmp_path.name}-cache"))
     return tmp_path
 
 
@@ -79,16 +79,18 @@ HOSTILE = {
 
 @pytest.mark.parametrize("content", HOSTILE)
 def test_what_leads_elsewhere_needs_trust(
-    content: str, cli: Karat, save: Save, elsewhere: Server, project: Path
+    content: str, cli: Findwell, save: Save, elsewhere: Server, project: Path
 ) -> None:
     (project / "link").symlink_to(project.parent)
     before = set(project.parent.iterdir())
-    save("karat.toml", content.replace("URL", elsewhere.url))
+    save("findwell.toml", content.replace("URL", elsewhere.url))
     given = [] if "gold" in content else ["-g", "qrels.txt"]
     done = cli("score", "run.trec", *given)
     assert done.code == 2
-    assert f"karat.toml: {HOSTILE[content]}: this setting takes effect only in a file" in done.err
-    assert "`karat trust`" in done.err
+    assert (
+        f"findwell.toml: {HOSTILE[content]}: this setting takes effect only in a file" in done.err
+    )
+    assert "`findwell trust`" in done.err
     assert done.out == ""
     assert not elsewhere.calls
     assert set(project.parent.iterdir()) == before
@@ -96,24 +98,24 @@ def test_what_leads_elsewhere_needs_trust(
 
 
 def test_a_retriever_runs_no_code_and_gets_no_secret(
-    cli: Karat, save: Save, elsewhere: Server, project: Path
+    cli: Findwell, save: Save, elsewhere: Server, project: Path
 ) -> None:
     save("questions.jsonl", '{"query": "q1", "question": "why?"}\n')
     save("evil.py", "open('ran', 'w')\ndef search(question): return ['d1']\n")
     save("key.txt", "a file of the user\n")
     header = f'header = ["X=env:OPENAI_API_KEY", "Y=file:{project / "key.txt"}"]\n'
     for target in ("evil:search", f"{elsewhere.url}?q={{{{question}}}}"):
-        save("karat.toml", f'[run]\nretriever = "{target}"\n{header if "://" in target else ""}')
+        save("findwell.toml", f'[run]\nretriever = "{target}"\n{header if "://" in target else ""}')
         done = cli("run", "--queries", "questions.jsonl")
         assert (done.code, "run.retriever" in done.err) == (2, True)
     named = cli("run", f"{elsewhere.url}?q={{{{question}}}}", "--queries", "questions.jsonl")
     assert (named.code, "run.header" in named.err) == (2, True)  # the address is the user's
-    save("karat.toml", 'runs = ["evil:search"]\n')
+    save("findwell.toml", 'runs = ["evil:search"]\n')
     made = cli("tune", "-g", "qrels.txt")
-    assert (made.code, "karat.toml: runs" in made.err) == (2, True)
+    assert (made.code, "findwell.toml: runs" in made.err) == (2, True)
     assert not (project / "ran").exists()
     assert not elsewhere.calls
-    save("karat.toml", f'[run]\nretriever = "{elsewhere.url}?q={{{{question}}}}"\n{header}')
+    save("findwell.toml", f'[run]\nretriever = "{elsewhere.url}?q={{{{question}}}}"\n{header}')
     assert cli("trust").code == 0
     assert cli("run", "--queries", "questions.jsonl").code == 0  # the user has agreed
     assert elsewhere.calls[0].headers["x"] == KEY
@@ -129,16 +131,16 @@ def test_a_retriever_runs_no_code_and_gets_no_secret(
     ],
 )
 def test_a_command_of_a_group_is_guarded_as_well(
-    table: str, place: str, cli: Karat, save: Save
+    table: str, place: str, cli: Findwell, save: Save
 ) -> None:
-    save("karat.toml", f'[monitor]\nstore = "s"\n[monitor.check]\n{table}\n')
+    save("findwell.toml", f'[monitor]\nstore = "s"\n[monitor.check]\n{table}\n')
     done = cli("monitor", "check", "--alert", "empty>2%")
-    assert (done.code, f"karat.toml: {place}:" in done.err) == (2, True)
+    assert (done.code, f"findwell.toml: {place}:" in done.err) == (2, True)
     done = cli("monitor", "--debug", "check", "--alert", "empty>2%")
-    assert (done.code, f"karat.toml: {place}:" in done.err) == (2, True)
-    save("karat.toml", '[monitor.ingest]\nkeep = "1d"\n')
+    assert (done.code, f"findwell.toml: {place}:" in done.err) == (2, True)
+    save("findwell.toml", '[monitor.ingest]\nkeep = "1d"\n')
     done = cli("monitor", "ingest", "run.trec", "--store", "s")
-    assert (done.code, "karat.toml: monitor.ingest.keep:" in done.err) == (2, True)
+    assert (done.code, "findwell.toml: monitor.ingest.keep:" in done.err) == (2, True)
 
 
 HARMLESS_FILE = SETTINGS + (
@@ -147,43 +149,43 @@ HARMLESS_FILE = SETTINGS + (
 )
 
 
-def test_what_is_measured_needs_no_trust(cli: Karat, save: Save, project: Path) -> None:
-    save("karat.toml", HARMLESS_FILE.replace('slice = "topic"\n', ""))
+def test_what_is_measured_needs_no_trust(cli: Findwell, save: Save, project: Path) -> None:
+    save("findwell.toml", HARMLESS_FILE.replace('slice = "topic"\n', ""))
     done = cli("score", "--undecided", "pass")
     assert done.code == 0, done.err
     assert (project / "results" / "v1.2").is_dir()
     assert "no setting needs trust" in cli("trust").err
 
 
-def test_only_what_takes_effect_needs_trust(cli: Karat, save: Save) -> None:
-    save("karat.toml", SETTINGS + 'judge = "openai:m"\nbase-url = "http://x.y/v1"\n')
+def test_only_what_takes_effect_needs_trust(cli: Findwell, save: Save) -> None:
+    save("findwell.toml", SETTINGS + 'judge = "openai:m"\nbase-url = "http://x.y/v1"\n')
     assert cli("score").code == 2
     assert cli("score", "--judge", "local", "--base-url", "http://z/v1").code == 0
     assert cli("check").code == 0  # which asks no judge
     assert cli("explain-config").code == 0
     assert cli("explain-config", "score").code == 0
-    save("karat.toml", SETTINGS + 'judge = "openai:m"\n[score]\njudge = "local"\n')
+    save("findwell.toml", SETTINGS + 'judge = "openai:m"\n[score]\njudge = "local"\n')
     assert cli("score").code == 0
     assert cli("compare", "run.trec", "run.trec").code == 2
 
 
 def test_trust_is_for_these_settings_of_this_file(
-    cli: Karat, save: Save, project: Path, tmp_path_factory: pytest.TempPathFactory
+    cli: Findwell, save: Save, project: Path, tmp_path_factory: pytest.TempPathFactory
 ) -> None:
     outside = tmp_path_factory.mktemp("outside") / "x.csv"
     content = f"{SETTINGS}[score]\noutput = {json.dumps(str(outside))}\n"
-    save("karat.toml", content)
+    save("findwell.toml", content)
     shown = cli("trust")
     assert (shown.code, str(outside) in shown.out) == (0, True)
     assert cli("score").code == 0
     assert outside.exists()
-    save("karat.toml", content.replace('"P@5", ', ""))  # what is measured may change
+    save("findwell.toml", content.replace('"P@5", ', ""))  # what is measured may change
     assert cli("score").code == 0
-    save("karat.toml", content.replace("x.csv", "y.csv"))
+    save("findwell.toml", content.replace("x.csv", "y.csv"))
     assert cli("score").code == 2
-    save("karat.toml", content)
-    save("below/karat.toml", content)
-    assert cli("--config", "below/karat.toml", "score").code == 2
+    save("findwell.toml", content)
+    save("below/findwell.toml", content)
+    assert cli("--config", "below/findwell.toml", "score").code == 2
     assert cli("score").code == 0
     assert cli("trust", "--revoke").code == 0
     assert cli("score").code == 2
@@ -193,14 +195,14 @@ def test_trust_is_for_these_settings_of_this_file(
     assert cli("trust", str(project / "nowhere")).code == 2
 
 
-def test_the_list_of_trusted_files_is_the_users_alone(cli: Karat, save: Save) -> None:
-    save("karat.toml", 'judge = "openai:m"\n')
+def test_the_list_of_trusted_files_is_the_users_alone(cli: Findwell, save: Save) -> None:
+    save("findwell.toml", 'judge = "openai:m"\n')
     before = os.umask(0)
     try:
         assert cli("trust").code == 0
     finally:
         os.umask(before)
-    listed = Path(os.environ["XDG_CONFIG_HOME"]) / "karat" / "trusted.json"
+    listed = Path(os.environ["XDG_CONFIG_HOME"]) / "findwell" / "trusted.json"
     assert stat.S_IMODE(listed.stat().st_mode) == 0o600
     assert stat.S_IMODE(listed.parent.stat().st_mode) == 0o700
     try:
@@ -212,44 +214,44 @@ def test_the_list_of_trusted_files_is_the_users_alone(cli: Karat, save: Save) ->
 
 
 def test_the_user_may_trust_by_the_environment(
-    cli: Karat, save: Save, project: Path, monkeypatch: pytest.MonkeyPatch
+    cli: Findwell, save: Save, project: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    save("karat.toml", SETTINGS + 'header = ["X: y"]\n')
-    mark = cli("trust").err.rpartition("KARAT_TRUST=")[2].strip()
+    save("findwell.toml", SETTINGS + 'header = ["X: y"]\n')
+    mark = cli("trust").err.rpartition("FINDWELL_TRUST=")[2].strip()
     assert cli("trust", "--revoke").code == 0
     refused = "takes effect only in a file that you trust"
     for value, trusted in (
         ("1", True),
         (mark, True),
         (str(project), True),
-        (f"/nowhere{os.pathsep}{project / 'karat.toml'}", True),
-        ("karat.toml", False),  # would be true of every project
+        (f"/nowhere{os.pathsep}{project / 'findwell.toml'}", True),
+        ("findwell.toml", False),  # would be true of every project
         (".", False),
         ("0", False),
         ("", False),
     ):
-        monkeypatch.setenv("KARAT_TRUST", value)
+        monkeypatch.setenv("FINDWELL_TRUST", value)
         assert (refused not in cli("score").err) is trusted, value
-    monkeypatch.setenv("KARAT_TRUST", mark)
-    save("karat.toml", SETTINGS + 'header = ["X: z"]\n')
+    monkeypatch.setenv("FINDWELL_TRUST", mark)
+    save("findwell.toml", SETTINGS + 'header = ["X: z"]\n')
     assert refused in cli("score").err
 
 
-def test_a_table_of_pyproject_is_guarded_and_the_rest_may_change(cli: Karat, save: Save) -> None:
-    table = '[tool.karat]\nruns = ["run.trec"]\ngold = "qrels.txt"\nembedder = "onnx:x"\n'
+def test_a_table_of_pyproject_is_guarded_and_the_rest_may_change(cli: Findwell, save: Save) -> None:
+    table = '[tool.findwell]\nruns = ["run.trec"]\ngold = "qrels.txt"\nembedder = "onnx:x"\n'
     save("pyproject.toml", table)
-    assert "pyproject.toml: tool.karat.embedder:" in cli("score").err
+    assert "pyproject.toml: tool.findwell.embedder:" in cli("score").err
     assert cli("trust").code == 0
     assert cli("score").code == 0
     save("pyproject.toml", '[project]\nname = "x"\n' + table)
     assert cli("score").code == 0
 
 
-@pytest.mark.parametrize("loose", ["karat.toml", "."])
+@pytest.mark.parametrize("loose", ["findwell.toml", "."])
 def test_a_file_that_every_user_can_change_is_refused(
-    loose: str, cli: Karat, save: Save, project: Path
+    loose: str, cli: Findwell, save: Save, project: Path
 ) -> None:
-    save("karat.toml", SETTINGS)
+    save("findwell.toml", SETTINGS)
     mode = stat.S_IMODE((project / loose).stat().st_mode)
     (project / loose).chmod(mode | 0o002)
     try:
@@ -258,7 +260,7 @@ def test_a_file_that_every_user_can_change_is_refused(
         assert "every user can" in done.err
         assert cli("trust").code == 0
         assert cli("score").code == 0
-        save("karat.toml", SETTINGS.replace("P@5", "AP"))
+        save("findwell.toml", SETTINGS.replace("P@5", "AP"))
         assert cli("score").code == 2
         (project / ".").chmod(mode | stat.S_ISVTX | 0o700)
         assert cli("init", "--force").code == 0  # the user's own, wherever it is
@@ -268,8 +270,8 @@ def test_a_file_that_every_user_can_change_is_refused(
 
 
 @needs_root
-def test_a_file_of_another_user_is_refused(cli: Karat, save: Save, project: Path) -> None:
-    path = save("karat.toml", SETTINGS)
+def test_a_file_of_another_user_is_refused(cli: Findwell, save: Save, project: Path) -> None:
+    path = save("findwell.toml", SETTINGS)
     os.chown(path, 4321, 4321)
     (project / "below").mkdir()
     os.chdir("below")
@@ -287,10 +289,10 @@ def test_a_file_of_another_user_is_refused(cli: Karat, save: Save, project: Path
 
 @pytest.mark.parametrize("force", [[], ["--force"]])
 def test_init_follows_no_link_out_of_the_folder(
-    force: list[str], cli: Karat, project: Path
+    force: list[str], cli: Findwell, project: Path
 ) -> None:
     target = project.parent / f"{project.name}-profile"
-    (project / "karat.toml").symlink_to(target)
+    (project / "findwell.toml").symlink_to(target)
     done = cli("init", *force)
     assert (done.code, "this is a link" in done.err) == (2, True)
     assert not target.exists()
@@ -304,5 +306,5 @@ def test_the_lists_of_names_are_those_of_options() -> None:
             else:
                 yield from command.params
 
-    names = {each.name for each in parameters(karat_group)}
+    names = {each.name for each in parameters(findwell_group)}
     assert names >= HARMLESS | MODELS | SERVERS | GUARDED | WRITTEN

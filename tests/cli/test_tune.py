@@ -1,4 +1,4 @@
-"""`karat tune` on the command line."""
+"""`findwell tune` on the command line."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-import karat
+import findwell
 
 if TYPE_CHECKING:
-    from tests.conftest import Karat
+    from tests.conftest import Findwell
 
-DEMO = Path(karat.__file__).parent / "demo"
+DEMO = Path(findwell.__file__).parent / "demo"
 BM25, MINILM = DEMO / "bm25.trec", DEMO / "minilm.trec"
 QUESTIONS = DEMO / "questions.jsonl"
 USUAL: tuple[Any, ...] = (
@@ -24,9 +24,9 @@ USUAL: tuple[Any, ...] = (
 
 
 @pytest.fixture(scope="module")
-def tuned() -> karat.Tuning:
+def tuned() -> findwell.Tuning:
     """Return what the command finds, from Python."""
-    return karat.tune(
+    return findwell.tune(
         [str(BM25), str(MINILM)],
         str(QUESTIONS),
         ["nDCG@10", "recall@5"],
@@ -37,7 +37,7 @@ def tuned() -> karat.Tuning:
 
 
 def test_table_json_page_and_python_say_the_same(
-    cli: Karat, tuned: karat.Tuning, tmp_path: Path
+    cli: Findwell, tuned: findwell.Tuning, tmp_path: Path
 ) -> None:
     expected = tuned.as_dict()
     page, picture, run = tmp_path / "t.html", tmp_path / "t.svg", tmp_path / "fused.trec"
@@ -56,11 +56,11 @@ def test_table_json_page_and_python_say_the_same(
     assert "alpha=" in table.out
     assert "chosen" in picture.read_text()
     assert "note: 4 × query without a relevant item" in table.err
-    fused = karat.evaluate(str(run), str(QUESTIONS), "nDCG@10")
+    fused = findwell.evaluate(str(run), str(QUESTIONS), "nDCG@10")
     assert fused["nDCG@10"] == pytest.approx(expected["in_sample"], abs=1e-12)
 
 
-def test_the_json_is_what_the_documentation_promises(tuned: karat.Tuning) -> None:
+def test_the_json_is_what_the_documentation_promises(tuned: findwell.Tuning) -> None:
     said = tuned.as_dict()
     assert list(said["held_out"]) == ["value", "low", "high"]
     assert said["engine"] == "weaviate-relative"
@@ -73,7 +73,7 @@ def test_the_json_is_what_the_documentation_promises(tuned: karat.Tuning) -> Non
     assert said["optimism"] == said["in_sample"] - said["held_out"]["value"]
 
 
-def test_the_table_fits_a_terminal(cli: Karat) -> None:
+def test_the_table_fits_a_terminal(cli: Findwell) -> None:
     table = cli(*USUAL).out.partition("to paste into")[0]
     assert max(map(len, table.splitlines()[1:])) <= 80
     chart = re.findall(r"│(.*)", table)
@@ -82,13 +82,13 @@ def test_the_table_fits_a_terminal(cli: Karat) -> None:
     assert "○" in "".join(chart)
 
 
-def test_the_same_seed_gives_the_same_output(cli: Karat) -> None:
+def test_the_same_seed_gives_the_same_output(cli: Findwell) -> None:
     first, again = (cli(*USUAL, "--format", "json", "--seed", "3").out for _ in range(2))
     assert first == again
     assert first != cli(*USUAL, "--format", "json", "--seed", "4").out
 
 
-def test_three_runs_and_a_constant(cli: Karat) -> None:
+def test_three_runs_and_a_constant(cli: Findwell) -> None:
     three = ("tune", BM25, MINILM, BM25, "--gold", QUESTIONS, "--engine", "qdrant-rrf")
     assert "the best 8 settings" in cli(*three, "--step", "0.25").out
     constant = ("tune", BM25, MINILM, "--gold", QUESTIONS, "--engine", "course-rrf")
@@ -109,13 +109,13 @@ def test_three_runs_and_a_constant(cli: Karat) -> None:
         (("--engine", "qdrant-rrf", "-o", "no/such/folder/x.trec"), "no/such/folder"),
     ],
 )
-def test_mistakes_are_named(cli: Karat, options: tuple[str, ...], says: str) -> None:
+def test_mistakes_are_named(cli: Findwell, options: tuple[str, ...], says: str) -> None:
     done = cli("tune", BM25, MINILM, "--gold", QUESTIONS, *options)
     assert done.code == 2
     assert says in done.err
 
 
-def test_few_queries_and_other_runs(cli: Karat, tmp_path: Path) -> None:
+def test_few_queries_and_other_runs(cli: Findwell, tmp_path: Path) -> None:
     gold = tmp_path / "few.jsonl"
     gold.write_text("".join(QUESTIONS.read_text().splitlines(keepends=True)[:9]))
     done = cli("tune", BM25, MINILM, "--gold", gold, "--engine", "qdrant-rrf")
@@ -128,7 +128,7 @@ def test_few_queries_and_other_runs(cli: Karat, tmp_path: Path) -> None:
     assert "shares no query with" in done.err
 
 
-def test_ids_with_blanks_go_to_json_lines(cli: Karat, tmp_path: Path) -> None:
+def test_ids_with_blanks_go_to_json_lines(cli: Findwell, tmp_path: Path) -> None:
     records = [
         {"query": f"q{n}", "retrieved": [{"doc": f"my doc {n}", "score": 1.0}]} for n in range(12)
     ]
@@ -141,10 +141,10 @@ def test_ids_with_blanks_go_to_json_lines(cli: Karat, tmp_path: Path) -> None:
     assert ".jsonl" in done.err
     assert not (tmp_path / "fused.trec").exists()
     assert cli(*both, "-o", out).code == 0
-    assert karat.evaluate(str(out), str(gold), "RR")["RR"] == 1
+    assert findwell.evaluate(str(out), str(gold), "RR")["RR"] == 1
 
 
-def test_a_dry_run_counts_each_document_once(cli: Karat) -> None:
+def test_a_dry_run_counts_each_document_once(cli: Findwell) -> None:
     judged = ("-m", "P@3/relevance", "--judge", "openai:some-model", "--no-cache", "--dry-run")
     corpus = ("--corpus", DEMO / "passages.jsonl", "--base-url", "http://localhost:1/v1")
     done = cli(

@@ -1,4 +1,4 @@
-"""`karat tune --space`: several knobs of a fusion, and retrievers that are asked."""
+"""`findwell tune --space`: several knobs of a fusion, and retrievers that are asked."""
 
 import json
 import shutil
@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 
-import karat
-from tests.conftest import Karat, Save
+import findwell
+from tests.conftest import Findwell, Save
 
-DEMO = Path(karat.__file__).parent / "demo"
+DEMO = Path(findwell.__file__).parent / "demo"
 GOLD = DEMO / "questions.jsonl"
 RUNS = (DEMO / "bm25.trec", DEMO / "minilm.trec")
 APP = Path(__file__).parents[1] / "tuning" / "asked_bm25.py"
@@ -28,15 +28,15 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
-def test_a_space_of_fusions_says_what_python_says(folder: Path, cli: Karat) -> None:
+def test_a_space_of_fusions_says_what_python_says(folder: Path, cli: Findwell) -> None:
     options = ("--gold", GOLD, "--space", folder / "fusions.toml", "-m", "nDCG@10")
     done = cli("tune", *RUNS, *options, "--format", "json", "-o", folder / "fused.trec")
     assert done.code == 0, done.err
     told = json.loads(done.out)
-    found = karat.tune(RUNS, GOLD, "nDCG@10", space=folder / "fusions.toml")
+    found = findwell.tune(RUNS, GOLD, "nDCG@10", space=folder / "fusions.toml")
     assert told == json.loads(json.dumps(found.as_dict()))
     assert told["chosen"]["engine"] == "qdrant-rrf"
-    value = karat.evaluate(folder / "fused.trec", GOLD, "nDCG@10")["nDCG@10"]
+    value = findwell.evaluate(folder / "fused.trec", GOLD, "nDCG@10")["nDCG@10"]
     assert value == pytest.approx(told["in_sample"], abs=1e-9)
     shown = cli("tune", *RUNS, *options, "-o", folder / "page.html")
     assert "by the best setting of a space" in shown.out
@@ -48,7 +48,7 @@ def test_a_space_of_fusions_says_what_python_says(folder: Path, cli: Karat) -> N
 
 
 def test_a_retriever_is_asked_and_its_answers_are_kept_until_the_end(
-    folder: Path, cli: Karat
+    folder: Path, cli: Findwell
 ) -> None:
     command = ("tune", "asked_app:make_noted", "--gold", GOLD, "--space", "knobs.toml")
     planned = cli(*command, "--dry-run")
@@ -93,7 +93,7 @@ def test_a_retriever_is_asked_and_its_answers_are_kept_until_the_end(
     ],
 )
 def test_what_is_wrong_is_said_and_nothing_is_left(
-    arguments: list[str], message: str, folder: Path, cli: Karat
+    arguments: list[str], message: str, folder: Path, cli: Findwell
 ) -> None:
     before = sorted(folder.iterdir())
     done = cli("tune", *arguments, "--gold", GOLD)
@@ -103,13 +103,13 @@ def test_what_is_wrong_is_said_and_nothing_is_left(
     assert [path for path in sorted(folder.iterdir()) if path.name != "__pycache__"] == before
 
 
-def test_a_file_whose_name_looks_like_a_function_is_a_file(folder: Path, cli: Karat) -> None:
+def test_a_file_whose_name_looks_like_a_function_is_a_file(folder: Path, cli: Findwell) -> None:
     shutil.copy(RUNS[0], folder / "old:run")
     done = cli("tune", "old:run", "--gold", GOLD, "--space", "fusions.toml")
     assert "1 run to fuse" in done.err
 
 
-def test_the_space_may_be_wrong_in_a_line(folder: Path, cli: Karat, save: Save) -> None:
+def test_the_space_may_be_wrong_in_a_line(folder: Path, cli: Findwell, save: Save) -> None:
     broken = save("broken.toml", "[knobs]\nb = [0.5\n")
     done = cli("tune", "asked_app:make_retriever", "--gold", GOLD, "--space", broken)
     assert done.code == 2

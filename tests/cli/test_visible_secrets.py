@@ -13,7 +13,7 @@ from tests.judges.model import well
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from tests.conftest import Karat, Save
+    from tests.conftest import Findwell, Save
 
 SECRET = "sk-hush-0123456789"
 SAMPLE = {
@@ -43,7 +43,7 @@ ASKED = ["-m", "context_recall", "--judge", "openai:m", "--no-cache"]
     ],
 )
 def test_a_secret_on_the_command_line_is_refused(
-    given: list[str], cli: Karat, samples: Path
+    given: list[str], cli: Findwell, samples: Path
 ) -> None:
     done = cli("score", samples, *ASKED, "--base-url", "http://127.0.0.1:9/v1", *given)
     assert done.code == 2
@@ -51,7 +51,7 @@ def test_a_secret_on_the_command_line_is_refused(
     assert SECRET not in done.out + done.err
 
 
-def test_a_token_on_the_command_line_is_refused(cli: Karat, tmp_path: Path, save: Save) -> None:
+def test_a_token_on_the_command_line_is_refused(cli: Findwell, tmp_path: Path, save: Save) -> None:
     never = ("--max-request", "much")  # so that no server is ever started
     place = ("monitor", "serve", "--store", tmp_path / "store", "--host", "0.0.0.0", *never)
     done = cli(*place, "--token", SECRET)
@@ -67,7 +67,7 @@ def test_a_token_on_the_command_line_is_refused(cli: Karat, tmp_path: Path, save
 
 
 def test_a_secret_is_taken_from_where_it_is_kept(
-    cli: Karat, samples: Path, save: Save, monkeypatch: pytest.MonkeyPatch
+    cli: Findwell, samples: Path, save: Save, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("BEARER", f"Bearer {SECRET}")
     kept = save("key", f"{SECRET}\n")

@@ -16,12 +16,12 @@ from typing import TYPE_CHECKING
 import pytest
 from rich.cells import cell_len
 
-import karat
+import findwell
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-DEMO = Path(karat.__file__).parent / "demo"
+DEMO = Path(findwell.__file__).parent / "demo"
 RUNS = (str(DEMO / "bm25.trec"), str(DEMO / "minilm.trec"))
 GOLD = ("--gold", str(DEMO / "questions.jsonl"))
 COLOR = re.compile(r"\x1b\[[0-9;]*m")
@@ -49,12 +49,12 @@ PROSE = {  # sentences, which a terminal would break inside of words
 
 
 def on_terminal(arguments: Sequence[str], columns: int, **environment: str) -> tuple[str, int]:
-    """Run karat on a terminal of so many columns; return what it showed, and its exit code."""
+    """Run findwell on a terminal of so many columns; return what it showed, and its exit code."""
     screen, end = pty.openpty()
     fcntl.ioctl(end, termios.TIOCSWINSZ, struct.pack("HHHH", 50, columns, 0, 0))
     known = {name: value for name, value in os.environ.items() if name not in ("COLUMNS", "LINES")}
     with subprocess.Popen(
-        [sys.executable, "-m", "karat", *arguments],
+        [sys.executable, "-m", "findwell", *arguments],
         stdin=subprocess.DEVNULL,
         stdout=end,
         stderr=end,
@@ -99,7 +99,7 @@ def test_nothing_is_wider_than_the_terminal(name: str, columns: int) -> None:
 @pytest.mark.parametrize("name", PROSE)
 def test_no_word_is_broken(name: str, columns: int, tmp_path: Path) -> None:
     """A terminal breaks what is wider than it; only a single word may be, such as a path."""
-    shown, code = on_terminal(PROSE[name], columns, KARAT_CACHE_DIR=str(tmp_path))
+    shown, code = on_terminal(PROSE[name], columns, FINDWELL_CACHE_DIR=str(tmp_path))
     assert code in (0, 2), shown
     wide = [line for line in lines(shown) if cell_len(line) > columns]
     assert not [line for line in wide if len(line.split()) > 1]
@@ -136,7 +136,7 @@ def test_what_is_printed_while_a_bar_is_shown(tmp_path: Path) -> None:
     pool = str(tmp_path / "pool")
     queries = ("--queries", GOLD[1])
     assert on_terminal(("pool", *RUNS, *queries, *corpus, "--depth", "3", "-o", pool), 80)[1] == 0
-    with karat.Labels.open(pool) as labels:
+    with findwell.Labels.open(pool) as labels:
         for _ in range(12):
             pair = labels.next("anna")
             assert pair is not None
@@ -147,6 +147,6 @@ def test_what_is_printed_while_a_bar_is_shown(tmp_path: Path) -> None:
 
 
 def test_a_pipe_gets_whole_lines() -> None:
-    command = [sys.executable, "-m", "karat", *COMMANDS["compare"]]
+    command = [sys.executable, "-m", "findwell", *COMMANDS["compare"]]
     piped = subprocess.run(command, capture_output=True, text=True, check=True)
     assert max(map(len, piped.stdout.splitlines())) > 110

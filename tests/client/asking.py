@@ -5,16 +5,16 @@ from __future__ import annotations
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from karat.client.endpoint import Endpoint
-from karat.client.jobs import Session
-from karat.client.requests import ChatRequest, Message
-from karat.client.retry import RetryPolicy
+from findwell.client.endpoint import Endpoint
+from findwell.client.jobs import Session
+from findwell.client.requests import ChatRequest, Message
+from findwell.client.retry import RetryPolicy
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from karat.client.jobs import Ask
-    from karat.client.protocol import Outcome
+    from findwell.client.jobs import Ask
+    from findwell.client.protocol import Outcome
     from tests.client.server import Server
 
 SCHEMA: dict[str, Any] = {
@@ -23,7 +23,7 @@ SCHEMA: dict[str, Any] = {
     "required": ["heard"],
     "additionalProperties": False,
 }
-KEY = "sk-karat-0123456789abcdef-secret"
+KEY = "sk-findwell-0123456789abcdef-secret"
 HASTE = RetryPolicy(concurrency=4, timeout=30.0, attempts=3, max_wait=30.0, first_wait=0.001)
 
 

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from karat.client.budget import (
+from findwell.client.budget import (
     Budget,
     Limits,
     Prices,
@@ -20,10 +20,10 @@ from karat.client.budget import (
     forecast,
     load_prices,
 )
-from karat.client.cache import Cache
-from karat.client.protocol import Answer, Failure, Reason, Usage
-from karat.errors import InputError, KaratError, OptionError
-from karat.reports.result import judge_line
+from findwell.client.cache import Cache
+from findwell.client.protocol import Answer, Failure, Reason, Usage
+from findwell.errors import FindwellError, InputError, OptionError
+from findwell.reports.result import judge_line
 from tests.client.asking import HASTE, SCHEMA, ask, endpoint_of, question
 from tests.client.server import Reaction, chat, echo, error, serve
 
@@ -176,7 +176,7 @@ def test_a_file_that_holds_no_prices_is_named(tmp_path: Path, name: str, text: s
     with pytest.raises(InputError, match="cannot be read"):
         load_prices(tmp_path / "nothing.json", "m")
     path.write_text('{"m": {"prompt": -1, "completion": 1}}')
-    with pytest.raises(KaratError):
+    with pytest.raises(FindwellError):
         load_prices(path, "m")
 
 

@@ -10,12 +10,12 @@ from pathlib import Path
 
 import pytest
 
-from karat.client.cache import FILE, Cache
-from karat.client.endpoint import Endpoint
-from karat.client.protocol import Answer, Reason, Usage
-from karat.client.requests import ChatRequest, Message
-from karat.errors import InputError, KaratError, OptionError, SaveError
-from karat.storage.database import cache_folder
+from findwell.client.cache import FILE, Cache
+from findwell.client.endpoint import Endpoint
+from findwell.client.protocol import Answer, Reason, Usage
+from findwell.client.requests import ChatRequest, Message
+from findwell.errors import FindwellError, InputError, OptionError, SaveError
+from findwell.storage.database import cache_folder
 from tests.client.asking import SCHEMA, ask, question
 from tests.client.server import chat, echo, serve
 
@@ -136,18 +136,18 @@ def test_off_writes_nothing_but_remembers(tmp_path: Path) -> None:
 
 
 def test_the_folder_is_the_users_own(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    monkeypatch.setenv("KARAT_CACHE_DIR", str(tmp_path / "a" / "b"))
+    monkeypatch.setenv("FINDWELL_CACHE_DIR", str(tmp_path / "a" / "b"))
     with Cache.open() as cache:
         cache.put(b"key", ANSWER)
     assert (tmp_path / "a" / "b" / FILE).exists()
     if os.name == "posix":
         assert stat.S_IMODE((tmp_path / "a" / "b").stat().st_mode) == 0o700
-    monkeypatch.delenv("KARAT_CACHE_DIR")
+    monkeypatch.delenv("FINDWELL_CACHE_DIR")
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "xdg"))
     monkeypatch.setattr("sys.platform", "linux")
-    assert cache_folder() == tmp_path / "xdg" / "karat"
+    assert cache_folder() == tmp_path / "xdg" / "findwell"
     monkeypatch.setenv("XDG_CACHE_HOME", "relative")
-    assert cache_folder() == Path.home() / ".cache" / "karat"
+    assert cache_folder() == Path.home() / ".cache" / "findwell"
 
 
 @pytest.mark.parametrize("content", [b"not a database at all" * 100, b"SQLite format 3\0garbage"])
@@ -158,7 +158,7 @@ def test_a_damaged_file_is_named(tmp_path: Path, content: bytes) -> None:
     assert "delete the file" in error.value.fix
 
 
-def test_a_file_of_a_later_karat_is_left_alone(tmp_path: Path) -> None:
+def test_a_file_of_a_later_findwell_is_left_alone(tmp_path: Path) -> None:
     Cache.open(tmp_path).close()
     connection = sqlite3.connect(tmp_path / FILE)
     connection.execute("PRAGMA user_version = 99")
@@ -169,10 +169,10 @@ def test_a_file_of_a_later_karat_is_left_alone(tmp_path: Path) -> None:
 
 def test_a_folder_that_cannot_be_is_named(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
-    with pytest.raises(KaratError, match="cannot be used"):
+    with pytest.raises(FindwellError, match="cannot be used"):
         Cache.open(tmp_path / "file" / "folder")
     (tmp_path / FILE).mkdir()
-    with pytest.raises(KaratError, match="cannot be used"):
+    with pytest.raises(FindwellError, match="cannot be used"):
         Cache.open(tmp_path)
 
 

@@ -11,16 +11,16 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from karat.client import endpoint as endpoints
-from karat.client.endpoint import Endpoint, Reach, proxy_for, reach
-from karat.client.protocol import Answer
-from karat.embeddings import find_embedder
-from karat.embeddings.openai import openai_embedder
-from karat.errors import EndpointError
-from karat.evaluation.evaluate import evaluate
-from karat.explanation.explain import explain
-from karat.judges.find import find_judge
-from karat.judges.settings import Judge
+from findwell.client import endpoint as endpoints
+from findwell.client.endpoint import Endpoint, Reach, proxy_for, reach
+from findwell.client.protocol import Answer
+from findwell.embeddings import find_embedder
+from findwell.embeddings.openai import openai_embedder
+from findwell.errors import EndpointError
+from findwell.evaluation.evaluate import evaluate
+from findwell.explanation.explain import explain
+from findwell.judges.find import find_judge
+from findwell.judges.settings import Judge
 from tests.client.asking import HASTE, KEY, ask, ask_all, question
 from tests.client.server import Call, Reaction, Script, Server, as_json, echo, serve
 from tests.judges.model import well
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-    from tests.conftest import Karat, Save
+    from tests.conftest import Findwell, Save
 
 SAMPLES = [
     {
@@ -53,7 +53,7 @@ def both(call: Call) -> Reaction:
 @pytest.fixture
 def servers(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[tuple[Server, Server]]:
     """Return our own server, and that of everybody else, which stands in for OpenAI."""
-    monkeypatch.setenv("KARAT_CACHE_DIR", str(tmp_path / "cache"))
+    monkeypatch.setenv("FINDWELL_CACHE_DIR", str(tmp_path / "cache"))
     with serve(both) as own, serve(both) as public:
         monkeypatch.setattr(endpoints, "DEFAULT_URL", public.url)
         variables = (endpoints.VARIABLES[0], (*endpoints.VARIABLES[1][:2], public.url))
@@ -70,12 +70,12 @@ def samples(save: Save) -> Path:
     return save("samples.jsonl", "\n".join(map(json.dumps, SAMPLES)))
 
 
-@pytest.mark.parametrize("name", ["KARAT_BASE_URL", "OPENAI_BASE_URL"])
+@pytest.mark.parametrize("name", ["FINDWELL_BASE_URL", "OPENAI_BASE_URL"])
 def test_the_environment_names_the_server_of_judge_and_embedder(
     name: str, servers: tuple[Server, Server], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     own, public = servers
-    if name == "KARAT_BASE_URL":
+    if name == "FINDWELL_BASE_URL":
         monkeypatch.setenv("OPENAI_BASE_URL", public.url)
     else:
         monkeypatch.delenv("OPENAI_API_KEY")  # which would be meant for it
@@ -134,7 +134,7 @@ def test_the_server_of_the_command_is_that_of_the_embedder(
     by: list[str],
     servers: tuple[Server, Server],
     samples: Path,
-    cli: Karat,
+    cli: Findwell,
 ) -> None:
     named = [samples if part == "SAMPLES" else part for part in command]
     done = cli(*named, *by, "--base-url", servers[0].url)
@@ -146,7 +146,7 @@ def test_texts_for_a_judge_on_this_machine_are_embedded_there(
     command: str,
     servers: tuple[Server, Server],
     samples: Path,
-    cli: Karat,
+    cli: Findwell,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setenv("OLLAMA_HOST", servers[0].url)
@@ -167,7 +167,7 @@ def test_texts_for_a_panel_on_this_machine_are_embedded_there(
 
 
 def test_an_address_that_is_blank_is_none_and_nobody_elses(
-    servers: tuple[Server, Server], samples: Path, cli: Karat
+    servers: tuple[Server, Server], samples: Path, cli: Findwell
 ) -> None:
     embedded = ["-m", "recall/semantic(model=openai:m)"]
     for asked in (["-m", "context_recall", "--judge", "openai:m"], embedded):
@@ -179,7 +179,7 @@ def test_an_address_that_is_blank_is_none_and_nobody_elses(
 
 @pytest.mark.parametrize("command", ["score", "compare", "explain", "curve"])
 def test_a_dry_run_does_not_embed_either(
-    command: str, servers: tuple[Server, Server], samples: Path, cli: Karat
+    command: str, servers: tuple[Server, Server], samples: Path, cli: Findwell
 ) -> None:
     judge = ["--judge", "openai:m", "--base-url", servers[0].url, "--dry-run"]
     asked = ["-m", "context_recall", "-m", "recall/semantic(model=openai:m)"]

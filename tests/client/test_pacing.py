@@ -8,8 +8,8 @@ import time
 import numpy as np
 import pytest
 
-from karat.client.pacing import LONGEST, Capacity, Pacer
-from karat.client.protocol import retry_after
+from findwell.client.pacing import LONGEST, Capacity, Pacer
+from findwell.client.protocol import retry_after
 
 
 def pacer(most: int = 8, seed: int = 1) -> Pacer:

@@ -10,22 +10,28 @@ from urllib.parse import urlsplit
 
 import pytest
 
-from karat.client import endpoint as endpoints
-from karat.client.endpoint import Endpoint
-from karat.client.protocol import Answer
-from karat.client.providers import OUTPUT_MODES, PROVIDERS, Provider, requires_batches, split_spec
-from karat.embeddings import EMBEDDERS, find_embedder
-from karat.embeddings.openai import openai_embedder
-from karat.errors import EndpointError, OptionError
-from karat.evaluation.evaluate import evaluate
-from karat.judges.find import find_judge, known_judges
-from karat.judges.settings import Judge
+from findwell.client import endpoint as endpoints
+from findwell.client.endpoint import Endpoint
+from findwell.client.protocol import Answer
+from findwell.client.providers import (
+    OUTPUT_MODES,
+    PROVIDERS,
+    Provider,
+    requires_batches,
+    split_spec,
+)
+from findwell.embeddings import EMBEDDERS, find_embedder
+from findwell.embeddings.openai import openai_embedder
+from findwell.errors import EndpointError, OptionError
+from findwell.evaluation.evaluate import evaluate
+from findwell.judges.find import find_judge, known_judges
+from findwell.judges.settings import Judge
 from tests.client.asking import HASTE, KEY, SCHEMA, ask, ask_all, question
 from tests.client.server import Call, Reaction, Server, as_json, echo, error, serve
 from tests.client.test_destination import SAMPLES, both
 
 if TYPE_CHECKING:
-    from tests.conftest import Karat, Save
+    from tests.conftest import Findwell, Save
 
 OPTIONS: dict[str, Any] = {
     "temperature": 0,
@@ -260,12 +266,12 @@ def test_a_key_of_azure_goes_to_azure(monkeypatch: pytest.MonkeyPatch) -> None:
     assert Endpoint.find("d", provider=azure).key
 
 
-def test_karats_own_key_serves_any_provider(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("KARAT_API_KEY", "sk-own")
+def test_findwells_own_key_serves_any_provider(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("FINDWELL_API_KEY", "sk-own")
     assert Endpoint.find("m", provider=PROVIDERS["vllm"]).key.reveal() == "sk-own"
     monkeypatch.setenv("VLLM_API_KEY", "sk-vllm")
     assert Endpoint.find("m", provider=PROVIDERS["vllm"]).key.reveal() == "sk-vllm"
-    monkeypatch.setenv("KARAT_BASE_URL", "http://box:1/v1")
+    monkeypatch.setenv("FINDWELL_BASE_URL", "http://box:1/v1")
     found = Endpoint.find("m", provider=PROVIDERS["anthropic"])
     assert (found.identity, found.key.reveal()) == ("https://api.anthropic.com/v1", "")
 
@@ -404,7 +410,7 @@ def test_what_a_private_judge_reads_is_embedded_there_too(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     """`openai:` without an address would be OpenAI: texts for Ollama must not go there."""
-    monkeypatch.setenv("KARAT_CACHE_DIR", str(tmp_path))
+    monkeypatch.setenv("FINDWELL_CACHE_DIR", str(tmp_path))
     monkeypatch.setenv("OPENAI_API_KEY", KEY)
     with serve(both) as own, serve(both) as other, serve(both) as public:
         monkeypatch.setattr(endpoints, "DEFAULT_URL", public.url)
@@ -420,10 +426,10 @@ def test_what_a_private_judge_reads_is_embedded_there_too(
 
 
 def test_on_the_command_line(
-    cli: Karat, save: Save, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+    cli: Findwell, save: Save, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     samples = save("samples.jsonl", "\n".join(map(json.dumps, SAMPLES)))
-    monkeypatch.setenv("KARAT_CACHE_DIR", str(tmp_path / "cache"))
+    monkeypatch.setenv("FINDWELL_CACHE_DIR", str(tmp_path / "cache"))
     with serve(both) as server:
         monkeypatch.setenv("OLLAMA_HOST", origin(server))
         asked = ["score", samples, "-m", "context_recall", "--judge", "ollama:llama3.2"]

@@ -13,12 +13,12 @@ from typing import Any
 
 import pytest
 
-from karat.client.budget import Budget
-from karat.client.cache import Cache
-from karat.client.protocol import Answer, Failure, Outcome, Reason
-from karat.client.retry import RetryPolicy
-from karat.errors import EndpointError, KaratError
-from karat.judges.llm.parse import Unreadable, extract_object
+from findwell.client.budget import Budget
+from findwell.client.cache import Cache
+from findwell.client.protocol import Answer, Failure, Outcome, Reason
+from findwell.client.retry import RetryPolicy
+from findwell.errors import EndpointError, FindwellError
+from findwell.judges.llm.parse import Unreadable, extract_object
 from tests.client.asking import HASTE, KEY, ask, ask_all, endpoint_of, question
 from tests.client.server import Call, Reaction, Script, as_json, chat, echo, error, serve
 
@@ -274,7 +274,7 @@ def test_what_would_fail_every_request_stops_the_job(name: str) -> None:
     with serve(lambda _: reaction) as server, pytest.raises(EndpointError, match=what) as stop:
         ask(server, *[question(number) for number in range(50)])
     assert len(server.calls) < 50
-    assert isinstance(stop.value, KaratError)
+    assert isinstance(stop.value, FindwellError)
     assert stop.value.fix
     assert KEY not in str(stop.value)
 

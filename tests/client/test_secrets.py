@@ -10,12 +10,12 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from karat.client.budget import Budget
-from karat.client.cache import Cache
-from karat.client.endpoint import Endpoint, Secret
-from karat.client.providers import DEFAULT_URL
-from karat.client.retry import RetryPolicy
-from karat.errors import EndpointError, KaratError, OptionError
+from findwell.client.budget import Budget
+from findwell.client.cache import Cache
+from findwell.client.endpoint import Endpoint, Secret
+from findwell.client.providers import DEFAULT_URL
+from findwell.client.retry import RetryPolicy
+from findwell.errors import EndpointError, FindwellError, OptionError
 from tests.client.asking import HASTE, KEY, ask, ask_all, endpoint_of, question
 from tests.client.server import Call, Reaction, as_json, chat, error, serve
 
@@ -75,7 +75,7 @@ def test_errors_that_stop_the_job_hide_the_key_and_the_password(status: int) -> 
         ):
             secrets.append(secret)
             endpoint = Endpoint.find("m", base_url=url, key=key)
-            with pytest.raises(KaratError) as stop:
+            with pytest.raises(FindwellError) as stop:
                 ask_all([question()], endpoint, retry=HASTE)
             said = f"{stop.value!r} {stop.value} {stop.value.__dict__}"
             assert "*** ***" in said
@@ -105,8 +105,8 @@ def test_address_and_key_come_from_the_environment(monkeypatch: pytest.MonkeyPat
     monkeypatch.setenv("OPENAI_API_KEY", " sk-a\n")
     found = Endpoint.find(" m ")
     assert (found.model, found.identity, found.key.reveal()) == ("m", "http://a:1/v1", "sk-a")
-    monkeypatch.setenv("KARAT_BASE_URL", "http://b:1/v1")
-    monkeypatch.setenv("KARAT_API_KEY", "sk-b")
+    monkeypatch.setenv("FINDWELL_BASE_URL", "http://b:1/v1")
+    monkeypatch.setenv("FINDWELL_API_KEY", "sk-b")
     found = Endpoint.find("m")
     assert (found.identity, found.key.reveal()) == ("http://b:1/v1", "sk-b")
     found = Endpoint.find("m", base_url="https://[::1]:8/x", key="")
@@ -114,7 +114,7 @@ def test_address_and_key_come_from_the_environment(monkeypatch: pytest.MonkeyPat
 
 
 OPENAI = {"OPENAI_API_KEY": "sk-openai"}
-OWN = {"KARAT_API_KEY": "sk-own"}
+OWN = {"FINDWELL_API_KEY": "sk-own"}
 BOX = {"OPENAI_BASE_URL": "http://box:1/v1", **OPENAI}
 
 
@@ -126,20 +126,20 @@ BOX = {"OPENAI_BASE_URL": "http://box:1/v1", **OPENAI}
         (OPENAI, "http://api.openai.com/v1", "http://api.openai.com/v1", ""),  # readable by all
         (OPENAI, "http://localhost:1/v1", "http://localhost:1/v1", ""),
         (OPENAI, "https://api.openai.com.example/v1", "https://api.openai.com.example/v1", ""),
-        (OPENAI | {"KARAT_BASE_URL": "http://a:1/v1"}, None, "http://a:1/v1", ""),
+        (OPENAI | {"FINDWELL_BASE_URL": "http://a:1/v1"}, None, "http://a:1/v1", ""),
         (BOX, None, "http://box:1/v1", "sk-openai"),
         (BOX, DEFAULT_URL, DEFAULT_URL, ""),
         (BOX, "http://box:1/other", "http://box:1/other", "sk-openai"),
         (BOX, "http://box:2/v1", "http://box:2/v1", ""),
-        (BOX | {"KARAT_BASE_URL": "http://a:1/v1"}, None, "http://a:1/v1", ""),
+        (BOX | {"FINDWELL_BASE_URL": "http://a:1/v1"}, None, "http://a:1/v1", ""),
         (BOX | OWN, None, "http://box:1/v1", "sk-own"),
         (OWN, None, DEFAULT_URL, "sk-own"),
         (OWN, "http://b:1/v1", "http://b:1/v1", "sk-own"),
-        (OWN | {"KARAT_BASE_URL": "http://a:1/v1"}, None, "http://a:1/v1", "sk-own"),
-        (OWN | {"KARAT_BASE_URL": "http://a:1/v1"}, "http://b:1/v1", "http://b:1/v1", ""),
-        (OWN | {"KARAT_BASE_URL": "no address"}, "http://b:1/v1", "http://b:1/v1", ""),
+        (OWN | {"FINDWELL_BASE_URL": "http://a:1/v1"}, None, "http://a:1/v1", "sk-own"),
+        (OWN | {"FINDWELL_BASE_URL": "http://a:1/v1"}, "http://b:1/v1", "http://b:1/v1", ""),
+        (OWN | {"FINDWELL_BASE_URL": "no address"}, "http://b:1/v1", "http://b:1/v1", ""),
         (
-            OWN | OPENAI | {"KARAT_BASE_URL": "http://a:1/v1"},
+            OWN | OPENAI | {"FINDWELL_BASE_URL": "http://a:1/v1"},
             DEFAULT_URL,
             DEFAULT_URL,
             "sk-openai",
@@ -171,13 +171,13 @@ def test_a_server_that_wants_a_key_is_not_given_that_of_another(
             ask(server, question(), endpoint=Endpoint.find("m", base_url=server.url))
         assert "authorization" not in server.calls[0].headers
     assert "OPENAI_API_KEY belongs to another server" in stop.value.fix
-    assert "KARAT_API_KEY" in stop.value.fix
+    assert "FINDWELL_API_KEY" in stop.value.fix
 
 
 def test_nothing_is_sent_to_openai_without_a_key() -> None:
     with pytest.raises(OptionError, match="needs a key") as stop:
         ask_all([question()], Endpoint.find("m"), retry=HASTE)
-    assert "KARAT_BASE_URL" in stop.value.fix
+    assert "FINDWELL_BASE_URL" in stop.value.fix
 
 
 @pytest.mark.parametrize(

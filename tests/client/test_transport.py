@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from karat.client.endpoint import Endpoint
-from karat.client.protocol import Answer, Failure, Reason
-from karat.errors import EndpointError, KaratError, OptionError
+from findwell.client.endpoint import Endpoint
+from findwell.client.protocol import Answer, Failure, Reason
+from findwell.errors import EndpointError, FindwellError, OptionError
 from tests.client.asking import HASTE, KEY, ask, ask_all, question
 from tests.client.server import Call, Reaction, chat, echo, serve
 
@@ -87,7 +87,7 @@ def test_a_call_is_a_chat_completion_with_the_key_in_its_header() -> None:
         [call] = server.calls
     assert call.path == "/v1/chat/completions"
     assert call.headers["authorization"] == f"Bearer {KEY}"
-    assert call.headers["user-agent"].startswith("karat/")
+    assert call.headers["user-agent"].startswith("findwell/")
     assert call.body["stream"] is False
     assert call.body["temperature"] == 0
     assert call.body["model"] == "some-model"
@@ -137,7 +137,7 @@ def certificate(tmp_path: Path) -> Path:
         pytest.skip("no openssl to make a certificate with")
     path = tmp_path / "both.pem"
     key, cert = tmp_path / "key.pem", tmp_path / "cert.pem"
-    command = "openssl req -x509 -newkey rsa:2048 -nodes -days 2 -subj /CN=karat"
+    command = "openssl req -x509 -newkey rsa:2048 -nodes -days 2 -subj /CN=findwell"
     command += f" -addext subjectAltName=IP:127.0.0.1 -keyout {key} -out {cert}"
     subprocess.run(command.split(), check=True, capture_output=True)
     path.write_text(key.read_text() + cert.read_text())
@@ -177,7 +177,7 @@ def test_a_server_that_speaks_no_http_is_a_failed_connection() -> None:
 
 @pytest.mark.parametrize("host", ["h" * 70, "a..b", "a b"])
 def test_a_host_that_cannot_be_is_the_callers_mistake(host: str) -> None:
-    with pytest.raises(KaratError):
+    with pytest.raises(FindwellError):
         ask_all([question()], Endpoint.find("m", base_url=f"http://{host}/v1"), retry=HASTE)
 
 

@@ -18,20 +18,20 @@ from scipy import stats
 from statsmodels.stats.contingency_tables import mcnemar
 from statsmodels.stats.multitest import multipletests
 
-import karat
-from karat.comparison.contrasts import ROWS
-from karat.comparison.systems import unique_names
-from karat.errors import AlignError, KaratError, MeasureError, OptionError
+import findwell
+from findwell.comparison.contrasts import ROWS
+from findwell.comparison.systems import unique_names
+from findwell.errors import AlignError, FindwellError, MeasureError, OptionError
 from tests import values
 
 if TYPE_CHECKING:
-    from karat.comparison.compare import Comparison
+    from findwell.comparison.compare import Comparison
 
 KEYS = [
     *("baseline", "system", "measure", "verdict", "difference", "low", "high", "p", "p_adjusted"),
     *("effect", "wins", "ties", "losses", "n"),
 ]
-DEMO = Path(karat.__file__).parent / "demo"
+DEMO = Path(findwell.__file__).parent / "demo"
 RNG = np.random.default_rng(6)
 OLD, NEW, ODD = (np.round(RNG.beta(2, 2, 30), 1) for _ in range(3))
 
@@ -40,7 +40,7 @@ def compared(*systems: Any, **options: Any) -> Comparison:
     """Compare runs with these values of recall, called a, b, c, …"""
     runs = {"abcdefgh"[at]: values.run(each) for at, each in enumerate(systems)}
     options.setdefault("measures", ["recall"])
-    return karat.compare(runs, gold=values.gold(max(map(len, systems))), **options)
+    return findwell.compare(runs, gold=values.gold(max(map(len, systems))), **options)
 
 
 def findings(comparison: Comparison) -> dict[str, tuple[int, tuple[str, ...]]]:
@@ -115,7 +115,7 @@ def test_slices_are_corrected_after_benjamini_and_hochberg() -> None:
         ]
         for each in (OLD, NEW)
     ]
-    found = karat.compare(*records, measures="recall", slices=["topic", "half"])
+    found = findwell.compare(*records, measures="recall", slices=["topic", "half"])
     rows = found.slices
     assert rows.columns[:2] == ["column", "slice"]
     assert rows.select("column", "slice").rows() == [
@@ -128,7 +128,7 @@ def test_slices_are_corrected_after_benjamini_and_hochberg() -> None:
     odd = np.arange(30) % 2 == 1
     assert rows["difference"][5] == pytest.approx((NEW - OLD)[odd].mean())
     with pytest.raises(OptionError, match="unknown column of the queries 'tpic'"):
-        karat.compare(*records, measures="recall", slices="tpic")
+        findwell.compare(*records, measures="recall", slices="tpic")
 
 
 def test_queries_of_a_cluster_are_not_independent() -> None:
@@ -193,18 +193,18 @@ def test_the_queries_that_moved_most() -> None:
         {"query": "q3", "retrieved": ["x", "y"], "gold": ["x", "z"]},
     ]
     better = [{**record, "retrieved": ["a", "z"]} for record in records]
-    found = karat.compare({"old": records, "new": better}, measures=["recall", "RR"], moved=1)
+    found = findwell.compare({"old": records, "new": better}, measures=["recall", "RR"], moved=1)
     assert found.moved.filter(pl.col("measure") == "recall").rows() == [
         ("old", "new", "recall", "q1", "Why?", 0.0, 1.0, 1.0),
         ("old", "new", "recall", "q2", "", 1.0, 0.0, -1.0),
     ]
-    assert not karat.compare(records, better, measures="RR", moved=0).moved.height
+    assert not findwell.compare(records, better, measures="RR", moved=0).moved.height
 
 
 def test_less_is_better_for_some_measures() -> None:
     run, other = {"q": ["u", "v"], "r": ["a"]}, {"q": ["a"], "r": ["a"]}
     gold = {"q": ["a"], "r": ["a"]}
-    row = karat.compare(run, other, gold=gold, measures="unjudged@2")["unjudged@2"]
+    row = findwell.compare(run, other, gold=gold, measures="unjudged@2")["unjudged@2"]
     assert row["difference"] < 0
     assert (row["wins"], row["losses"]) == (1, 0)
 
@@ -214,9 +214,9 @@ def test_less_is_better_for_some_measures() -> None:
 
 def test_systems_come_in_any_form(tmp_path: Path) -> None:
     old, new = values.result(OLD), values.result(NEW)
-    expected = karat.compare(old, new)["recall"]["difference"]
+    expected = findwell.compare(old, new)["recall"]["difference"]
     folders = [old.save(tmp_path / "old"), new.save(tmp_path / "new")]
-    both = karat.evaluate(
+    both = findwell.evaluate(
         {"old": values.run(OLD), "new": values.run(NEW)}, values.gold(30), ["recall"]
     )
     files = [tmp_path / "run-old.json", tmp_path / "run-new.json"]
@@ -225,14 +225,20 @@ def test_systems_come_in_any_form(tmp_path: Path) -> None:
     (tmp_path / "gold.json").write_text(json.dumps(values.gold(30)))
     by_gold: dict[str, Any] = {"gold": tmp_path / "gold.json", "measures": "recall"}
     ways = {
-        "results": (karat.compare(old, new), ("run", "run-2")),
-        "folders": (karat.compare(*folders), ("old", "new")),
-        "one result": (karat.compare(both), ("old", "new")),
-        "one folder": (karat.compare(both.save(tmp_path / "both")), ("old", "new")),
-        "files": (karat.compare(*files, **by_gold), ("run-old", "run-new")),
-        "named files": (karat.compare(dict(zip("xy", files, strict=True)), **by_gold), ("x", "y")),
-        "named results": (karat.compare({"x": old, "y": new}), ("x", "y")),
-        "a folder and a file": (karat.compare(folders[0], files[1], **by_gold), ("old", "run-new")),
+        "results": (findwell.compare(old, new), ("run", "run-2")),
+        "folders": (findwell.compare(*folders), ("old", "new")),
+        "one result": (findwell.compare(both), ("old", "new")),
+        "one folder": (findwell.compare(both.save(tmp_path / "both")), ("old", "new")),
+        "files": (findwell.compare(*files, **by_gold), ("run-old", "run-new")),
+        "named files": (
+            findwell.compare(dict(zip("xy", files, strict=True)), **by_gold),
+            ("x", "y"),
+        ),
+        "named results": (findwell.compare({"x": old, "y": new}), ("x", "y")),
+        "a folder and a file": (
+            findwell.compare(folders[0], files[1], **by_gold),
+            ("old", "run-new"),
+        ),
     }
     for way, (found, names) in ways.items():
         assert found["recall"]["difference"] == expected, way
@@ -245,17 +251,17 @@ def test_names_say_where_systems_differ(tmp_path: Path) -> None:
         (tmp_path / folder / "run.json").write_text('{"q": ["a"], "r": ["b"]}')
         values.result(OLD).save(tmp_path / folder / "result")
     runs = [tmp_path / folder / "run.json" for folder in ("main", "branch")]
-    found = karat.compare(*runs, gold={"q": ["a"], "r": ["b"]})
+    found = findwell.compare(*runs, gold={"q": ["a"], "r": ["b"]})
     assert found.systems == ("main/run", "branch/run")
-    found = karat.compare(tmp_path / "main" / "result", f"{tmp_path}/branch/result/")
+    found = findwell.compare(tmp_path / "main" / "result", f"{tmp_path}/branch/result/")
     assert found.systems == ("main/result", "branch/result")
 
 
 def test_runs_of_two_results_with_the_same_names() -> None:
-    both = karat.evaluate(
+    both = findwell.evaluate(
         {"bm25": values.run(OLD), "minilm": values.run(NEW)}, values.gold(30), ["recall"]
     )
-    found = karat.compare({"monday": both, "tuesday": both})
+    found = findwell.compare({"monday": both, "tuesday": both})
     assert found.systems == ("monday/bm25", "monday/minilm", "tuesday/bm25", "tuesday/minilm")
 
 
@@ -277,10 +283,10 @@ def test_the_baseline_can_be_named() -> None:
 
 def test_results_are_measured_anew() -> None:
     old, new = values.result(OLD), values.result(NEW, "P@1")
-    assert [str(each) for each in karat.compare(old, new).measures] == ["recall"]
-    assert karat.compare(old, new, measures=["nDCG@5"])["ndcg_cut_5"]["n"] == 30
+    assert [str(each) for each in findwell.compare(old, new).measures] == ["recall"]
+    assert findwell.compare(old, new, measures=["nDCG@5"])["ndcg_cut_5"]["n"] == 30
     with pytest.raises(MeasureError, match="has no relation 'rouge'"):
-        karat.compare(old, new, measures="recall/rouge")
+        findwell.compare(old, new, measures="recall/rouge")
 
 
 @pytest.mark.parametrize(
@@ -288,7 +294,7 @@ def test_results_are_measured_anew() -> None:
     [
         ({"gold": {"q": ["a"]}}, "gold has no effect"),
         ({"by": "exact"}, "by has no effect"),
-        ({"dialect": "trec_eval"}, "measured in the dialect karat, not in trec_eval"),
+        ({"dialect": "trec_eval"}, "measured in the dialect findwell, not in trec_eval"),
         ({"permutations": 0}, "0 permutations"),
         ({"level": 1.0}, "level is 1.0"),
         ({"seed": -1}, "seed is -1"),
@@ -296,21 +302,21 @@ def test_results_are_measured_anew() -> None:
     ],
 )
 def test_what_makes_no_sense_is_refused(options: dict[str, Any], message: str) -> None:
-    with pytest.raises(KaratError, match=message):
-        karat.compare(values.result(OLD), values.result(NEW), **options)
+    with pytest.raises(FindwellError, match=message):
+        findwell.compare(values.result(OLD), values.result(NEW), **options)
 
 
 def test_other_refusals() -> None:
     old = values.result(OLD)
     with pytest.raises(OptionError, match="1 system cannot be compared"):
-        karat.compare(old)
+        findwell.compare(old)
     with pytest.raises(OptionError, match="compare has no option 'colour'"):
-        karat.compare(old, old, colour="red")  # type: ignore[call-arg]
-    trec = karat.evaluate(values.run(OLD), values.gold(30), ["recall"], dialect="trec_eval")
-    with pytest.raises(OptionError, match="dialect trec_eval, not in karat"):
-        karat.compare(old, trec)
+        findwell.compare(old, old, colour="red")  # type: ignore[call-arg]
+    trec = findwell.evaluate(values.run(OLD), values.gold(30), ["recall"], dialect="trec_eval")
+    with pytest.raises(OptionError, match="dialect trec_eval, not in findwell"):
+        findwell.compare(old, trec)
     with pytest.raises(AlignError, match="share no query: one has 'q', the other 'q0'"):
-        karat.compare(old, karat.evaluate({"q": ["a"]}, {"q": ["a"]}, ["recall"]))
+        findwell.compare(old, findwell.evaluate({"q": ["a"]}, {"q": ["a"]}, ["recall"]))
     found = compared(OLD, NEW, ODD)
     with pytest.raises(OptionError, match="several systems"):
         found["recall"]
@@ -323,7 +329,7 @@ def test_other_refusals() -> None:
 
 def test_unequal_queries_are_intersected_and_listed() -> None:
     old, new = values.result(OLD[:20]), values.result(NEW)
-    found = karat.compare(old, new)
+    found = findwell.compare(old, new)
     row = found["recall"]
     assert (row["n"], row["left_out"]) == (20, 10)
     assert row["difference"] == pytest.approx((NEW[:20] - OLD[:20]).mean())
@@ -334,9 +340,9 @@ def test_unequal_queries_are_intersected_and_listed() -> None:
 
 def test_values_that_only_one_side_has_are_left_out() -> None:
     run = {"q": ["a"], "r": ["x"], "s": ["c"]}
-    one = karat.evaluate(run, {"q": ["a"], "r": [], "s": ["c"]}, ["recall"])
-    other = karat.evaluate(run, {"q": ["a"], "r": ["b"], "s": []}, ["recall"])
-    found = karat.compare(one, other)
+    one = findwell.evaluate(run, {"q": ["a"], "r": [], "s": ["c"]}, ["recall"])
+    other = findwell.evaluate(run, {"q": ["a"], "r": ["b"], "s": []}, ["recall"])
+    found = findwell.compare(one, other)
     assert (found["recall"]["n"], found["recall"]["left_out"]) == (1, 2)
     assert findings(found)["no-value"] == (2, ("r", "s"))
     assert findings(found)["other-gold"] == (2, ("s", "r"))
@@ -344,9 +350,9 @@ def test_values_that_only_one_side_has_are_left_out() -> None:
 
 def test_no_value_in_common() -> None:
     run = {"q": ["a"], "r": ["x"]}
-    one = karat.evaluate(run, {"q": ["a"], "r": []}, ["recall"])
-    other = karat.evaluate(run, {"q": [], "r": ["b"]}, ["recall"])
-    row = karat.compare(one, other)["recall"]
+    one = findwell.evaluate(run, {"q": ["a"], "r": []}, ["recall"])
+    other = findwell.evaluate(run, {"q": [], "r": ["b"]}, ["recall"])
+    row = findwell.compare(one, other)["recall"]
     assert (row["n"], row["difference"], row["p"], row["effect"]) == (0, None, None, None)
     assert row["reason"] == "no query has a value in both"
 
@@ -383,13 +389,13 @@ def test_more_systems_than_queries() -> None:
 
 def test_choices_that_differ_are_said() -> None:
     old, new = values.run(OLD[:20]), values.run(NEW)
-    one = karat.evaluate(new, values.gold(30), ["recall"])
-    other = karat.evaluate(old, values.gold(30), ["recall"], missing="skip")
-    found = karat.compare(one, other)
+    one = findwell.evaluate(new, values.gold(30), ["recall"])
+    other = findwell.evaluate(old, values.gold(30), ["recall"], missing="skip")
+    found = findwell.compare(one, other)
     assert findings(found)["other-choice"] == (1, ("missing: skip instead of zero",))
     texts = [{"query": "q", "retrieved": ["a b c"], "gold": ["a b"]}]
-    by_text = [karat.evaluate(texts, measures="recall", by=by) for by in ("exact", "rouge")]
-    assert findings(karat.compare(*by_text))["other-choice"] == (
+    by_text = [findwell.evaluate(texts, measures="recall", by=by) for by in ("exact", "rouge")]
+    assert findings(findwell.compare(*by_text))["other-choice"] == (
         1,
         ("relation: rouge(threshold=0.7) instead of exact",),
     )
@@ -431,14 +437,14 @@ def test_frames_and_json() -> None:
 def test_inputs_are_not_changed() -> None:
     runs = {"a": values.run(OLD), "b": values.run(NEW)}
     copy = json.dumps(runs)
-    karat.compare(runs, gold=values.gold(30), measures=["recall"])
+    findwell.compare(runs, gold=values.gold(30), measures=["recall"])
     assert json.dumps(runs) == copy
 
 
 CODE = """
-import json, karat
+import json, findwell
 folder = {folder!r}
-found = karat.compare(folder + "/bm25.trec", folder + "/minilm.trec",
+found = findwell.compare(folder + "/bm25.trec", folder + "/minilm.trec",
     gold=folder + "/questions.jsonl", slices="kind", all_pairs=True, permutations=2000, seed=7)
 print(json.dumps(found.as_dict()))
 """

@@ -6,11 +6,11 @@ from typing import Any
 
 import pytest
 
-import karat
-from karat.comparison.requirements import parse_requirement
-from karat.errors import MeasureError, OptionError
-from karat.reports.gate import sentence
-from tests.conftest import Karat, Save
+import findwell
+from findwell.comparison.requirements import parse_requirement
+from findwell.errors import MeasureError, OptionError
+from findwell.reports.gate import sentence
+from tests.conftest import Findwell, Save
 
 RECORDS: list[dict[str, Any]] = [
     {"query": f"q{n}", "retrieved": ["a"], "gold": ["a"], "latency_ms": float(n), "error": None}
@@ -19,12 +19,12 @@ RECORDS: list[dict[str, Any]] = [
 
 
 def outcomes(records: list[dict[str, Any]], *requirements: str, **options: str) -> list[str]:
-    result = karat.evaluate(records, measures="RR")
-    return [each.outcome for each in karat.gate(result, requirements, **options).verdicts]
+    result = findwell.evaluate(records, measures="RR")
+    return [each.outcome for each in findwell.gate(result, requirements, **options).verdicts]
 
 
 def test_the_interval_of_a_percentile_decides() -> None:
-    found = karat.evaluate(RECORDS, measures="RR").timing["run"]
+    found = findwell.evaluate(RECORDS, measures="RR").timing["run"]
     assert found.p90 == pytest.approx(180.1)
     assert found.limits["p90"] == (171.0, 189.0)
     asked = ("p90<=300ms", "p90 <= 0.3 s", "p90<=170ms", "p90<=185ms", "P50>=50000us")
@@ -54,8 +54,8 @@ def test_other_figures() -> None:
 
 def test_what_is_not_known_is_undecided() -> None:
     plain = [{"query": "q1", "retrieved": ["a"], "gold": ["a"]}]
-    result = karat.evaluate(plain, measures="RR")
-    (verdict,) = karat.gate(result, "p90<=300ms").verdicts
+    result = findwell.evaluate(plain, measures="RR")
+    (verdict,) = findwell.gate(result, "p90<=300ms").verdicts
     assert (verdict.outcome, verdict.value) == ("undecided", None)
     assert "nothing is known about p90" in verdict.reason
     assert outcomes(RECORDS, "memory<=1GB") == ["undecided"]
@@ -78,15 +78,15 @@ def test_mistakes(text: str, message: str) -> None:
 
 
 def test_sentences_name_the_unit() -> None:
-    result = karat.evaluate(RECORDS, measures="RR")
-    first, second = karat.gate(result, ["p90<=300ms", "errors<=1%"]).verdicts
+    result = findwell.evaluate(RECORDS, measures="RR")
+    first, second = findwell.gate(result, ["p90<=300ms", "errors<=1%"]).verdicts
     assert sentence(first) == (
         "✓ pass: p90<=300ms (run): p90 is 180.1 ms, 171.0 … 189.0 ms (95%), on 200 queries"
     )
     assert sentence(second) == "✓ pass: errors<=1% (run): errors is 0.0%, on 200 queries"
 
 
-def test_on_the_command_line(cli: Karat, save: Save) -> None:
+def test_on_the_command_line(cli: Findwell, save: Save) -> None:
     path = save("run.jsonl", "".join(json.dumps(each) + "\n" for each in RECORDS))
     done = cli("score", path, "-m", "RR", "--require", "p90<=300ms", "--require", "p50<=20ms")
     assert done.code == 1
@@ -97,7 +97,7 @@ def test_on_the_command_line(cli: Karat, save: Save) -> None:
 def test_any_percentile_can_be_required_as_alerts_can() -> None:
     asked = ("p95<=300ms", "latency_p95<=300ms", "p75<=100ms", "p99.5<=1s", "P95<=150ms")
     assert outcomes(RECORDS, *asked) == ["pass", "pass", "fail", "undecided", "fail"]
-    (found,) = karat.gate(karat.evaluate(RECORDS, measures="RR"), "p95<=300ms").verdicts
+    (found,) = findwell.gate(findwell.evaluate(RECORDS, measures="RR"), "p95<=300ms").verdicts
     assert found.measure == "p95"
     assert found.value == pytest.approx(190.05)
     assert "ms" in sentence(found)
@@ -121,7 +121,7 @@ def test_a_figure_that_is_misspelled_is_not_taken_for_a_measure(asked: str, fix:
 
 
 def test_a_run_without_errors_says_so(
-    cli: Karat, save: Save, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    cli: Findwell, save: Save, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """That nothing failed is written down, so that a gate can decide."""
     monkeypatch.chdir(tmp_path)

@@ -10,19 +10,19 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-import karat
-from karat.comparison.baseline import check_update
-from karat.comparison.gates import GateReport, gate, no_regression
-from karat.comparison.requirements import parse_requirement
-from karat.errors import KaratError, OptionError
-from karat.statistics.intervals import interval
-from karat.statistics.paired import paired
+import findwell
+from findwell.comparison.baseline import check_update
+from findwell.comparison.gates import GateReport, gate, no_regression
+from findwell.comparison.requirements import parse_requirement
+from findwell.errors import FindwellError, OptionError
+from findwell.statistics.intervals import interval
+from findwell.statistics.paired import paired
 from tests import values
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from karat.comparison.requirements import RequirementVerdict
+    from findwell.comparison.requirements import RequirementVerdict
 
 
 RNG = np.random.default_rng(61)
@@ -86,7 +86,7 @@ def test_requirements(text: str, expected: tuple[Any, ...]) -> None:
     ],
 )
 def test_what_is_no_requirement(text: str, message: str) -> None:
-    with pytest.raises(KaratError, match=message):
+    with pytest.raises(FindwellError, match=message):
         parse_requirement(text)
 
 
@@ -154,21 +154,21 @@ def test_what_has_no_interval_is_undecided_and_says_why() -> None:
     one = verdict([1.0], "recall>=0.5")
     assert (one.outcome, one.reason) == ("undecided", "one query says nothing about the spread")
     gold = {"q": ["a"], "r": ["b"], "s": ["c"]}
-    equal = gate(karat.evaluate(gold, gold, ["DCG"]), "DCG>=0.5")
+    equal = gate(findwell.evaluate(gold, gold, ["DCG"]), "DCG>=0.5")
     assert equal.exit_code == 3
     assert equal.verdicts[0].reason.startswith("all values are equal, and nothing bounds them")
     queries = [{"query": query, "source": "a.pdf"} for query in gold]
-    clustered = karat.evaluate(gold, gold, ["recall"], queries=queries, cluster="source")
+    clustered = findwell.evaluate(gold, gold, ["recall"], queries=queries, cluster="source")
     assert "one cluster says nothing" in gate(clustered, "recall>=0.5").verdicts[0].reason
     run, graded = {"q": ["a"], "r": ["b"]}, {"q": {"a": 1}, "r": {"b": 2}}
-    none = karat.evaluate(run, graded, ["recall(rel=2)@1"])
+    none = findwell.evaluate(run, graded, ["recall(rel=2)@1"])
     short = gate(none, "recall(rel=2)@1>=0.5").verdicts[0]
     assert (short.n, short.outcome) == (1, "undecided")
 
 
 def test_no_value_at_all_is_undecided() -> None:
-    skipped = karat.evaluate(
-        {"x": ["a"]}, {"x": [], "q": ["a"]}, ["recall"], missing="skip", dialect="karat"
+    skipped = findwell.evaluate(
+        {"x": ["a"]}, {"x": [], "q": ["a"]}, ["recall"], missing="skip", dialect="findwell"
     )
     found = gate(skipped, "recall>=0.5", decide="value").verdicts[0]
     assert (found.outcome, found.value, found.reason) == (
@@ -179,7 +179,7 @@ def test_no_value_at_all_is_undecided() -> None:
 
 
 def test_a_result_without_intervals_gets_one() -> None:
-    bare = karat.evaluate(values.run(OLD), values.gold(60), ["recall"], level=None)
+    bare = findwell.evaluate(values.run(OLD), values.gold(60), ["recall"], level=None)
     assert gate(bare, "recall>=0.1").verdicts[0].low == verdict(OLD, "recall>=0.1").low
 
 
@@ -228,7 +228,7 @@ def test_a_baseline_is_a_folder_too(tmp_path: Path) -> None:
 
 def test_runs_are_compared_by_name_or_with_the_only_one() -> None:
     runs = {"a": values.run(OLD), "b": values.run(BETTER)}
-    both = karat.evaluate(runs, values.gold(60), ["recall"])
+    both = findwell.evaluate(runs, values.gold(60), ["recall"])
     assert [each.outcome for each in gate(both, "recall>=baseline", baseline=both).verdicts] == [
         "pass",
         "pass",
@@ -247,7 +247,7 @@ def test_without_a_baseline() -> None:
 
 
 def test_another_dialect_is_refused_and_other_queries_are_said() -> None:
-    trec = karat.evaluate(values.run(OLD), values.gold(60), ["recall"], dialect="trec_eval")
+    trec = findwell.evaluate(values.run(OLD), values.gold(60), ["recall"], dialect="trec_eval")
     with pytest.raises(OptionError, match="dialect trec_eval"):
         verdict(OLD, "recall>=baseline", baseline=trec)
     found = gate(values.result(OLD), "recall>=baseline", baseline=values.result(OLD[:40]))
@@ -260,7 +260,7 @@ def test_another_dialect_is_refused_and_other_queries_are_said() -> None:
 
 def test_coverage_is_decided_by_the_value() -> None:
     run = {"q": ["a", "u"], "r": ["u", "v"], "s": ["c"]}
-    result = karat.evaluate(run, {"q": ["a"], "r": ["b"], "s": []}, ["recall@2", "judged@2"])
+    result = findwell.evaluate(run, {"q": ["a"], "r": ["b"], "s": []}, ["recall@2", "judged@2"])
     met = ["judged@2>=0.16", "undefined<=1", "undefined<=34%", "failed<=0", "queries>=3"]
     missed = ["judged@2>=0.5", "undefined<=0", "undefined<=33%", "queries>=4", "unjudged@2<=0.1"]
     assert {each.outcome for each in gate(result, met).verdicts} == {"pass"}
@@ -276,11 +276,11 @@ def test_coverage_is_decided_by_the_value() -> None:
 
 def test_measures_are_added_and_found_at_their_level() -> None:
     run, gold = {"q": ["a", "b"], "r": ["c"]}, {"q": {"a": 1, "b": 2}, "r": {"c": 2}}
-    result = karat.evaluate(run, gold, ["recall@1"], rel=2)
+    result = findwell.evaluate(run, gold, ["recall@1"], rel=2)
     found = gate(result, ["recall@1>=0.1", "P@2>=0.1"], decide="value").verdicts
     assert [each.measure for each in found] == ["recall(rel=2)@1", "P@2"]
     assert [str(measure) for measure in result.measures] == ["recall(rel=2)@1"]
-    with pytest.raises(KaratError, match="has no relation 'rouge'"):
+    with pytest.raises(FindwellError, match="has no relation 'rouge'"):
         gate(result, "recall/rouge>=0.5")
 
 
@@ -320,7 +320,7 @@ def test_json() -> None:
 # what may take the place of a baseline
 
 
-def succession(baseline: karat.Result, result: karat.Result, *slices: str) -> dict[str, Any]:
+def succession(baseline: findwell.Result, result: findwell.Result, *slices: str) -> dict[str, Any]:
     """Return what speaks against it, by kind; worse measures under "worse"."""
     found = check_update(result, baseline, slices)
     said: dict[str, Any] = {each.kind: each.examples for each in found.findings}
@@ -333,16 +333,16 @@ def test_a_measure_that_was_not_asked_for_is_measured_as_well() -> None:
     first_last = {f"q{n}": [*docs[1:], docs[0]] for n, docs in enumerate(values.run(OLD).values())}
     swapped = {query: docs[::-1] for query, docs in values.run(OLD).items()}
     gold = {query: dict.fromkeys(docs, 1) | {"d0": 5} for query, docs in values.gold(60).items()}
-    before = karat.evaluate(values.run(OLD), gold, ["recall", "nDCG"])
+    before = findwell.evaluate(values.run(OLD), gold, ["recall", "nDCG"])
     for run in (first_last, swapped):
-        after = karat.evaluate(run, gold, ["recall"])
+        after = findwell.evaluate(run, gold, ["recall"])
         assert after["recall"] == before["recall"]
         assert succession(before, after) == {"worse": ["nDCG"]}
-    found = check_update(karat.evaluate(values.run(OLD), gold, ["P@5"]), before)
+    found = check_update(findwell.evaluate(values.run(OLD), gold, ["P@5"]), before)
     assert found.allowed
     assert [str(measure) for measure in found.added] == ["recall", "nDCG"]
     assert [str(measure) for measure in found.result.measures] == ["P@5", "recall", "nDCG"]
-    strict = karat.evaluate(values.run(OLD), gold, ["recall"], rel=2)
+    strict = findwell.evaluate(values.run(OLD), gold, ["recall"], rel=2)
     assert [str(each) for each in check_update(strict, before).added] == ["recall", "nDCG"]
 
 
@@ -355,7 +355,7 @@ def test_a_value_that_is_worse_by_little_is_worse() -> None:
     low = values.result(little, "unjudged@5")
     assert succession(low, values.result(OLD, "unjudged@5")) == {}
     more = {query: [*docs, "u"] for query, docs in values.run(little).items()}
-    unjudged = karat.evaluate(more, values.gold(60), ["unjudged@5"])
+    unjudged = findwell.evaluate(more, values.gold(60), ["unjudged@5"])
     assert succession(low, unjudged) == {"worse": ["unjudged@5"]}
 
 
@@ -364,16 +364,16 @@ def test_nothing_of_a_baseline_is_lost() -> None:
     assert succession(whole, part) == {"lost-query": ("q58", "q59")}
     assert succession(part, whole) == {}
     runs = {"a": values.run(OLD), "b": values.run(BETTER)}
-    both = karat.evaluate(runs, values.gold(60), ["recall"])
-    one = karat.evaluate({"b": runs["b"]}, values.gold(60), ["recall"])
+    both = findwell.evaluate(runs, values.gold(60), ["recall"])
+    one = findwell.evaluate({"b": runs["b"]}, values.gold(60), ["recall"])
     assert succession(both, one) == {"lost-run": ("a",)}
     assert succession(one, both) == {"worse": ["recall"]}  # a is worse than the only run
     about = [{"query": f"q{n}", "topic": "odd" if n % 2 else "even"} for n in range(60)]
-    sliced = karat.evaluate(values.run(OLD), values.gold(60), ["recall"], queries=about)
+    sliced = findwell.evaluate(values.run(OLD), values.gold(60), ["recall"], queries=about)
     assert succession(sliced, whole) == {"lost-column": ("topic",)}
     texts = [{"query": "q", "retrieved": ["a b c"], "gold": ["a b"]}]
-    by_both = karat.evaluate(texts, measures=["recall/exact", "recall/rouge"])
-    by_one = karat.evaluate(texts, measures=["recall/exact"])
+    by_both = findwell.evaluate(texts, measures=["recall/exact", "recall/rouge"])
+    by_one = findwell.evaluate(texts, measures=["recall/exact"])
     assert succession(by_both, by_one) == {"lost-measure": ("recall/rouge",)}
     assert succession(by_one, by_both) == {}
 
@@ -382,29 +382,29 @@ def test_what_was_measured_otherwise_takes_no_place() -> None:
     whole = values.result(OLD)
     run, gold = values.run(BETTER), values.gold(60)
     fewer = {query: docs[:9] for query, docs in gold.items()}
-    assert list(succession(whole, karat.evaluate(run, fewer, ["recall"]))) == ["other-gold"]
-    skipping = karat.evaluate(run, gold, ["recall"], missing="skip")
+    assert list(succession(whole, findwell.evaluate(run, fewer, ["recall"]))) == ["other-gold"]
+    skipping = findwell.evaluate(run, gold, ["recall"], missing="skip")
     assert succession(whole, skipping) == {"other-choice": ("missing: skip instead of zero",)}
     texts = [{"query": "q", "retrieved": ["a b c"], "gold": ["a b"]}]
-    exact, rouge = (karat.evaluate(texts, measures="recall", by=by) for by in ("exact", "rouge"))
+    exact, rouge = (findwell.evaluate(texts, measures="recall", by=by) for by in ("exact", "rouge"))
     assert succession(exact, rouge) == {
         "other-choice": ("relation: rouge(threshold=0.7) instead of exact",)
     }
     with pytest.raises(OptionError, match="dialect trec_eval"):
-        check_update(whole, karat.evaluate(run, gold, ["recall"], dialect="trec_eval"))
+        check_update(whole, findwell.evaluate(run, gold, ["recall"], dialect="trec_eval"))
 
 
 def test_a_slice_that_is_surely_worse() -> None:
     about = [{"query": f"q{n}", "topic": "a" if n < 40 else "b"} for n in range(60)]
     shifted = np.where(np.arange(60) < 40, BETTER, np.maximum(OLD - 0.3, 0))
     before, after = (
-        karat.evaluate(values.run(each), values.gold(60), ["recall"], queries=about)
+        findwell.evaluate(values.run(each), values.gold(60), ["recall"], queries=about)
         for each in (OLD, shifted)
     )
     assert after["recall"] > before["recall"]  # type: ignore[operator]
     assert succession(before, after) == {}
     assert succession(before, after, "topic") == {"worse-slice": ("topic=b: recall",)}
-    noisy = karat.evaluate(values.run(np.maximum(NOISY, OLD)), values.gold(60), queries=about)
+    noisy = findwell.evaluate(values.run(np.maximum(NOISY, OLD)), values.gold(60), queries=about)
     assert "worse-slice" not in succession(before, noisy, "topic")
 
 
@@ -421,7 +421,7 @@ def test_a_slice_that_is_surely_worse() -> None:
     ],
 )
 def test_no_regression(scores: Any, margin: float, outcome: str) -> None:
-    comparison = karat.compare(values.result(OLD), values.result(scores))
+    comparison = findwell.compare(values.result(OLD), values.result(scores))
     asked = no_regression(comparison, "recall", margin=margin)
     assert gate(comparison, asked).outcome == outcome
     by_value = gate(comparison, asked, decide="value")
@@ -432,9 +432,9 @@ def test_no_regression(scores: Any, margin: float, outcome: str) -> None:
 def test_no_regression_of_what_should_be_low() -> None:
     run, other = {"q": ["u", "v"], "r": ["u"]}, {"q": ["a"], "r": ["a"]}
     gold = {"q": ["a"], "r": ["a"]}
-    comparison = karat.compare(run, other, gold=gold, measures="unjudged@2")
+    comparison = findwell.compare(run, other, gold=gold, measures="unjudged@2")
     assert gate(comparison, no_regression(comparison, "unjudged@2")).outcome == "pass"
-    back = karat.compare(other, run, gold=gold, measures="unjudged@2")
+    back = findwell.compare(other, run, gold=gold, measures="unjudged@2")
     (found,) = gate(back, no_regression(back, "unjudged@2", margin=0.1)).verdicts
     assert (found.requirement, found.outcome) == ("unjudged@2<=baseline+0.1", "fail")
     with pytest.raises(OptionError, match="margin is -1"):
@@ -444,17 +444,17 @@ def test_no_regression_of_what_should_be_low() -> None:
 def test_a_comparison_is_held_against_its_own_baseline() -> None:
     systems = {"old": OLD, "better": BETTER, "worse": np.maximum(OLD - 0.2, 0)}
     runs = {name: values.run(scores) for name, scores in systems.items()}
-    comparison = karat.compare(runs, gold=values.gold(60), measures=["recall"])
-    found = karat.gate(comparison, "recall>=baseline-0.02")
+    comparison = findwell.compare(runs, gold=values.gold(60), measures=["recall"])
+    found = findwell.gate(comparison, "recall>=baseline-0.02")
     assert [(each.run, each.outcome) for each in found.verdicts] == [
         ("better", "pass"),
         ("worse", "fail"),
     ]
     alone = gate(values.result(BETTER), "recall>=baseline-0.02", baseline=values.result(OLD))
-    two = karat.compare(
+    two = findwell.compare(
         {name: runs[name] for name in ("old", "better")}, gold=values.gold(60), measures="recall"
     )
-    (first,) = karat.gate(two, "recall>=baseline-0.02").verdicts
+    (first,) = findwell.gate(two, "recall>=baseline-0.02").verdicts
     (same,) = alone.verdicts
     assert (first.low, first.high, first.difference) == (same.low, same.high, same.difference)
     for asked in ("recall>=0.8", "recall>=baseline*0.9", "failed<=0"):
@@ -466,4 +466,4 @@ def test_a_comparison_is_held_against_its_own_baseline() -> None:
 
 def test_results_are_folders_too(tmp_path: Path) -> None:
     result, folder = values.result(OLD), values.result(OLD).save(tmp_path / "saved")
-    assert karat.gate(folder, "recall>=0.1") == karat.gate(result, "recall>=0.1")
+    assert findwell.gate(folder, "recall>=0.1") == findwell.gate(result, "recall>=0.1")

@@ -9,12 +9,12 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pytest
 
-import karat
-from karat.errors import AlignError, OptionError
-from karat.statistics.unpaired import unpaired
+import findwell
+from findwell.errors import AlignError, OptionError
+from findwell.statistics.unpaired import unpaired
 
 if TYPE_CHECKING:
-    from tests.conftest import Karat
+    from tests.conftest import Findwell
 
 RNG = np.random.default_rng(6)
 
@@ -40,11 +40,11 @@ OLD, NEW = period("oct", 120, 0.8), period("nov", 90, 0.5)
 
 def test_unrelated_questions_are_not_paired() -> None:
     with pytest.raises(AlignError, match="share no query") as caught:
-        karat.compare({"old": OLD, "new": NEW}, measures="RR")
+        findwell.compare({"old": OLD, "new": NEW}, measures="RR")
     assert "--unpaired" in caught.value.fix
     renamed = [record | {"query": other["query"]} for record, other in zip(NEW, OLD, strict=False)]
     with pytest.raises(AlignError, match="not the same question") as caught:
-        karat.compare({"old": OLD, "new": renamed}, measures="RR")
+        findwell.compare({"old": OLD, "new": renamed}, measures="RR")
     assert "--unpaired" in caught.value.fix
     gold = {str(each["query"]): each["gold"] for each in (*OLD, *NEW)}
     runs = {
@@ -52,15 +52,15 @@ def test_unrelated_questions_are_not_paired() -> None:
         for name, records in (("old", OLD), ("new", NEW))
     }
     with pytest.raises(AlignError, match="asked different queries") as caught:
-        karat.compare(runs, gold=gold, measures="RR")
+        findwell.compare(runs, gold=gold, measures="RR")
     assert "--unpaired" in caught.value.fix
-    found = karat.compare(runs, gold=gold, measures="RR", unpaired=True)
+    found = findwell.compare(runs, gold=gold, measures="RR", unpaired=True)
     assert found["new", "RR"]["baseline_n"] == 120
     assert found["new", "RR"]["n"] == 90
 
 
 def test_two_periods() -> None:
-    found = karat.compare(
+    found = findwell.compare(
         {"old": OLD, "new": NEW}, measures=["RR", "P@1"], unpaired=True, slices="topic"
     )
     row = found["new", "RR"]
@@ -87,24 +87,24 @@ def test_two_periods() -> None:
     assert "n before" in found.to_markdown()
     assert found.to_latex()
     assert "forest" in repr(found.plot("forest"))
-    gate = karat.gate(found, "RR>=baseline-0.02")
+    gate = findwell.gate(found, "RR>=baseline-0.02")
     assert gate.outcome == "fail"
-    small = karat.compare({"old": OLD[:8], "new": NEW[:8]}, measures="RR", unpaired=True)
-    assert karat.gate(small, "RR>=baseline-0.02").outcome == "undecided"
+    small = findwell.compare({"old": OLD[:8], "new": NEW[:8]}, measures="RR", unpaired=True)
+    assert findwell.gate(small, "RR>=baseline-0.02").outcome == "undecided"
 
 
 def test_order_names_and_company_change_nothing() -> None:
-    one = karat.compare({"old": OLD, "new": NEW}, measures="RR", unpaired=True)["new", "RR"]
+    one = findwell.compare({"old": OLD, "new": NEW}, measures="RR", unpaired=True)["new", "RR"]
     shuffled = [NEW[at] for at in RNG.permutation(len(NEW))]
-    other = karat.compare({"old": OLD[::-1], "new": shuffled}, measures="RR", unpaired=True)
+    other = findwell.compare({"old": OLD[::-1], "new": shuffled}, measures="RR", unpaired=True)
     assert other["new", "RR"]["difference"] == pytest.approx(one["difference"])
     assert other["new", "RR"]["low"] == pytest.approx(one["low"])
-    three = karat.compare({"old": OLD, "new": NEW, "third": OLD}, measures="RR", unpaired=True)
+    three = findwell.compare({"old": OLD, "new": NEW, "third": OLD}, measures="RR", unpaired=True)
     assert three["new", "RR"]["p"] == one["p"]
     assert three["new", "RR"]["correction"] == "holm"
     assert three["third", "RR"]["difference"] == 0
     assert [each.kind for each in three.findings if each.run == "third"] == ["shared-query"]
-    pairs = karat.compare(
+    pairs = findwell.compare(
         {"old": OLD, "new": NEW, "third": NEW[:40]}, measures="RR", unpaired=True, all_pairs=True
     )
     assert pairs.comparisons.height == 3
@@ -113,12 +113,12 @@ def test_order_names_and_company_change_nothing() -> None:
 
 def test_what_needs_pairs_is_refused() -> None:
     with pytest.raises(OptionError, match="same queries"):
-        karat.compare({"old": OLD, "new": NEW}, measures="P@1", unpaired=True, test="mcnemar")
-    welch = karat.compare({"old": OLD, "new": NEW}, measures="P@1", unpaired=True, test="t")
+        findwell.compare({"old": OLD, "new": NEW}, measures="P@1", unpaired=True, test="mcnemar")
+    welch = findwell.compare({"old": OLD, "new": NEW}, measures="P@1", unpaired=True, test="t")
     assert welch["new", "P@1"]["test"] == "welch"
 
 
-def test_the_command(tmp_path: Path, cli: Karat) -> None:
+def test_the_command(tmp_path: Path, cli: Findwell) -> None:
     paths = []
     for name, records in (("old", OLD), ("new", NEW)):
         path = tmp_path / f"{name}.jsonl"
@@ -132,7 +132,7 @@ def test_the_command(tmp_path: Path, cli: Karat) -> None:
     assert "210 queries, unpaired" in table.out
     assert "random divisions" in table.out
     shown = json.loads(cli("compare", *paths, "-m", "RR", "--unpaired", "--format", "json").out)
-    python = karat.compare({"old": OLD, "new": NEW}, measures="RR", unpaired=True)
+    python = findwell.compare({"old": OLD, "new": NEW}, measures="RR", unpaired=True)
     assert shown["comparisons"] == python.as_dict()["comparisons"]
     gated = cli("compare", *paths, "-m", "RR", "--unpaired", "--no-regression", "RR")
     assert gated.code == 1
@@ -143,27 +143,27 @@ def test_a_result_without_skipped_queries_is_saved_and_compared(tmp_path: Path) 
     folders = []
     for name, records in (("old", OLD), ("new", NEW)):
         run = {str(each["query"]): each["retrieved"] for each in records}
-        result = karat.evaluate({name: run}, gold, measures="RR", missing="skip")
+        result = findwell.evaluate({name: run}, gold, measures="RR", missing="skip")
         result.save(tmp_path / name)
         folders.append(str(tmp_path / name))
-        assert karat.load(tmp_path / name)["RR"] == result["RR"]
-    found = karat.compare(*folders, unpaired=True)
+        assert findwell.load(tmp_path / name)["RR"] == result["RR"]
+    found = findwell.compare(*folders, unpaired=True)
     assert found["new", "RR"]["n"] == len(NEW)
 
 
-def test_the_report_of_two_periods(tmp_path: Path, cli: Karat) -> None:
-    page = karat.report({"old": OLD, "new": NEW}, measures=["RR", "P@1"], unpaired=True)
+def test_the_report_of_two_periods(tmp_path: Path, cli: Findwell) -> None:
+    page = findwell.report({"old": OLD, "new": NEW}, measures=["RR", "P@1"], unpaired=True)
     assert "random divisions of the queries" in page
     assert "over the different queries of the two" in page
     assert "that both have" not in page
     assert "oct0" in page
     assert "nov0" in page
     with pytest.raises(AlignError, match="query of several systems"):
-        karat.report({"old": OLD, "new": OLD}, measures="RR", unpaired=True)
+        findwell.report({"old": OLD, "new": OLD}, measures="RR", unpaired=True)
     with pytest.raises(AlignError, match="share no query"):
-        karat.report({"old": OLD, "new": NEW}, measures="RR")
+        findwell.report({"old": OLD, "new": NEW}, measures="RR")
     for name, records in (("old", OLD), ("new", NEW)):
-        result = karat.evaluate({name: records}, measures=["RR"])
+        result = findwell.evaluate({name: records}, measures=["RR"])
         result.save(tmp_path / name)
     target = tmp_path / "report.html"
     done = cli("report", tmp_path / "old", tmp_path / "new", "--unpaired", "-o", target)

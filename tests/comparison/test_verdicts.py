@@ -10,13 +10,13 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-import karat
-from karat.comparison.gates import no_regression
+import findwell
+from findwell.comparison.gates import no_regression
 from tests import values
 
 if TYPE_CHECKING:
-    from karat.comparison.compare import Comparison
-    from karat.core.data import Floats
+    from findwell.comparison.compare import Comparison
+    from findwell.core.data import Floats
 
 PARTS = 100  # of a query that can be found
 LEVELS = [0.5, 0.75, 0.9, 0.95, 0.99]
@@ -57,7 +57,7 @@ def drawn(kind: str, systems: int, queries: int, shift: float, seed: int) -> lis
 
 def compared(scores: list[Floats], **options: Any) -> Comparison:
     runs = {f"s{at}": values.run(each, PARTS) for at, each in enumerate(scores)}
-    return karat.compare(
+    return findwell.compare(
         runs,
         gold=values.gold(len(scores[0]), PARTS),
         measures=["recall"],
@@ -132,7 +132,7 @@ def test_verdict_interval_p_and_gate_agree(  # noqa: PLR0917
             assert (row["verdict"] == "better") == (row["difference"] > 0)
         if row["verdict"] == "same":
             assert row["wins"] == row["losses"] == 0
-    report = karat.gate(found, no_regression(found, "recall"))
+    report = findwell.gate(found, no_regression(found, "recall"))
     for verdict in report.verdicts:
         assert verdict.outcome == GATES[found[verdict.run, "recall"]["verdict"]], verdict
 
@@ -143,7 +143,7 @@ def test_a_gate_against_a_saved_baseline_agrees_with_the_verdict(cluster: str | 
         old, new = drawn("skewed", 2, 10, 0.02 * (seed % 3), seed)
         about = [{"query": f"q{at}", "source": at // 2} for at in range(10)]
         before, after = (
-            karat.evaluate(
+            findwell.evaluate(
                 values.run(each, PARTS),
                 values.gold(10, PARTS),
                 ["recall"],
@@ -152,8 +152,8 @@ def test_a_gate_against_a_saved_baseline_agrees_with_the_verdict(cluster: str | 
             )
             for each in (old, new)
         )
-        verdict = karat.compare({"old": before, "new": after})["recall"]["verdict"]
-        (held,) = karat.gate(after, "recall>=baseline", baseline=before).verdicts
+        verdict = findwell.compare({"old": before, "new": after})["recall"]["verdict"]
+        (held,) = findwell.gate(after, "recall>=baseline", baseline=before).verdicts
         assert held.outcome == GATES[verdict]
 
 
@@ -163,7 +163,7 @@ def test_clusters_that_agree_in_both_groups_leave_a_doubt() -> None:
     about = [{"query": f"q{at}", "source": at // 2} for at in range(6)]
     found = compared([scores, scores], queries=about, unpaired=True, cluster="source")
     assert found["recall"]["low"] < 0 < found["recall"]["high"]
-    assert karat.gate(found, "recall>=baseline").outcome == "undecided"
+    assert findwell.gate(found, "recall>=baseline").outcome == "undecided"
 
 
 def test_few_queries_that_all_gain_have_an_interval_without_0() -> None:
@@ -178,12 +178,12 @@ def test_few_queries_that_all_gain_have_an_interval_without_0() -> None:
 def test_runs_that_share_nothing_with_the_gold_are_not_the_same() -> None:
     gold = {f"q{at}": [f"d{at}"] for at in range(8)}
     strange = {query: ["elsewhere"] for query in gold}
-    found = karat.compare({"a": strange, "b": dict(strange)}, gold=gold, measures=["recall"])
+    found = findwell.compare({"a": strange, "b": dict(strange)}, gold=gold, measures=["recall"])
     row = found["recall"]
     assert row["verdict"] == "unclear"
     assert row["reason"].startswith("no retrieved document is in the gold")
-    assert karat.gate(found, "recall>=baseline").outcome == "undecided"
-    matched = karat.compare({"a": gold, "b": dict(gold)}, gold=gold, measures=["recall"])
+    assert findwell.gate(found, "recall>=baseline").outcome == "undecided"
+    matched = findwell.compare({"a": gold, "b": dict(gold)}, gold=gold, measures=["recall"])
     assert matched["recall"]["verdict"] == "same"
 
 

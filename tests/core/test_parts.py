@@ -9,9 +9,9 @@ import numpy as np
 import polars as pl
 import pytest
 
-import karat
-from karat.core.data import Gold
-from karat.read import load_gold, source
+import findwell
+from findwell.core.data import Gold
+from findwell.read import load_gold, source
 from tests.chunk_facts import with_facts
 
 if TYPE_CHECKING:
@@ -57,12 +57,12 @@ def test_every_measure_of_blocks_is_that_of_the_whole() -> None:
     docs = [f"d{number}" for number in range(12)]
     run = {f"q{number}": rng.sample(docs, rng.randint(0, 9)) for number in range(40)}
     gold = pl.DataFrame(judgements(7, back=False), schema=["query", "doc", "grade"], orient="row")
-    result = karat.evaluate(run, gold, "RR")
+    result = findwell.evaluate(run, gold, "RR")
     relation = with_facts(result.relation(result.runs[0]))
     blocks = list(relation.blocks(10))
     assert len(blocks) > 5
     assert pl.concat([block.queries for block in blocks]).equals(relation.queries)
-    for cls in karat.known_measures().values():
+    for cls in findwell.known_measures().values():
         measure = cls()
         values = np.concatenate([measure.values(block) for block in blocks])
         np.testing.assert_array_equal(values, measure.values(relation), str(measure))

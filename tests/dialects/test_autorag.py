@@ -7,13 +7,13 @@ from typing import Any
 import polars as pl
 import pytest
 
-import karat
+import findwell
 from tests.dialects.golden import cases, same
 
 METRICS = ("precision", "recall", "f1", "mrr", "map", "ndcg")
 GOLDEN = cases("autorag", *(f"retrieval_{name}" for name in METRICS))
 # the original compares the text "1" with the number 1, and a flat list letter by letter;
-# karat reads ids as text and every entry of a flat list as a document of its own
+# findwell reads ids as text and every entry of a flat list as a document of its own
 TRANSLATED = {"autorag-0120": 1.0, "autorag-0122": 1.0, "autorag-0124": 1.0, "autorag-0148": 0.25}
 
 
@@ -24,7 +24,7 @@ def values(name: str, gold: Any, retrieved: Any) -> list[float | None]:
         {"query": str(number), "gold": items, "retrieved": docs}
         for number, (items, docs) in enumerate(pairs)
     ]
-    result = karat.evaluate(records, measures=name, dialect="autorag")
+    result = findwell.evaluate(records, measures=name, dialect="autorag")
     return result.per_query["value"].to_list()
 
 
@@ -46,7 +46,7 @@ def test_the_basic_example() -> None:
             "retrieved": ["test-1", "pred-1", "test-2", "pred-3"],
         }
     ]
-    result = karat.evaluate(records, measures=METRICS, dialect="autorag")
+    result = findwell.evaluate(records, measures=METRICS, dialect="autorag")
     assert result.values == {
         "P": 0.5,
         "recall": 0.5,
@@ -66,7 +66,7 @@ def test_what_has_no_value_says_why() -> None:
         {"query": "blank hit", "gold": [["a"]], "retrieved": ["a", ""]},
         {"query": "fine", "gold": [["a"]], "retrieved": ["a"]},
     ]
-    result = karat.evaluate(records, measures="recall", dialect="autorag")
+    result = findwell.evaluate(records, measures="recall", dialect="autorag")
     reasons = dict(result.per_query.select("query", "reason").rows())
     assert reasons == {
         "blank": "in the gold '' is not an id",
@@ -82,15 +82,15 @@ def test_what_has_no_value_says_why() -> None:
 
 def test_repetitions_may_lift_ndcg_over_1() -> None:
     records = [{"query": "q", "gold": [["a"]], "retrieved": ["a", "a"]}]
-    assert karat.evaluate(records, measures="nDCG", dialect="autorag")["nDCG"] > 1  # type: ignore[operator]
-    assert karat.evaluate(records, measures="nDCG")["nDCG"] == 1
+    assert findwell.evaluate(records, measures="nDCG", dialect="autorag")["nDCG"] > 1  # type: ignore[operator]
+    assert findwell.evaluate(records, measures="nDCG")["nDCG"] == 1
 
 
 def test_a_saved_result_keeps_its_dialect(tmp_path: Any) -> None:
     records = [{"query": "q", "gold": [["a", "b"], ["c"]], "retrieved": ["a", "x", "b"]}]
-    result = karat.evaluate(records, measures=["map"], dialect="autorag")
-    again = karat.load(result.save(tmp_path / "r"))
-    assert again["map"] == result["map"] != karat.evaluate(records, measures="map")["map"]
+    result = findwell.evaluate(records, measures=["map"], dialect="autorag")
+    again = findwell.load(result.save(tmp_path / "r"))
+    assert again["map"] == result["map"] != findwell.evaluate(records, measures="map")["map"]
     assert again.score("mrr")["mrr"] == 0.5
 
 
@@ -118,8 +118,8 @@ def by_hand(groups: list[list[str]], listed: list[str]) -> dict[str, float]:
 
 def test_groups_that_are_listed_twice() -> None:
     records = [{"query": "q", "gold": [["a"], ["a"], ["z"]], "retrieved": ["a"]}]
-    assert karat.evaluate(records, measures="recall", dialect="autorag")["recall"] == 2 / 3
-    assert karat.evaluate(records, measures="recall")["recall"] == 1 / 2
+    assert findwell.evaluate(records, measures="recall", dialect="autorag")["recall"] == 2 / 3
+    assert findwell.evaluate(records, measures="recall")["recall"] == 1 / 2
     pick = random.Random(3)
     records, expected = [], []
     for number in range(400):
@@ -128,8 +128,8 @@ def test_groups_that_are_listed_twice() -> None:
         records.append({"query": f"{number:03}", "gold": groups, "retrieved": listed})
         expected.append(by_hand(groups, listed))
     assert any(["a"] in each["gold"] and each["gold"].count(["a"]) > 1 for each in records)
-    table = karat.evaluate(records, measures=METRICS, dialect="autorag").per_query
+    table = findwell.evaluate(records, measures=METRICS, dialect="autorag").per_query
     for name in METRICS:
-        measure = str(karat.parse_measure(name))
+        measure = str(findwell.parse_measure(name))
         found = table.filter(pl.col("measure") == measure)["value"].to_list()
         assert found == pytest.approx([each[measure] for each in expected], abs=1e-14), name

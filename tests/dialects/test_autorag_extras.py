@@ -4,8 +4,8 @@ from typing import Any
 
 import pytest
 
-from karat.dialects.autorag import select_best, token_scores
-from karat.errors import OptionError
+from findwell.dialects.autorag import select_best, token_scores
+from findwell.errors import OptionError
 from tests.dialects.golden import cases
 
 

@@ -5,9 +5,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from karat.core.data import Run
-from karat.dialects.autorag import select_best
-from karat.tuning import (
+from findwell.core.data import Run
+from findwell.dialects.autorag import select_best
+from findwell.tuning import (
     convex_combination,
     normalise,
     reciprocal_rank_fusion,

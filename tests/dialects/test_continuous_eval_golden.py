@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pytest
 
-import karat
-from karat.results.bounds import bounds
+import findwell
+from findwell.results.bounds import bounds
 from tests.dialects import continuous_eval_peer as peer
 from tests.strategies import by_measure
 
@@ -33,7 +33,7 @@ SAMPLES = 4_000
 
 def check(samples: list[Sample], told: list[Values], by: str) -> None:
     measures = MEASURES[by]
-    result = karat.evaluate(samples, measures=measures, by=by, dialect="continuous-eval")
+    result = findwell.evaluate(samples, measures=measures, by=by, dialect="continuous-eval")
     columns = [list(values.values()) for values in by_measure(result).values()]
     rows = list(zip(*columns, strict=True))
     for row, values, made in zip(rows, told, samples, strict=True):
@@ -70,7 +70,7 @@ def test_ids_are_compared_as_exact_chunks_are() -> None:
     }
     run = {query: case["retrieved_context"] for query, case in named.items()}
     gold = {query: case["ground_truth_context"] for query, case in named.items()}
-    result = karat.evaluate(run, gold, MEASURES["exact"], dialect="continuous-eval")
+    result = findwell.evaluate(run, gold, MEASURES["exact"], dialect="continuous-eval")
     for at, values in enumerate(by_measure(result).values()):
         wanted = {query: case["values"]["exact"][at] for query, case in named.items()}
         assert values == pytest.approx(wanted, abs=1e-12)
@@ -78,8 +78,8 @@ def test_ids_are_compared_as_exact_chunks_are() -> None:
 
 def test_how_often_a_gold_is_listed_is_known_on_disk_and_to_bounds(tmp_path: Path) -> None:
     run, gold = {"q": ["a", "x"], "r": ["x", "b"]}, {"q": ["a", "a"], "r": ["b"]}
-    result = karat.evaluate(run, gold, ["nDCG"], dialect="continuous-eval")
-    loaded = karat.load(result.save(tmp_path / "saved"))
+    result = findwell.evaluate(run, gold, ["nDCG"], dialect="continuous-eval")
+    loaded = findwell.load(result.save(tmp_path / "saved"))
     second, third = 1 / log2(3), 1 / log2(4)
     wanted = {"q": pytest.approx(1 / (1 + second)), "r": pytest.approx(second)}
     assert by_measure(result)["nDCG"] == by_measure(loaded.score(["nDCG"]))["nDCG"] == wanted

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-import karat
+import findwell
 from tests.strategies import by_measure
 
 if TYPE_CHECKING:
@@ -105,7 +105,7 @@ def oracle(
 
 def check(samples: list[Sample], by: str, wanted: list[list[float | None]], cut: str = "") -> None:
     measures = [name + cut for name in MEASURES]
-    result = karat.evaluate(samples, measures=measures, by=by, dialect="continuous-eval")
+    result = findwell.evaluate(samples, measures=measures, by=by, dialect="continuous-eval")
     columns = [list(values.values()) for values in by_measure(result).values()]
     rows = [list(row) for row in zip(*columns, strict=True)]
     assert len(rows) == len(wanted)
@@ -170,35 +170,37 @@ def test_the_worked_example() -> None:
         ],
         "ground_truth_context": ["Paris is the capital of France."],
     }
-    result = karat.evaluate([sample], measures=MEASURES, by="rouge", dialect="continuous-eval")
+    result = findwell.evaluate([sample], measures=MEASURES, by="rouge", dialect="continuous-eval")
     assert list(result.values.values()) == pytest.approx([0.5, 1.0, 2 / 3, 1.0, 1.0, 1.0])
     assert result.provenance.settings == {
         "rouge(text=raw,form=union)": {"threshold": 0.7, "text": "raw", "form": "union"}
     }
-    exact = karat.evaluate([sample], measures="precision", by="exact", dialect="continuous-eval")
+    exact = findwell.evaluate([sample], measures="precision", by="exact", dialect="continuous-eval")
     assert exact["precision"] == 0.0
 
 
 def test_a_trailing_space_makes_a_difference_there() -> None:
     sample = {"retrieved_context": ["A text. "], "ground_truth_context": ["A text."]}
     values = {
-        dialect: karat.evaluate([sample], measures="recall", by="exact", dialect=dialect)["recall"]
-        for dialect in ("karat", "continuous-eval")
+        dialect: findwell.evaluate([sample], measures="recall", by="exact", dialect=dialect)[
+            "recall"
+        ]
+        for dialect in ("findwell", "continuous-eval")
     }
-    assert values == {"karat": 1.0, "continuous-eval": 0.0}
+    assert values == {"findwell": 1.0, "continuous-eval": 0.0}
 
 
 def test_a_measure_may_name_the_relation() -> None:
     sample = {"retrieved_context": ["a b c. d"], "ground_truth_context": ["d a b"]}
-    result = karat.evaluate([sample], measures=["recall/rouge"], dialect="continuous-eval")
+    result = findwell.evaluate([sample], measures=["recall/rouge"], dialect="continuous-eval")
     name = "recall/rouge(text=raw,form=union)"
     assert result.values == {name: 1.0}  # the order of sentences does not matter there
-    assert karat.evaluate([sample], measures=["recall/rouge"])["recall/rouge"] == 0.0
+    assert findwell.evaluate([sample], measures=["recall/rouge"])["recall/rouge"] == 0.0
 
 
 def test_what_is_kept_on_disk_is_measured_anew(tmp_path: Any) -> None:
     rng = random.Random(14)
     samples = [sample(rng) for _ in range(50)]
-    result = karat.evaluate(samples, measures=MEASURES, by="rouge", dialect="continuous-eval")
-    loaded = karat.load(result.save(tmp_path / "saved"))
+    result = findwell.evaluate(samples, measures=MEASURES, by="rouge", dialect="continuous-eval")
+    loaded = findwell.load(result.save(tmp_path / "saved"))
     assert loaded.score(MEASURES).per_query.equals(result.per_query)

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-import karat
+import findwell
 from tests.dialects.golden import cases, same
 
 
@@ -15,7 +15,7 @@ def value(name: str, hits: list[int], retrieved: int, relevant: int) -> float | 
     }
     missed = [f"missed-{number}" for number in range(relevant - len(hits))]
     gold = {"q": [f"hit-{rank}" for rank in hits] + missed}
-    return karat.evaluate(run, gold, name, dialect="course")[name]
+    return findwell.evaluate(run, gold, name, dialect="course")[name]
 
 
 @pytest.mark.parametrize("case", cases("course-notes", "precision", "recall"))
@@ -50,4 +50,4 @@ def test_reciprocal_rank(case: Any) -> None:
     ranks = given.get("first_relevant_ranks") or [given["first_relevant_rank"]]
     run = {str(n): [f"x{i}" for i in range(1, rank)] + ["a"] for n, rank in enumerate(ranks)}
     gold = {query: ["a"] for query in run}
-    assert same(karat.evaluate(run, gold, "RR", dialect="course")["RR"], case["expected"])
+    assert same(findwell.evaluate(run, gold, "RR", dialect="course")["RR"], case["expected"])

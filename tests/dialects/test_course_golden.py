@@ -4,8 +4,8 @@ from typing import Any
 
 import pytest
 
-import karat
-from karat.tuning import reciprocal_rank_fusion, reciprocal_rank_scores
+import findwell
+from findwell.tuning import reciprocal_rank_fusion, reciprocal_rank_scores
 from tests.dialects.golden import cases, same
 from tests.dialects.test_course import value
 
@@ -27,7 +27,7 @@ def test_rank_fusion(case: Any) -> None:
 
 @pytest.mark.parametrize("case", cases("course-notes", "recall(list,list)"))
 def test_recall_over_lists(case: Any) -> None:
-    found = karat.evaluate(
+    found = findwell.evaluate(
         {"q": case["inputs"]["l1"]}, {"q": case["inputs"]["l2"]}, "recall", dialect="course"
     )
     assert same(found["recall"], case["expected"])

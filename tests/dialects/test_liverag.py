@@ -5,10 +5,10 @@ from typing import Any
 import polars as pl
 import pytest
 
-import karat
-from karat.relate.match.ids import BoundIds
-from karat.relate.match.matcher import MatchContext
-from karat.reports.result import liverag_tables
+import findwell
+from findwell.relate.match.ids import BoundIds
+from findwell.relate.match.matcher import MatchContext
+from findwell.reports.result import liverag_tables
 from tests.dialects.golden import cases, same
 
 ROW = {
@@ -25,24 +25,24 @@ PERCENT = {
     "pct_records_with_at_least_one_ref": "success",
     "pct_records_with_all_refs": "all_found",
 }
-# two rows of one id, and nothing in common: karat refuses both and says why
+# two rows of one id, and nothing in common: findwell refuses both and says why
 REFUSED = {"liverag-context-recall-0490": "more than one", "liverag-context-recall-0488": "share"}
-# the number 0 is an id like any other for karat, so there is one row more
+# the number 0 is an id like any other for findwell, so there is one row more
 KEPT = {"liverag-context-recall-0486"}
 GOLDEN = cases("liverag-context-recall", "ContextRecall.evaluate")
 
 
-def evaluate(case: Any) -> karat.Result:
+def evaluate(case: Any) -> findwell.Result:
     run = [{"query": row["qid"], "retrieved": row["doc_ids"]} for row in case["inputs"]["results"]]
     gold = [
         {"query": row["qid"], "gold": row["document_ids"]} for row in case["inputs"]["references"]
     ]
-    return karat.evaluate(
+    return findwell.evaluate(
         run, gold, [*ROW.values(), *PERCENT.values()], dialect="liverag", by="ids"
     )
 
 
-def check(case: Any, result: karat.Result) -> None:
+def check(case: Any, result: findwell.Result) -> None:
     rows: dict[str, dict[str, float | None]] = {}
     for _, query, measure, value, _ in result.per_query.rows():
         rows.setdefault(query, {})[measure] = value
@@ -60,7 +60,7 @@ def check(case: Any, result: karat.Result) -> None:
 @pytest.mark.parametrize("case", GOLDEN, ids=lambda case: case["id"])
 def test_golden(case: Any) -> None:
     if case["id"] in REFUSED:
-        with pytest.raises(karat.KaratError, match=REFUSED[case["id"]]):
+        with pytest.raises(findwell.FindwellError, match=REFUSED[case["id"]]):
             evaluate(case)
         return
     result = evaluate(case)
@@ -103,5 +103,5 @@ def test_the_script_on_files() -> None:
 )
 def test_ids(case: Any) -> None:
     rows = pl.DataFrame({"query": ["q"], "doc": [case["inputs"]["chunk_id"]]})
-    run, _ = BoundIds(karat.load_gold({"q": ["d"]}), MatchContext(run_ids="uuid")).rows(rows)
+    run, _ = BoundIds(findwell.load_gold({"q": ["d"]}), MatchContext(run_ids="uuid")).rows(rows)
     assert run["doc"].to_list() == [case["expected"]]

@@ -6,7 +6,7 @@ from pathlib import Path
 import polars as pl
 import pytest
 
-from tests.conftest import Karat
+from tests.conftest import Findwell
 
 REFERENCES = [
     {"qid": 1, "question": "What?", "document_ids": ["<urn:uuid:aa>", "<urn:uuid:bb>"]},
@@ -33,7 +33,7 @@ def write(path: Path, rows: list[dict[str, object]], *, literal: bool) -> None:
 
 @pytest.mark.parametrize("ending", ["tsv", "jsonl"])
 def test_files_in_files_out(
-    ending: str, tmp_path: Path, cli: Karat, monkeypatch: pytest.MonkeyPatch
+    ending: str, tmp_path: Path, cli: Findwell, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     write(tmp_path / f"reference.{ending}", REFERENCES, literal=True)
     write(tmp_path / f"results.{ending}", RESULTS, literal=False)

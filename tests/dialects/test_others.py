@@ -4,15 +4,15 @@ import random
 
 import pytest
 
-import karat
-from karat.dialects import known_dialects
+import findwell
+from findwell.dialects import known_dialects
 
 RUN = {"q1": ["a", "x", "a", "b"], "q2": ["y"], "q3": []}
 GOLD = {"q1": ["a", "b", "c"], "q2": ["y"], "q3": ["z"]}
 
 
 def values(dialect: str, *measures: str) -> list[float | None]:
-    return list(karat.evaluate(RUN, GOLD, measures, dialect=dialect).values.values())
+    return list(findwell.evaluate(RUN, GOLD, measures, dialect=dialect).values.values())
 
 
 def context_precision(verdicts: list[int]) -> float:
@@ -25,7 +25,7 @@ def context_precision(verdicts: list[int]) -> float:
 def test_context_precision_of_ragas_adds_up_over_chunks() -> None:
     record = {"user_input": "q", "retrieved_contexts": ["a1 b", "x y", "a1 b"]}
     record["reference_contexts"] = ["a1 b"]
-    found = karat.evaluate([record], measures="AP", by="exact", dialect="ragas")
+    found = findwell.evaluate([record], measures="AP", by="exact", dialect="ragas")
     assert found["AP"] == pytest.approx(0.83333333333, abs=1e-10)
     pick = random.Random(4)
     for _ in range(200):
@@ -33,14 +33,14 @@ def test_context_precision_of_ragas_adds_up_over_chunks() -> None:
         items = [gold] if pick.random() < 0.3 else gold  # each document of a group counts
         listed = pick.choices("abcxy", k=pick.randint(1, 7))
         verdicts = [int(doc in gold) for doc in listed]
-        value = karat.evaluate({"q": listed}, {"q": items}, "AP", dialect="ragas")["AP"]
+        value = findwell.evaluate({"q": listed}, {"q": items}, "AP", dialect="ragas")["AP"]
         assert value == pytest.approx(context_precision(verdicts), abs=1e-15)
 
 
 def test_ragas() -> None:
-    perfect = karat.evaluate({"q": ["a", "b"]}, {"q": ["a", "b"]}, "AP", dialect="ragas")["AP"]
+    perfect = findwell.evaluate({"q": ["a", "b"]}, {"q": ["a", "b"]}, "AP", dialect="ragas")["AP"]
     assert perfect == pytest.approx(2 / (2 + 1e-10), abs=1e-15)
-    one = karat.evaluate({"q": ["a"]}, {"q": ["a"]}, "AP", dialect="ragas")["AP"]
+    one = findwell.evaluate({"q": ["a"]}, {"q": ["a"]}, "AP", dialect="ragas")["AP"]
     assert one == pytest.approx(0.9999999999, abs=1e-15)
     # distinct: a, x, b of which two are relevant; q3 retrieved nothing
     assert values("ragas", "P", "recall") == pytest.approx([(2 / 3 + 1 + 0) / 3, (2 / 3 + 1) / 3])
@@ -51,25 +51,25 @@ def test_continuous_eval() -> None:
     assert values("continuous-eval", "P", "recall") == pytest.approx(
         [(3 / 4 + 1 + 0) / 3, (2 / 3 + 1 + 0) / 3]
     )
-    one = karat.evaluate(
+    one = findwell.evaluate(
         {"q": ["x", "a"]}, {"q": ["a", "b"]}, ["AP", "F"], dialect="continuous-eval"
     )
     assert one["AP"] == 0.5
     assert one["F"] == 0.5
 
 
-def test_a_dialect_never_changes_karats_own_numbers() -> None:
+def test_a_dialect_never_changes_findwells_own_numbers() -> None:
     measures = ["P", "recall", "F", "RR", "AP", "nDCG", "P@2"]
-    before = karat.evaluate(RUN, GOLD, measures).values
+    before = findwell.evaluate(RUN, GOLD, measures).values
     for dialect in known_dialects():
         if not dialect.startswith("trec_eval"):  # which refuses the repetition
-            assert karat.evaluate(RUN, GOLD, measures, dialect=dialect).dialect == dialect
-    assert karat.evaluate(RUN, GOLD, measures).values == before
+            assert findwell.evaluate(RUN, GOLD, measures, dialect=dialect).dialect == dialect
+    assert findwell.evaluate(RUN, GOLD, measures).values == before
 
 
 def test_names_stay_what_they_are() -> None:
     for dialect in known_dialects():
-        result = karat.evaluate(
+        result = findwell.evaluate(
             {"q": ["a"]}, {"q": ["a"]}, ["map", "p@5", "ndcg@3"], dialect=dialect
         )
         assert list(result.values) == ["AP", "P@5", "nDCG@3"]

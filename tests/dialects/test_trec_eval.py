@@ -14,16 +14,16 @@ from typing import TYPE_CHECKING
 import pytest
 import pytrec_eval
 
-import karat
-from karat.dialects import expand_measures, resolve_measures
-from karat.errors import MeasureError
+import findwell
+from findwell.dialects import expand_measures, resolve_measures
+from findwell.errors import MeasureError
 from tests.strategies import by_measure, random_scored, without_facts
 
 if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
 
-    from tests.conftest import Karat
+    from tests.conftest import Findwell
     from tests.strategies import Graded, Scored
 
 # Where the relevant documents of topic 302 stand in the list of 500 that trec_eval's own suite
@@ -81,7 +81,7 @@ def test_topic_302_of_its_own_suite(dialect: str) -> None:
     run = {"302": [f"d{rank}" for rank in range(1, 501)]}
     gold = {"302": {f"d{rank}": 1 for rank in RANKS_302} | {f"m{n}": 1 for n in range(27)}}
     expected = EXPECTED_302 | CHANGED_302[dialect]
-    result = karat.evaluate(run, gold, list(expected), dialect=dialect)
+    result = findwell.evaluate(run, gold, list(expected), dialect=dialect)
     found = {name: round(result[name] or 0.0, 4) for name in expected}
     assert found == expected
 
@@ -172,7 +172,7 @@ def random_case(seed: int, *, complete: bool = False) -> tuple[Scored, Graded]:
 @pytest.mark.parametrize("seed", range(3))
 def test_version_10(seed: int, level: int) -> None:
     run, gold = random_case(seed, complete=seed == 1)
-    result = karat.evaluate(run, gold, list(VERSION_10), dialect="trec_eval", rel=level)
+    result = findwell.evaluate(run, gold, list(VERSION_10), dialect="trec_eval", rel=level)
     values = by_measure(result)
     wrong = [
         (name, query)
@@ -208,7 +208,7 @@ def test_the_plain_formula_of_version_10_is_that_of_9_but_for_the_rounding() -> 
 def test_a_missing_query_has_no_residual_and_nothing_unjudged() -> None:
     run, gold = {"q1": ["a", "x"]}, {"q1": {"a": 1}, "q2": {"a": 1}}
     names = ["rbp_resid", "unj_5", "utility", "rbp"]
-    values = karat.evaluate(run, gold, names, dialect="trec_eval", missing="zero").values
+    values = findwell.evaluate(run, gold, names, dialect="trec_eval", missing="zero").values
     expected = [(0.9**2 + 0.1 * 0.9) / 2, 1 / 5 / 2, 0.0, 0.1 / 2]
     assert list(values.values()) == pytest.approx(expected)
 
@@ -219,23 +219,23 @@ def test_a_missing_query_has_no_residual_and_nothing_unjudged() -> None:
 def test_what_was_asked_for_is_not_taken_for_a_default() -> None:
     run, gold = {"q": ["x", "a"]}, {"q": ["a", "b"]}
     asked = ["RBP", "RBP(p=0.8)", "RBP(p=0.9)"]
-    values = karat.evaluate(run, gold, asked, dialect="trec_eval").values
+    values = findwell.evaluate(run, gold, asked, dialect="trec_eval").values
     assert values == pytest.approx({"RBP": 0.1 * 0.9, "RBP(p=0.8)": 0.2 * 0.8})
-    values = karat.evaluate(run, gold, asked).values
+    values = findwell.evaluate(run, gold, asked).values
     assert values == pytest.approx({"RBP": 0.2 * 0.8, "RBP(p=0.9)": 0.1 * 0.9})
     # the same slip in another dialect: its default is over=retrieved
-    values = karat.evaluate(run, gold, ["AP", "AP(over=relevant)"], dialect="course").values
+    values = findwell.evaluate(run, gold, ["AP", "AP(over=relevant)"], dialect="course").values
     assert values == pytest.approx({"AP": 1 / 2, "AP(over=relevant)": 1 / 4})
 
 
 def test_names_find_the_same_measure_again(tmp_path: Path) -> None:
     asked = ["RBP(p=0.8)", "rbp", "iprec_at_recall_0.60", "set_P", "11pt_avg", "success.3", "unj_5"]
-    result = karat.evaluate({"q": ["x", "a"]}, {"q": ["a"]}, asked, dialect="trec_eval")
-    again = karat.load(result.save(tmp_path / "result"))
+    result = findwell.evaluate({"q": ["x", "a"]}, {"q": ["a"]}, asked, dialect="trec_eval")
+    again = findwell.load(result.save(tmp_path / "result"))
     assert again.measures == result.measures
     assert again.values == result.values
     assert [again[name] for name in asked] == [result[name] for name in asked]
-    assert karat.compare(result, again).measures == result.measures
+    assert findwell.compare(result, again).measures == result.measures
 
 
 LISTS = {
@@ -261,12 +261,12 @@ def test_a_name_stands_for_what_trec_eval_prints(name: str, measures: list[str])
 
 
 def test_lists_are_trec_evals_own() -> None:
-    assert [str(measure) for measure in expand_measures(["P", "success"], "karat")] == [
+    assert [str(measure) for measure in expand_measures(["P", "success"], "findwell")] == [
         "P",
         "success",
     ]
     with pytest.raises(MeasureError, match="unknown measure 'official'"):
-        expand_measures("official", "karat")
+        expand_measures("official", "findwell")
     with pytest.raises(MeasureError, match="unknown measure 'all_prefs'"):
         expand_measures("all_prefs", "trec_eval")  # preferences are not measured
 
@@ -277,9 +277,9 @@ def test_the_lists_of_version_9(nickname: str) -> None:
     for docs in gold.values():
         docs |= {"one": 1, "none": 0}
     theirs = pytrec_eval.RelevanceEvaluator(gold, {nickname}).evaluate(run)
-    result = karat.evaluate(run, gold, nickname, dialect="trec_eval-9")
+    result = findwell.evaluate(run, gold, nickname, dialect="trec_eval-9")
     names = set(theirs["1"]) - {"runid", "relstring"}  # which are no numbers
-    assert {karat.parse_measure(name) for name in names} == set(result.measures)
+    assert {findwell.parse_measure(name) for name in names} == set(result.measures)
     for name in names:
         values = [values[name] for values in theirs.values()]
         expected = pytrec_eval.compute_aggregated_measure(name, values)
@@ -299,7 +299,7 @@ def rows(text: str) -> dict[str, float]:
     return {row["measure"]: row["value"] for row in json.loads(text)["summary"]}
 
 
-def test_the_command_line(cli: Karat, tmp_path: Path) -> None:
+def test_the_command_line(cli: Findwell, tmp_path: Path) -> None:
     run, gold = tmp_path / "run.trec", tmp_path / "qrels"
     run.write_text("q Q0 x 1 2 t\nq Q0 a 2 1 t\n")
     gold.write_text("q 0 a 1\nq 0 b 1\nq 0 x 0\n")
@@ -319,7 +319,7 @@ def test_every_measure_is_explained() -> None:
     run = {"q": ["a", "n", "b", "u"]}
     gold = {"q": {"a": 2, "b": 1, "c": 1, "n": 0}}
     for name, cls in without_facts().items():
-        (told,) = karat.explain(run, gold, [cls()], dialects="trec_eval")
+        (told,) = findwell.explain(run, gold, [cls()], dialects="trec_eval")
         (calculation,) = [each for each in told.calculations if each.measure == str(cls())]
         assert calculation.value is not None
         if calculation.divisor is not None and name not in ("all_found", "success"):
@@ -328,7 +328,7 @@ def test_every_measure_is_explained() -> None:
 
 def test_why_two_versions_differ() -> None:
     run, gold = {"q": ["a", "x"]}, {"q": ["a", "b", "c", "d"]}
-    (told,) = karat.explain(run, gold, ["IPrec@0.3"], dialects=["trec_eval-9", "trec_eval"])
+    (told,) = findwell.explain(run, gold, ["IPrec@0.3"], dialects=["trec_eval-9", "trec_eval"])
     assert [calculation.value for calculation in told.calculations] == [0.0, 1.0]
     assert told.differences[0] == (
         "IPrec@0.3: trec_eval takes the best precision from the rank on that has found "

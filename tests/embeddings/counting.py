@@ -10,7 +10,7 @@ import numpy as np
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from karat.embeddings import Vectors
+    from findwell.embeddings import Vectors
 
 
 class Counting:

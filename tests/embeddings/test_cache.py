@@ -16,17 +16,17 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from karat.embeddings import EmbeddingError, cached, find_embedder
-from karat.embeddings.cache import BATCH, FILE, CachedEmbedder
-from karat.errors import InputError, SaveError
-from karat.storage import database
-from karat.storage.database import cache_folder
+from findwell.embeddings import EmbeddingError, cached, find_embedder
+from findwell.embeddings.cache import BATCH, FILE, CachedEmbedder
+from findwell.errors import InputError, SaveError
+from findwell.storage import database
+from findwell.storage.database import cache_folder
 from tests.embeddings.counting import Counting
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from karat.embeddings import Vectors
+    from findwell.embeddings import Vectors
 
 
 def test_each_distinct_text_is_embedded_once_for_ever(tmp_path: Path) -> None:
@@ -95,7 +95,7 @@ def test_the_file_is_in_wal_mode(tmp_path: Path) -> None:
 
 SCRIPT = """
 import sys
-from karat.embeddings import cached
+from findwell.embeddings import cached
 from tests.embeddings.counting import Counting
 
 class Talking(Counting):
@@ -254,7 +254,7 @@ def test_a_cache_of_another_version(tmp_path: Path) -> None:
     connection = sqlite3.connect(tmp_path / FILE)
     connection.execute("PRAGMA user_version = 99")
     connection.close()
-    with pytest.raises(InputError, match="layout 99, this karat knows 1"):
+    with pytest.raises(InputError, match="layout 99, this findwell knows 1"):
         cached(Counting(), tmp_path).embed(["a"])
 
 
@@ -262,7 +262,7 @@ def test_a_folder_that_cannot_be_made(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("in the way")
     with pytest.raises(SaveError, match="cannot be used") as caught:
         cached(Counting(), tmp_path / "file" / "cache").embed(["a"])
-    assert "KARAT_CACHE_DIR" in caught.value.fix
+    assert "FINDWELL_CACHE_DIR" in caught.value.fix
 
 
 def test_a_folder_in_place_of_the_file(tmp_path: Path) -> None:
@@ -285,21 +285,21 @@ def test_a_file_that_another_process_will_not_let_go(
 
 
 def test_where_the_cache_is(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    for name in ("KARAT_CACHE_DIR", "XDG_CACHE_HOME"):
+    for name in ("FINDWELL_CACHE_DIR", "XDG_CACHE_HOME"):
         monkeypatch.delenv(name, raising=False)
     monkeypatch.setattr(Path, "home", lambda: Path("/home/me"))
     monkeypatch.setattr(sys, "platform", "linux")
-    assert cache_folder() == Path("/home/me/.cache/karat")
+    assert cache_folder() == Path("/home/me/.cache/findwell")
     monkeypatch.setenv("XDG_CACHE_HOME", "relative/is/ignored")
-    assert cache_folder() == Path("/home/me/.cache/karat")
+    assert cache_folder() == Path("/home/me/.cache/findwell")
     monkeypatch.setenv("XDG_CACHE_HOME", "/elsewhere")
-    assert cache_folder() == Path("/elsewhere/karat")
+    assert cache_folder() == Path("/elsewhere/findwell")
     monkeypatch.setattr(sys, "platform", "darwin")
-    assert cache_folder() == Path("/home/me/Library/Caches/karat")
+    assert cache_folder() == Path("/home/me/Library/Caches/findwell")
     monkeypatch.setattr(sys, "platform", "win32")
     monkeypatch.setenv("LOCALAPPDATA", "/local")
-    assert cache_folder() == Path("/local/karat/Cache")
-    monkeypatch.setenv("KARAT_CACHE_DIR", str(tmp_path))
+    assert cache_folder() == Path("/local/findwell/Cache")
+    monkeypatch.setenv("FINDWELL_CACHE_DIR", str(tmp_path))
     assert cache_folder() == tmp_path
     cached(Counting()).embed(["a"])
     assert (tmp_path / FILE).is_file()

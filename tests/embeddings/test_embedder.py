@@ -11,14 +11,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as arrays
 
-from karat.embeddings import EMBEDDERS, EmbeddingError, find_embedder, local_models
-from karat.embeddings.embedder import TextEmbedder, unit_rows
-from karat.errors import InputError, OptionError
+from findwell.embeddings import EMBEDDERS, EmbeddingError, find_embedder, local_models
+from findwell.embeddings.embedder import TextEmbedder, unit_rows
+from findwell.errors import InputError, OptionError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from karat.embeddings import Vectors
+    from findwell.embeddings import Vectors
 
 
 def letters(texts: Sequence[str]) -> list[list[float]]:
@@ -163,10 +163,10 @@ def test_a_thing_that_is_no_embedder() -> None:
 @pytest.mark.parametrize(
     ("spec", "module", "install"),
     [
-        ("minilm", "onnxruntime", "'karat[onnx]'"),
-        ("minilm", "tokenizers", "'karat[onnx]'"),
+        ("minilm", "onnxruntime", "'.[onnx]' in a clone of findwell"),
+        ("minilm", "tokenizers", "'.[onnx]' in a clone of findwell"),
         ("sentence-transformers:x", "sentence_transformers", "sentence-transformers"),
-        ("openai:x", "httpx", "'karat[judge]'"),
+        ("openai:x", "httpx", "'.[judge]' in a clone of findwell"),
     ],
 )
 def test_a_missing_library_is_named_with_the_command_that_brings_it(

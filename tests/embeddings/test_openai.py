@@ -12,18 +12,18 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pytest
 
-from karat.client.retry import RetryPolicy
-from karat.embeddings import EmbeddingError, EndpointError, cached, find_embedder
-from karat.embeddings.cache import BATCH
-from karat.embeddings.openai import openai_embedder
-from karat.errors import OptionError
+from findwell.client.retry import RetryPolicy
+from findwell.embeddings import EmbeddingError, EndpointError, cached, find_embedder
+from findwell.embeddings.cache import BATCH
+from findwell.embeddings.openai import openai_embedder
+from findwell.errors import OptionError
 from tests.client.server import Call, Reaction, Server, as_json, serve
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-    from karat.embeddings import Embedder
+    from findwell.embeddings import Embedder
     from tests.client.server import Script
 
 KEY = "sk-very-secret-4711"
@@ -170,8 +170,8 @@ def test_waiting_ends(kind: str, server: Server) -> None:
 
 
 FINAL = {
-    "bad key": (status(401, "no"), 401, "KARAT_API_KEY"),
-    "not allowed": (status(403, "no"), 403, "KARAT_API_KEY"),
+    "bad key": (status(401, "no"), 401, "FINDWELL_API_KEY"),
+    "not allowed": (status(403, "no"), 403, "FINDWELL_API_KEY"),
     "no such model": (status(404, "no"), 404, "name of the model"),
     "too long": (status(400, "8192 tokens at most"), 400, "max_chars"),
     "too large": (status(413), 413, "max_chars"),
@@ -307,7 +307,7 @@ def test_a_failure_ends_the_waiting_of_the_others(server: Server) -> None:
 
 
 def test_openai_itself_needs_a_key(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("KARAT_API_KEY", " ")
+    monkeypatch.setenv("FINDWELL_API_KEY", " ")
     with pytest.raises(OptionError, match="needs a key") as caught:
         find_embedder("openai:text-embedding-3-small")
     assert "OPENAI_API_KEY" in caught.value.fix

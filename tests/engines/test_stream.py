@@ -13,17 +13,17 @@ import polars as pl
 import pytest
 from polars.testing import assert_frame_equal
 
-import karat
-from karat.core.data import Run, RunStream
-from karat.core.policy import Policy
-from karat.dialects import dialect, resolve_measures
-from karat.engines.local import LocalEngine
-from karat.evaluation.assessment import assess
-from karat.judges.find import find_judge
-from karat.read import source, tables
-from karat.relate.match.matcher import MatchContext
-from karat.relate.pipeline import draw_batch, join
-from karat.results.store import relation_rows
+import findwell
+from findwell.core.data import Run, RunStream
+from findwell.core.policy import Policy
+from findwell.dialects import dialect, resolve_measures
+from findwell.engines.local import LocalEngine
+from findwell.evaluation.assessment import assess
+from findwell.judges.find import find_judge
+from findwell.read import source, tables
+from findwell.relate.match.matcher import MatchContext
+from findwell.relate.pipeline import draw_batch, join
+from findwell.results.store import relation_rows
 from tests import sample
 from tests.sample import jsonl, ranked
 from tests.strategies import by_measure, random_scored
@@ -32,9 +32,9 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
 
-    from karat.relate.facts import FactReader
-    from karat.relate.match.matcher import BoundMatcher
-    from karat.relate.pipeline import Drawn
+    from findwell.relate.facts import FactReader
+    from findwell.relate.match.matcher import BoundMatcher
+    from findwell.relate.pipeline import Drawn
     from tests.conftest import Save
     from tests.strategies import Values
 
@@ -76,7 +76,7 @@ def _write(kind: str, rows: Rows, save: Save) -> Path:
 
 
 def _outcome(run: Any, gold: Any) -> tuple[Values, dict[tuple[str, str], int]]:
-    result = karat.evaluate(run, gold, sample.MEASURES)
+    result = findwell.evaluate(run, gold, sample.MEASURES)
     counts = {(finding.kind, finding.message): finding.count for finding in result.findings}
     return by_measure(result), counts
 
@@ -91,7 +91,7 @@ def test_many_batches_are_as_good_as_one(
     whole = _outcome(path, gold)
     monkeypatch.setattr(source, "BLOCK", 100)
     monkeypatch.setattr(tables, "ROWS", 5)
-    assert sum(1 for _ in karat.load_run(path).batches()) > 10
+    assert sum(1 for _ in findwell.load_run(path).batches()) > 10
     values, counts = _outcome(path, gold)
     assert values == whole[0]
     assert counts == whole[1]
@@ -117,7 +117,7 @@ def test_records_in_many_batches(save: Save, monkeypatch: pytest.MonkeyPatch) ->
     path = save("run.jsonl", jsonl(records))
     whole = _outcome(path, gold)
     monkeypatch.setattr(source, "BLOCK", 250)
-    assert sum(1 for _ in karat.load_run(path).batches()) > 10
+    assert sum(1 for _ in findwell.load_run(path).batches()) > 10
     assert _outcome(path, gold) == whole
 
 
@@ -126,7 +126,7 @@ def test_line_numbers_count_through_the_blocks(save: Save, monkeypatch: pytest.M
     line = path.read_text().count("\n")
     for block in (20, 50, 100, 64 << 20):
         monkeypatch.setattr(source, "BLOCK", block)
-        with pytest.raises(karat.KaratError, match=f"line {line}:"):
+        with pytest.raises(findwell.FindwellError, match=f"line {line}:"):
             sample.score(path)
 
 
@@ -136,8 +136,8 @@ def test_records_of_one_query_in_two_batches_are_refused(
     records = [{"query": name, "retrieved": ["a"]} for name in ("q1", "q2", "q3", "q1")]
     path = save("run.jsonl", jsonl(records))
     monkeypatch.setattr(source, "BLOCK", 40)
-    with pytest.raises(karat.KaratError, match="'q1' has more than one record"):
-        karat.evaluate(path, {"q1": ["a"]}, ["P@1"])
+    with pytest.raises(findwell.FindwellError, match="'q1' has more than one record"):
+        findwell.evaluate(path, {"q1": ["a"]}, ["P@1"])
 
 
 def test_a_scattered_run_is_spread_and_cleaned_up(
@@ -164,7 +164,7 @@ def test_a_scattered_run_with_queries_that_the_gold_lacks() -> None:
     gold = {name: ["d2"] for name in names[::3]}
     run = RunStream("run", lambda: iter(frame.iter_slices(45)))
     assert _outcome(run, gold) == _outcome(frame, gold)
-    extra = next(each for each in karat.check(run, gold) if each.kind == "extra-query")
+    extra = next(each for each in findwell.check(run, gold) if each.kind == "extra-query")
     assert extra.count == len(names) - len(gold)
 
 
@@ -178,9 +178,9 @@ def test_empty_batches_are_no_end() -> None:
 
 PEAK = """
 import sys
-import karat
-from karat.retrievers.memory import peak_bytes
-result = karat.evaluate(sys.argv[1], sys.argv[2], ["nDCG@10", "recall@100"])
+import findwell
+from findwell.retrievers.memory import peak_bytes
+result = findwell.evaluate(sys.argv[1], sys.argv[2], ["nDCG@10", "recall@100"])
 print(result["recall@100"], int(peak_bytes()) >> 20)
 """
 
@@ -264,12 +264,12 @@ def test_another_engine_gives_the_same_relation(
         )
     ]
     gold = [*records, {**records[0], "query": "missing"}]
-    speaks = replace(dialect("karat"), policy=Policy(missing=missing))
+    speaks = replace(dialect("findwell"), policy=Policy(missing=missing))
     measures = resolve_measures([f"recall/{relation}", f"P@2/{relation}"], speaks)
     found = [
         assess(
-            [karat.load_run(records, texts=True)],
-            karat.load_gold(gold, texts=True),
+            [findwell.load_run(records, texts=True)],
+            findwell.load_gold(gold, texts=True),
             measures,
             speaks,
             "ids",

@@ -8,10 +8,10 @@ from typing import Any
 
 import pytest
 
-import karat
-from karat.dialects import dialect, expand_measures
-from karat.evaluation.assessment import assess
-from karat.relate.match.matcher import MatchContext
+import findwell
+from findwell.dialects import dialect, expand_measures
+from findwell.evaluation.assessment import assess
+from findwell.relate.match.matcher import MatchContext
 from tests.spark.frames import assert_same, hard_case, records
 
 PAGE = Path(__file__).parents[2] / "ARCHITECTURE.md"
@@ -30,17 +30,17 @@ def shown_engine() -> Any:
 def test_an_engine_of_ten_lines(by: str) -> None:
     if by == "ids":
         run, gold = hard_case(3)
-        local = karat.evaluate(run, gold, ["nDCG@5", "AP", "recall@3"])
-        streams, known = karat.load_run(run), karat.load_gold(gold)
+        local = findwell.evaluate(run, gold, ["nDCG@5", "AP", "recall@3"])
+        streams, known = findwell.load_run(run), findwell.load_gold(gold)
     else:
         given = records(2)
-        local = karat.evaluate(given, measures=["recall@3", "P@2"], by=by, judge="local:text")
+        local = findwell.evaluate(given, measures=["recall@3", "P@2"], by=by, judge="local:text")
         runs = [{"query": each["query"], "retrieved": each["retrieved"]} for each in given]
         golds = [{name: each[name] for name in each if name != "retrieved"} for each in given]
-        streams, known = karat.load_run(runs, texts=True), karat.load_gold(golds, texts=True)
-    from karat.judges.find import find_judge
+        streams, known = findwell.load_run(runs, texts=True), findwell.load_gold(golds, texts=True)
+    from findwell.judges.find import find_judge
 
-    chosen = dialect("karat")
+    chosen = dialect("findwell")
     found = assess(
         [streams],
         known,

@@ -10,16 +10,16 @@ from typing import TYPE_CHECKING, Any
 import polars as pl
 import pytest
 
-import karat
-from karat.errors import AlignError, InputError
-from karat.evaluation.inputs import default_relation
+import findwell
+from findwell.errors import AlignError, InputError
+from findwell.evaluation.inputs import default_relation
 from tests.sample import kinds
 
 if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
 
-    from tests.conftest import Karat, Process, Save
+    from tests.conftest import Findwell, Process, Save
 
 FILES = {
     "manual.md": "Charge the bike first. It takes four hours in all. Then ride it home.",
@@ -95,14 +95,14 @@ def as_entries(documents: list[Document]) -> list[dict[str, Any]]:
 @pytest.mark.parametrize("options", [{}, {"id_from": "metadata.source"}], ids=["", "id_from"])
 def test_places_of_a_retriever_are_compared(ids: bool, options: dict[str, Any]) -> None:
     find = first_of_each(chunks(ids=ids))
-    result = karat.evaluate(find, GOLD, ["recall@2"], **options)
+    result = findwell.evaluate(find, GOLD, ["recall@2"], **options)
     assert result["recall@2"] == 0.5
-    assert result.values == karat.evaluate(find, GOLD, "recall@2", by="spans").values
+    assert result.values == findwell.evaluate(find, GOLD, "recall@2", by="spans").values
     assert result.matched_by == {"recall@2": SPANS}
     assert not result.findings
 
 
-def test_every_input_is_compared_alike(save: Save, cli: Karat) -> None:
+def test_every_input_is_compared_alike(save: Save, cli: Findwell) -> None:
     find = first_of_each(chunks())
     lists = {record["query"]: find(record["question"]) for record in GOLD}
     records = [{**record, "retrieved": as_entries(lists[record["query"]])} for record in GOLD]
@@ -114,7 +114,7 @@ def test_every_input_is_compared_alike(save: Save, cli: Karat) -> None:
             for rank, each in enumerate(listed)
         ]
     )
-    run = karat.retrieve(find, {each["query"]: each["question"] for each in GOLD})
+    run = findwell.retrieve(find, {each["query"]: each["question"] for each in GOLD})
     runs: dict[str, Any] = {
         "objects": lists,
         "records": [{"query": each["query"], "retrieved": each["retrieved"]} for each in records],
@@ -124,37 +124,37 @@ def test_every_input_is_compared_alike(save: Save, cli: Karat) -> None:
         "jsonl": save("run.jsonl", "\n".join(map(json.dumps, records))),
     }
     for name, given in runs.items():
-        assert karat.evaluate(given, iter(GOLD), "recall@2")["recall@2"] == 0.5, name
-    assert karat.evaluate(records, measures="recall@2")["recall@2"] == 0.5
+        assert findwell.evaluate(given, iter(GOLD), "recall@2")["recall@2"] == 0.5, name
+    assert findwell.evaluate(records, measures="recall@2")["recall@2"] == 0.5
     path = save("run.jsonl", "\n".join(map(json.dumps, records)))
     gold = save("gold.jsonl", "\n".join(map(json.dumps, GOLD)))
     for arguments in ((path,), (path, "--gold", gold)):
         done = cli("score", *arguments, "-m", "recall@2", "--format", "csv")
         assert (done.code, ",recall@2,0.5," in done.out) == (0, True)
-    (explained,) = karat.explain(path, GOLD, "recall@2", query="q1")
+    (explained,) = findwell.explain(path, GOLD, "recall@2", query="q1")
     assert explained.calculations[0].value == 0
-    compared = karat.compare({"a": path, "b": lists}, gold=GOLD, measures=["recall@2"])
+    compared = findwell.compare({"a": path, "b": lists}, gold=GOLD, measures=["recall@2"])
     assert dict(compared.matched_by) == {"recall@2": SPANS}
     many = [
         {**record, "query": f"{record['query']} {again}"}
         for again in range(5)
         for record in records
     ]
-    tuned = karat.tune({"a": many, "b": many}, None, "recall@2", engine="redis-rrf")
+    tuned = findwell.tune({"a": many, "b": many}, None, "recall@2", engine="redis-rrf")
     assert tuned.matched_by == SPANS
 
 
-def test_a_run_without_places_is_refused_with_the_choice(cli: Karat, save: Save) -> None:
+def test_a_run_without_places_is_refused_with_the_choice(cli: Findwell, save: Save) -> None:
     find = first_of_each(chunks(start=False))
     with pytest.raises(InputError, match="labels places in documents") as stop:
-        karat.evaluate(find, GOLD, "recall@2", id_from="metadata.source")
+        findwell.evaluate(find, GOLD, "recall@2", id_from="metadata.source")
     for choice in ("--by ids", "--corpus", "add_start_index"):
         assert choice in stop.value.fix
     # each of the choices that it names gives the number of that choice
-    documents = karat.evaluate(find, GOLD, "recall@2", id_from="metadata.source", by="ids")
+    documents = findwell.evaluate(find, GOLD, "recall@2", id_from="metadata.source", by="ids")
     assert documents["recall@2"] == 1.0
     assert kinds(documents) == {"shared-id": 2, "duplicate-document": 2}
-    assert karat.evaluate(find, GOLD, "recall@2", corpus=FILES)["recall@2"] == 0.5
+    assert findwell.evaluate(find, GOLD, "recall@2", corpus=FILES)["recall@2"] == 0.5
     run = save("run.trec", "q1 Q0 manual.md 1 1 t\n")
     gold = save("gold.jsonl", "\n".join(map(json.dumps, GOLD)))
     done = cli("score", run, "--gold", gold)
@@ -177,29 +177,29 @@ def test_what_is_decided() -> None:
 
 def test_measures_that_name_their_relation_leave_nothing_to_decide() -> None:
     run = {"q1": ["manual.md"], "q2": ["manual.md"]}
-    assert karat.evaluate(run, GOLD, "recall@2/ids")["recall@2/ids"] == 0.5
+    assert findwell.evaluate(run, GOLD, "recall@2/ids")["recall@2/ids"] == 0.5
 
 
 def test_a_gold_that_was_read_without_its_places() -> None:
     find = first_of_each(chunks())
     with pytest.raises(InputError, match="was read without them"):
-        karat.evaluate(find, karat.load_gold(GOLD), "recall@2")
-    gold = karat.load_gold(GOLD, texts=True)
-    assert karat.evaluate(find, gold, "recall@2")["recall@2"] == 0.5
+        findwell.evaluate(find, findwell.load_gold(GOLD), "recall@2")
+    gold = findwell.load_gold(GOLD, texts=True)
+    assert findwell.evaluate(find, gold, "recall@2")["recall@2"] == 0.5
 
 
 def test_files_may_be_named_with_their_folders() -> None:
     """LangChain's loaders give the whole path as source, while labels name the file."""
     find = first_of_each(chunks(folder="/srv/docs/"))
     with pytest.raises(AlignError, match="no retrieved chunk lies in a document") as stop:
-        karat.evaluate(find, GOLD, "recall@2")
+        findwell.evaluate(find, GOLD, "recall@2")
     assert "--ids stem" in stop.value.fix
-    assert karat.evaluate(find, GOLD, "recall@2", ids="stem")["recall@2"] == 0.5
-    words = karat.evaluate(find, GOLD, "recall@2/span-words", ids="stem", corpus=FILES)
-    same = karat.evaluate(first_of_each(chunks()), GOLD, "recall@2/span-words", corpus=FILES)
+    assert findwell.evaluate(find, GOLD, "recall@2", ids="stem")["recall@2"] == 0.5
+    words = findwell.evaluate(find, GOLD, "recall@2/span-words", ids="stem", corpus=FILES)
+    same = findwell.evaluate(first_of_each(chunks()), GOLD, "recall@2/span-words", corpus=FILES)
     assert words.values == same.values
     named = first_of_each(chunks(folder="x"))  # documents of other names, and no reason to see
-    assert kinds(karat.evaluate(named, GOLD, "recall@2")) == {"no-shared-document": 1}
+    assert kinds(findwell.evaluate(named, GOLD, "recall@2")) == {"no-shared-document": 1}
 
 
 def test_chunk_ids_that_are_one_for_a_file_are_refused_where_chunks_are_labelled() -> None:
@@ -207,16 +207,16 @@ def test_chunk_ids_that_are_one_for_a_file_are_refused_where_chunks_are_labelled
     questions = {each["query"]: each["question"] for each in GOLD}
     find = first_of_each(chunks())
     with pytest.raises(AlignError, match="many chunks of a list have one id") as stop:
-        karat.evaluate(find, gold, "recall@2", queries=questions, id_from="metadata.source")
+        findwell.evaluate(find, gold, "recall@2", queries=questions, id_from="metadata.source")
     assert "chunk-to-doc" not in stop.value.fix
     # without it the chunks are named by their places, as the gold has them
-    assert karat.evaluate(find, gold, "recall@2", queries=questions)["recall@2"] == 0.5
+    assert findwell.evaluate(find, gold, "recall@2", queries=questions)["recall@2"] == 0.5
     # and where whole files are labelled, it is right
     files = {"q1": ["manual.md"], "q2": ["repairs.md"]}
-    whole = karat.evaluate(find, files, "recall@2", queries=questions, id_from="metadata.source")
+    whole = findwell.evaluate(find, files, "recall@2", queries=questions, id_from="metadata.source")
     assert whole["recall@2"] == 1.0
     assert "shared-id" in kinds(whole)
-    same = karat.evaluate(find, files, "recall@2", queries=questions, ids="chunk-to-doc::")
+    same = findwell.evaluate(find, files, "recall@2", queries=questions, ids="chunk-to-doc::")
     assert same["recall@2"] == 1.0
 
 
@@ -224,21 +224,23 @@ def test_hashes_on_one_side_and_uuids_on_the_other() -> None:
     texts = [Document(each.page_content) for each in chunks()]
     stored = [Document(each.page_content, id=each.id) for each in chunks(ids=True)]
     with pytest.raises(AlignError, match="hashes of texts, those of the gold are UUIDs") as stop:
-        karat.evaluate({"q1": texts}, {"q1": [stored[1]]}, "recall")
+        findwell.evaluate({"q1": texts}, {"q1": [stored[1]]}, "recall")
     assert "--by rouge" in stop.value.fix
-    assert karat.evaluate({"q1": texts}, {"q1": [stored[1]]}, "recall", by="rouge")["recall"] == 1
+    assert (
+        findwell.evaluate({"q1": texts}, {"q1": [stored[1]]}, "recall", by="rouge")["recall"] == 1
+    )
     with pytest.raises(AlignError, match="are UUIDs, those of the gold are hashes of texts"):
-        karat.evaluate({"q1": stored}, {"q1": [texts[1]]}, "recall")
+        findwell.evaluate({"q1": stored}, {"q1": [texts[1]]}, "recall")
 
 
-def test_many_queries_that_share_no_id_are_no_verdict(cli: Karat, save: Save) -> None:
+def test_many_queries_that_share_no_id_are_no_verdict(cli: Findwell, save: Save) -> None:
     gold = {f"q{n}": [f"doc {n}"] for n in range(10)}
     run = {query: ["apple", "pear"] for query in gold}
     with pytest.raises(AlignError, match="share no document id"):
-        karat.compare({"a": run, "b": run}, gold=gold)
-    assert karat.evaluate(run, gold, "RR", by="ids")["RR"] == 0  # who insists gets the number
+        findwell.compare({"a": run, "b": run}, gold=gold)
+    assert findwell.evaluate(run, gold, "RR", by="ids")["RR"] == 0  # who insists gets the number
     few = {query: run[query] for query in list(run)[:9]}
-    found = kinds(karat.evaluate(few, gold, "RR", missing="skip"))
+    found = kinds(findwell.evaluate(few, gold, "RR", missing="skip"))
     assert found == {"missing-query": 1, "no-shared-document": 1}
     paths = [save(f"{name}.json", json.dumps(run)) for name in "ab"]
     done = cli("compare", *paths, "--gold", save("gold.json", json.dumps(gold)))
@@ -253,7 +255,7 @@ def test_init_on_a_gold_of_places(save: Save, process: Process, tmp_path: Path) 
         save(f"{name}.jsonl", "\n".join(map(json.dumps, records)))
     save("gold.jsonl", "\n".join(map(json.dumps, GOLD)))
     assert process("init", cwd=tmp_path).code == 0
-    assert 'by = "spans"' in (tmp_path / "karat.toml").read_text(encoding="utf-8")
+    assert 'by = "spans"' in (tmp_path / "findwell.toml").read_text(encoding="utf-8")
     done = process("compare", "-m", "recall@5", "--format", "json", cwd=tmp_path)
     assert done.code == 0
     assert f'"recall@5": "{SPANS}"' in done.out

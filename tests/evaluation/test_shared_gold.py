@@ -8,14 +8,14 @@ from typing import TYPE_CHECKING, Any
 import polars as pl
 import pytest
 
-import karat
-from karat.errors import AlignError
+import findwell
+from findwell.errors import AlignError
 from tests.sample import jsonl, kinds
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from tests.conftest import Karat, Save
+    from tests.conftest import Findwell, Save
 
 Record = dict[str, Any]
 
@@ -53,21 +53,21 @@ FORMS: dict[str, Callable[[list[Record]], Any]] = {
 @pytest.mark.parametrize("form", FORMS)
 def test_the_numbers_are_those_of_a_gold_beside(form: str) -> None:
     runs = {"one": records(FIRST, GOLD), "two": records(SECOND, AGAIN)}
-    together = karat.evaluate(
+    together = findwell.evaluate(
         {name: FORMS[form](run) for name, run in runs.items()}, None, MEASURES
     )
-    beside = karat.evaluate({"one": FIRST, "two": SECOND}, GOLD, MEASURES)
+    beside = findwell.evaluate({"one": FIRST, "two": SECOND}, GOLD, MEASURES)
     assert together.values == beside.values
     assert together.per_query.equals(beside.per_query)
     assert kinds(together) == kinds(beside) == {"no-relevant-item": 1}
 
 
-def test_files(cli: Karat, save: Save) -> None:
+def test_files(cli: Findwell, save: Save) -> None:
     one = save("one.jsonl", jsonl(records(FIRST, GOLD)))
     two = save("two.json", json.dumps(records(SECOND, AGAIN)))
-    expected = karat.evaluate({"one": FIRST, "two": SECOND}, GOLD, "RR").values
+    expected = findwell.evaluate({"one": FIRST, "two": SECOND}, GOLD, "RR").values
     for paths in ([one, two], {"one": one, "two": str(two)}):
-        assert karat.evaluate(paths, None, "RR").values == expected
+        assert findwell.evaluate(paths, None, "RR").values == expected
     done = cli("score", one, two, "-m", "RR", "--format", "jsonl")
     rows = [json.loads(line) for line in done.out.splitlines()]
     assert {f"{row['run']}: RR": row["value"] for row in rows} == expected
@@ -86,10 +86,10 @@ OTHERS: dict[str, tuple[Any, str]] = {
 
 
 @pytest.mark.parametrize("other", OTHERS)
-def test_another_gold_is_refused(other: str, cli: Karat, save: Save) -> None:
+def test_another_gold_is_refused(other: str, cli: Findwell, save: Save) -> None:
     wrong = records(SECOND, AGAIN | {"q1": OTHERS[other][0]})
     with pytest.raises(AlignError, match="run two: 1 query has another gold than in one") as stop:
-        karat.evaluate({"one": records(FIRST, GOLD), "two": wrong}, None, "RR")
+        findwell.evaluate({"one": records(FIRST, GOLD), "two": wrong}, None, "RR")
     assert "'q1'" in stop.value.what
     paths = [save("one", jsonl(records(FIRST, GOLD))), save("two", jsonl(wrong))]
     done = cli("score", *paths)
@@ -101,29 +101,29 @@ def test_another_gold_is_refused(other: str, cli: Karat, save: Save) -> None:
 def test_another_question_or_reference_is_refused(column: str) -> None:
     one, two = records(FIRST, GOLD, **{column: "x"}), records(SECOND, GOLD, **{column: "x"})
     unsaid = records(SECOND, GOLD)
-    assert karat.evaluate({"one": one, "two": two, "three": unsaid}, None, "RR").runs
+    assert findwell.evaluate({"one": one, "two": two, "three": unsaid}, None, "RR").runs
     two[0][column] = "y"
     with pytest.raises(AlignError, match=f"1 query has another {column}"):
-        karat.evaluate({"one": one, "two": two}, None, "RR")
+        findwell.evaluate({"one": one, "two": two}, None, "RR")
 
 
 def test_records_without_ids_are_told_by_their_questions() -> None:
     one = [{"question": each, "retrieved": [each], "gold": ["x"]} for each in "xy"]
-    result = karat.evaluate({"one": one, "two": one[::-1]}, None, "RR")
+    result = findwell.evaluate({"one": one, "two": one[::-1]}, None, "RR")
     assert result["one", "RR"] == result["two", "RR"] == 0.5
     numbered = [{key: value for key, value in each.items() if key != "question"} for each in one]
     named = [{"query": each["question"], **each} for each in one]
     for other in (numbered, named):
         with pytest.raises(AlignError, match="its records are known by their"):
-            karat.evaluate({"one": one, "two": other}, None, "RR")
+            findwell.evaluate({"one": one, "two": other}, None, "RR")
     other = [{**each, "gold": each["retrieved"]} for each in numbered]
     with pytest.raises(AlignError, match="2 queries have another gold"):
-        karat.evaluate({"one": other, "two": other[::-1]}, None, "RR")
+        findwell.evaluate({"one": other, "two": other[::-1]}, None, "RR")
 
 
 def test_every_run_is_held_against_all_queries() -> None:
     one, two = records(FIRST, GOLD, topic="t"), records(SECOND, GOLD, lang="en")
-    result = karat.evaluate({"one": one[:2], "two": two[1:]}, None, ["RR"])
+    result = findwell.evaluate({"one": one[:2], "two": two[1:]}, None, ["RR"])
     assert result.queries["query"].to_list() == ["q1", "q2", "q3"]
     assert result.queries.select("topic", "lang").rows() == [("t", None), ("t", "en"), (None, "en")]
     assert (result["one", "RR"], result["two", "RR"]) == (0.75, 0.5)
@@ -134,7 +134,7 @@ def test_every_run_is_held_against_all_queries() -> None:
 def test_every_run_has_its_own_time() -> None:
     runs = {"one": records(FIRST, GOLD, latency_ms=10), "two": records(SECOND, GOLD)}
     for given in (runs, dict(reversed(runs.items()))):
-        result = karat.evaluate(given, None, "RR")
+        result = findwell.evaluate(given, None, "RR")
         assert {run: found.p50 for run, found in result.timing.items()} == {"one": 10}
 
 
@@ -144,10 +144,10 @@ def test_texts_are_part_of_the_gold() -> None:
         return [{"query": "q", "retrieved": [{"doc": "b", "text": "one two"}], "gold": [item]}]
 
     runs = {"one": sample("one two"), "two": sample("one two")}
-    assert karat.evaluate(runs, None, "recall", by="exact")["two", "recall"] == 1
+    assert findwell.evaluate(runs, None, "recall", by="exact")["two", "recall"] == 1
     runs["two"] = sample("three")
     with pytest.raises(AlignError, match="another gold"):
-        karat.evaluate(runs, None, "recall", by="exact")
+        findwell.evaluate(runs, None, "recall", by="exact")
 
 
 def test_runs_for_a_judge_need_no_gold() -> None:
@@ -156,18 +156,18 @@ def test_runs_for_a_judge_need_no_gold() -> None:
         name: [{**question, "retrieved": [{"doc": "d", "text": text}]}]
         for name, text in (("one", "The battery lasts six hours."), ("two", "It is red."))
     }
-    result = karat.evaluate(runs, None, "context_precision")
+    result = findwell.evaluate(runs, None, "context_precision")
     assert result.runs == ["one", "two"]
     assert result.queries["question"].to_list() == [question["question"]]
 
 
 def test_what_is_odd_is_counted_once(save: Save) -> None:
     twice = [{"query": "q", "retrieved": ["a"], "gold": ["a", "a"]}]
-    result = karat.evaluate({"one": twice, "two": twice}, None, "RR")
+    result = findwell.evaluate({"one": twice, "two": twice}, None, "RR")
     assert kinds(result) == {"gold-duplicate": 1}
     broken = jsonl(twice) + "{\n"
     paths = [save("one", broken), save("two", broken)]
-    result = karat.evaluate(paths, None, "RR", skip_bad=True)
+    result = findwell.evaluate(paths, None, "RR", skip_bad=True)
     assert kinds(result)["skipped-record"] == 2
 
 
@@ -175,7 +175,7 @@ def test_runs_that_tell_another_support_contradict_each_other() -> None:
     def records(support: float) -> list[dict[str, object]]:
         return [{"query": "q", "retrieved": ["a"], "gold": [{"docs": {"a": support}}]}]
 
-    same = karat.evaluate({"one": records(0.5), "other": records(0.5)}, None, "recall")
+    same = findwell.evaluate({"one": records(0.5), "other": records(0.5)}, None, "recall")
     assert set(same.values.values()) == {0.5}
-    with pytest.raises(karat.KaratError, match="another gold"):
-        karat.evaluate({"one": records(0.5), "other": records(1)}, None, "recall")
+    with pytest.raises(findwell.FindwellError, match="another gold"):
+        findwell.evaluate({"one": records(0.5), "other": records(1)}, None, "recall")

@@ -1,6 +1,6 @@
 """What is explained is what was measured: every measure, dialect, relevance level and gold.
 
-The measures are taken from `karat.known_measures()`, so that a new one is tested by existing.
+The measures are taken from `findwell.known_measures()`, so that a new one is tested by existing.
 """
 
 from __future__ import annotations
@@ -12,15 +12,15 @@ import numpy as np
 import pytest
 from hypothesis import given
 
-import karat
-from karat.dialects import known_dialects, resolve_measures
-from karat.explanation.calculation import COUNTED, Calculation, with_parts
-from karat.explanation.ranking import grade_words, level_of
-from karat.reports.explanation import render, sentence
+import findwell
+from findwell.dialects import known_dialects, resolve_measures
+from findwell.explanation.calculation import COUNTED, Calculation, with_parts
+from findwell.explanation.ranking import grade_words, level_of
+from findwell.reports.explanation import render, sentence
 from tests.strategies import grouped_cases, quick, without_facts
 
 if TYPE_CHECKING:
-    from karat import Explanation, Measure
+    from findwell import Explanation, Measure
 
 LEVELS = (1.0, 2.0)
 EVERY = tuple(
@@ -112,10 +112,10 @@ def test_every_number_is_explained_as_it_was_measured(dialect: str, case: tuple[
         run = {query: list(dict.fromkeys(docs)) for query, docs in run.items()}
         gold = [{**record, "gold": _each_once(record["gold"])} for record in gold]
     measures = spoken(dialect)
-    result = karat.evaluate(run, gold, resolve_measures(EVERY, dialect), dialect=dialect)
+    result = findwell.evaluate(run, gold, resolve_measures(EVERY, dialect), dialect=dialect)
     rows = {(row["query"], row["measure"]): row for row in result.per_query.to_dicts()}
     for query in {result.queries["query"][0], "anchor"}:
-        (told,) = karat.explain(run, gold, EVERY, query=query, dialects=dialect)
+        (told,) = findwell.explain(run, gold, EVERY, query=query, dialects=dialect)
         for calculation in told.calculations:
             row = rows.get((query, calculation.measure))  # None: a part that was not asked for
             if row is not None:
@@ -172,12 +172,12 @@ RELATIONS = (
 
 @pytest.mark.parametrize("by", RELATIONS)
 def test_over_texts_too(by: str) -> None:
-    measures = spoken("karat")
+    measures = spoken("findwell")
     precisions = [f"P(rel={level:g})@{k}" for level in LEVELS for k in (1, 2, 3)]
-    result = karat.evaluate(TEXTS, None, [*measures.values(), *precisions], by=by)
+    result = findwell.evaluate(TEXTS, None, [*measures.values(), *precisions], by=by)
     rows = {(row["query"], row["measure"]): row for row in result.per_query.to_dicts()}
     for query in ("one", "two"):
-        (told,) = karat.explain(TEXTS, None, EVERY, by=by, query=query)
+        (told,) = findwell.explain(TEXTS, None, EVERY, by=by, query=query)
         for calculation in told.calculations:
             row = rows[query, calculation.measure]
             assert (calculation.value, calculation.reason) == (row["value"], row["reason"]), (
@@ -188,20 +188,20 @@ def test_over_texts_too(by: str) -> None:
             level = ranking.relevant.removeprefix("grade >= ")
             last = {step.chunk or step.rank: step for step in ranking.steps}
             for k, step in last.items():
-                value = rows.get((query, str(karat.parse_measure(f"P(rel={level})@{k}"))))
+                value = rows.get((query, str(findwell.parse_measure(f"P(rel={level})@{k}"))))
                 if value is not None and value["value"] is not None:
                     assert step.precision == pytest.approx(value["value"])
 
 
 def test_the_level_of_a_measure_decides_what_is_a_hit() -> None:
     run, gold = {"q": ["a", "b", "x"]}, {"q": {"a": 1, "b": 2, "c": 2}}
-    (told,) = karat.explain(run, gold, ["P@2", "nDCG@2"], rel=2)
+    (told,) = findwell.explain(run, gold, ["P@2", "nDCG@2"], rel=2)
     first, second = told.rankings
-    assert (first.relevant, first.read_by) == ("grade >= 2", (("P(rel=2)@2", "karat"),))
+    assert (first.relevant, first.read_by) == ("grade >= 2", (("P(rel=2)@2", "findwell"),))
     assert [step.mark for step in first.steps] == ["rejected", "hit", "unjudged"]
     assert [step.precision for step in first.steps][1] == told.calculations[0].value == 0.5
     assert [item.relevant for item in first.items] == [True, True, False]
-    assert (second.relevant, second.read_by) == ("grade > 0", (("nDCG@2", "karat"),))
+    assert (second.relevant, second.read_by) == ("grade > 0", (("nDCG@2", "findwell"),))
     assert [step.mark for step in second.steps] == ["hit", "hit", "unjudged"]
     table = render(told, "table")
     assert "the list (3 units, relevant: grade >= 2)" in table
@@ -209,14 +209,16 @@ def test_the_level_of_a_measure_decides_what_is_a_hit() -> None:
 
 
 def test_levels_that_count_the_same_items_share_a_list() -> None:
-    (told,) = karat.explain({"q": ["a"]}, {"q": {"a": 1, "b": 2}}, ["recall", "nDCG", "judged"])
+    (told,) = findwell.explain({"q": ["a"]}, {"q": {"a": 1, "b": 2}}, ["recall", "nDCG", "judged"])
     (ranking,) = told.rankings
     assert [name for name, _ in ranking.read_by] == ["recall", "nDCG", "judged"]
 
 
 def test_the_ideal_list_is_the_one_of_the_dialect() -> None:
     gold = {"q": [["a", "b"], ["c"]]}
-    (told,) = karat.explain({"q": ["a", "b", "x"]}, gold, "nDCG", dialects=["karat", "autorag"])
+    (told,) = findwell.explain(
+        {"q": ["a", "b", "x"]}, gold, "nDCG", dialects=["findwell", "autorag"]
+    )
     mine, theirs = told.calculations
     assert mine.ideal == ((1, 1.0), (2, 1.0))
     assert theirs.ideal == ((1, 1.0), (2, 1.0), (3, 1.0))
@@ -225,13 +227,16 @@ def test_the_ideal_list_is_the_one_of_the_dialect() -> None:
 
 def test_a_limit_is_said() -> None:
     run, gold = {"q": ["a", "b"]}, {"q": ["a", "b", "c"]}
-    (told,) = karat.explain(run, gold, ["success", "all_found", "recall"])
+    (told,) = findwell.explain(run, gold, ["success", "all_found", "recall"])
     assert [sentence(calculation) for calculation in told.calculations] == [
-        "success (karat) = 1.0000 + 1.0000 = 2, at most 1: 1.0000",
-        "all_found (karat) = (1.0000 + 1.0000) ÷ 3 relevant items = 0.6667, all or nothing: 0.0000",
-        "recall (karat) = (1.0000 + 1.0000) ÷ 3 relevant items = 0.6667",
+        "success (findwell) = 1.0000 + 1.0000 = 2, at most 1: 1.0000",
+        (
+            "all_found (findwell) = (1.0000 + 1.0000) ÷ 3 relevant items = 0.6667, all or nothing: "
+            "0.0000"
+        ),
+        "recall (findwell) = (1.0000 + 1.0000) ÷ 3 relevant items = 0.6667",
     ]
-    (told,) = karat.explain({"q": ["a"]}, {"q": {"a": 0}}, "recall", dialects="trec_eval")
+    (told,) = findwell.explain({"q": ["a"]}, {"q": {"a": 0}}, "recall", dialects="trec_eval")
     assert sentence(told.calculations[0]) == (
         "recall (trec_eval) = (0) ÷ 0.0000 relevant items, no relevant item counts as 0: 0.0000"
     )
@@ -243,15 +248,15 @@ def test_what_is_a_text_is_decided_over_all_queries() -> None:
         {"query": "q", "retrieved": ["one"], "gold": ["two"]},
         {"query": "r", "retrieved": ["a b c"], "gold": ["a b"]},
     ]
-    whole = karat.evaluate(samples, None, "recall", by="rouge").per_query
+    whole = findwell.evaluate(samples, None, "recall", by="rouge").per_query
     for query in "qr":
-        (told,) = karat.explain(samples, None, "recall", by="rouge", query=query)
+        (told,) = findwell.explain(samples, None, "recall", by="rouge", query=query)
         assert told.calculations[0].value == whole.filter(query=query)["value"][0]
 
 
 def test_a_query_without_a_relevant_item_is_explained_like_any_other() -> None:
     run, gold = {"q": ["a"], "r": ["a"]}, {"q": {"a": 0}, "r": {"a": 1}}
-    (told,) = karat.explain(run, gold, "recall", query="q")
+    (told,) = findwell.explain(run, gold, "recall", query="q")
     assert told.calculations[0].reason == "no relevant item"
 
 
@@ -263,14 +268,14 @@ def test_a_judge_is_asked_about_the_query_that_is_explained() -> None:
         asked.append(sample.query)
         return {"relevance": [2]}
 
-    (told,) = karat.explain(samples, measures="P@1/relevance", query="r", judge=judge)
+    (told,) = findwell.explain(samples, measures="P@1/relevance", query="r", judge=judge)
     assert told.calculations[0].value == 1.0
     assert asked == ["r"]
 
 
 def test_parts_that_a_dialect_computes_otherwise_have_a_name_of_their_own() -> None:
     run, gold = {"q": ["a", "a", "x"]}, {"q": ["a"]}
-    (told,) = karat.explain(run, gold, ["P", "set_map"], dialects="ragas")
+    (told,) = findwell.explain(run, gold, ["P", "set_map"], dialects="ragas")
     assert {calculation.measure: calculation.value for calculation in told.calculations} == {
         "P": 0.5,
         "P in set_map": 1 / 3,
@@ -282,8 +287,8 @@ def test_parts_that_a_dialect_computes_otherwise_have_a_name_of_their_own() -> N
 @pytest.mark.parametrize(
     ("dialect", "missing", "value", "reason"),
     [
-        ("karat", None, 0.0, None),
-        ("karat", "skip", None, "missing=skip"),
+        ("findwell", None, 0.0, None),
+        ("findwell", "skip", None, "missing=skip"),
         ("ragas", None, None, "missing=skip"),
         ("ragas", "zero", 0.0, None),
         ("trec_eval", None, None, "missing=error"),
@@ -293,7 +298,7 @@ def test_a_query_that_the_run_lacks(
     dialect: str, missing: str | None, value: float | None, reason: str | None
 ) -> None:
     run, gold = {"q": ["a"]}, {"q": ["a"], "r": ["b"]}
-    (told,) = karat.explain(run, gold, "recall", query="r", dialects=dialect, missing=missing)
+    (told,) = findwell.explain(run, gold, "recall", query="r", dialects=dialect, missing=missing)
     (calculation,) = told.calculations
     assert calculation.value == value
     assert reason is None or reason in (calculation.reason or "")
@@ -301,7 +306,7 @@ def test_a_query_that_the_run_lacks(
 
 
 def test_two_relations_are_two_lists() -> None:
-    (told,) = karat.explain(TEXTS, None, ["recall/exact", "recall/rouge-sentence"], query="one")
+    (told,) = findwell.explain(TEXTS, None, ["recall/exact", "recall/rouge-sentence"], query="one")
     assert [ranking.relation for ranking in told.rankings] == [
         "exact",
         "rouge-sentence(threshold=0.8)",
@@ -311,14 +316,14 @@ def test_two_relations_are_two_lists() -> None:
 
 def test_of_dialects_that_match_otherwise_each_has_its_list_and_its_cause() -> None:
     record = {"retrieved_context": ["d e. a b c"], "ground_truth_context": ["a b c d"]}
-    (told,) = karat.explain(
+    (told,) = findwell.explain(
         [record],
         measures="recall",
         by="rouge(threshold=0.9)",
-        dialects=["karat", "continuous-eval"],
+        dialects=["findwell", "continuous-eval"],
     )
     assert [ranking.read_by for ranking in told.rankings] == [
-        (("recall", "karat"),),
+        (("recall", "findwell"),),
         (("recall", "continuous-eval"),),
     ]
     (cause,) = told.differences
@@ -327,47 +332,47 @@ def test_of_dialects_that_match_otherwise_each_has_its_list_and_its_cause() -> N
 
 def test_what_a_measure_is_made_of_is_the_cause() -> None:
     run, gold = {"q": ["a", "a", "x"]}, {"q": ["a"]}
-    (told,) = karat.explain(run, gold, ["F", "retrieved"], dialects=["karat", "liverag"])
+    (told,) = findwell.explain(run, gold, ["F", "retrieved"], dialects=["findwell", "liverag"])
     assert {
-        "P: liverag divides by distinct units retrieved, karat by units retrieved",
+        "P: liverag divides by distinct units retrieved, findwell by units retrieved",
         "F: it is made of P and recall, see there",
         (
             "retrieved: liverag takes how many distinct documents were retrieved, among the first k"
-            "; karat takes how many units were retrieved, among the first k"
+            "; findwell takes how many units were retrieved, among the first k"
         ),
     } < set(told.differences)
 
 
 def test_several_runs_are_refused() -> None:
     runs = {"one": {"q": ["a"]}, "two": {"q": ["b"]}}
-    with pytest.raises(karat.KaratError, match="2 runs cannot be explained at once"):
-        karat.explain(runs, {"q": ["a"]}, "recall")
+    with pytest.raises(findwell.FindwellError, match="2 runs cannot be explained at once"):
+        findwell.explain(runs, {"q": ["a"]}, "recall")
 
 
 def test_what_cannot_be_read_is_left_out_and_counted(tmp_path: Any) -> None:
     path = tmp_path / "samples.jsonl"
     path.write_text('{"query": "q", "retrieved": ["a"], "gold": ["a"]}\n{broken\n')
-    with pytest.raises(karat.KaratError):
-        karat.explain(path, measures="recall", query="q")
-    (told,) = karat.explain(path, measures="recall", query="q", skip_bad=True)
+    with pytest.raises(findwell.FindwellError):
+        findwell.explain(path, measures="recall", query="q")
+    (told,) = findwell.explain(path, measures="recall", query="q", skip_bad=True)
     assert told.calculations[0].value == 1.0
     assert [found.count for found in told.findings if "skipped" in found.kind] == [1]
 
 
 def test_the_worst_come_first_and_those_without_a_value_last() -> None:
     gold = {"q": {"a": 0}, "r": ["a"], "s": ["b"]}
-    told = karat.explain({"q": ["a"], "r": ["a"], "s": ["a"]}, gold, "recall", worst=3)
+    told = findwell.explain({"q": ["a"], "r": ["a"], "s": ["a"]}, gold, "recall", worst=3)
     assert [each.query for each in told] == ["s", "r", "q"]
-    (told_none,) = karat.explain({"q": ["a"]}, gold, "recall", query="q")
+    (told_none,) = findwell.explain({"q": ["a"]}, gold, "recall", query="q")
     assert told_none.calculations[0].reason == "no relevant item"
 
 
 def test_notebooks_show_the_same_tables() -> None:
-    (told,) = karat.explain({"q<b>": ["a"]}, {"q<b>": ["a"]}, "recall")
+    (told,) = findwell.explain({"q<b>": ["a"]}, {"q<b>": ["a"]}, "recall")
     html = told._repr_html_()
     assert "query q&lt;b&gt;" in html
     assert "<caption>the list (1 units)</caption>" in html
-    assert "recall (karat) = (1.0000) ÷ 1.0000 relevant items = 1.0000" in html
+    assert "recall (findwell) = (1.0000) ÷ 1.0000 relevant items = 1.0000" in html
 
 
 def test_one_statement_said_twice_by_two_chunks_is_one_unit_each() -> None:
@@ -377,5 +382,5 @@ def test_one_statement_said_twice_by_two_chunks_is_one_unit_each() -> None:
         "contexts": ["Rio lies by the sea.", "rio lies by the  SEA"],
         "reference": "By the sea.",
     }
-    (told,) = karat.explain([sample], measures="context_relevancy", judge="local:text")
+    (told,) = findwell.explain([sample], measures="context_relevancy", judge="local:text")
     assert [step.mark for step in told.ranking] in (["hit", "repeated"], ["rejected", "repeated"])

@@ -9,15 +9,15 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-import karat
+import findwell
 from tests.explanation.test_explained_values import EVERY, RELATIONS, TEXTS
 from tests.explanation.test_explanation import GOLD, JUDGED, RUN
 
 if TYPE_CHECKING:
-    from karat import Explanation
-    from tests.conftest import Karat
+    from findwell import Explanation
+    from tests.conftest import Findwell
 
-DEMO = Path(karat.__file__).parent / "demo"
+DEMO = Path(findwell.__file__).parent / "demo"
 
 
 def without_scores(told: Explanation, **also: Any) -> Explanation:
@@ -29,23 +29,23 @@ def without_scores(told: Explanation, **also: Any) -> Explanation:
     return replace(told, rankings=rankings, findings=())
 
 
-@pytest.mark.parametrize("dialect", ["karat", "autorag", "liverag", "ragas"])
+@pytest.mark.parametrize("dialect", ["findwell", "autorag", "liverag", "ragas"])
 def test_it_is_explained_as_the_inputs_are(dialect: str, tmp_path: Path) -> None:
-    result = karat.evaluate(RUN, GOLD, ["AP", "nDCG@3"], dialect=dialect, keep=10)
+    result = findwell.evaluate(RUN, GOLD, ["AP", "nDCG@3"], dialect=dialect, keep=10)
     folder = result.save(tmp_path / "saved")
     for query in ("q1", "q2", "q3"):
-        (live,) = karat.explain(RUN, GOLD, ["AP", "nDCG@3"], dialects=dialect, query=query)
+        (live,) = findwell.explain(RUN, GOLD, ["AP", "nDCG@3"], dialects=dialect, query=query)
         for saved in (result, folder, str(folder)):
-            (told,) = karat.explain(saved, query=query)
+            (told,) = findwell.explain(saved, query=query)
             assert told == replace(live, findings=told.findings)
 
 
 @pytest.mark.parametrize("by", RELATIONS)
 def test_over_texts_and_their_sentences(by: str, tmp_path: Path) -> None:
-    folder = karat.evaluate(TEXTS, None, "recall", by=by, keep=10).save(tmp_path / "saved")
+    folder = findwell.evaluate(TEXTS, None, "recall", by=by, keep=10).save(tmp_path / "saved")
     for query in ("one", "two"):
-        (live,) = karat.explain(TEXTS, None, EVERY, by=by, query=query)
-        (told,) = karat.explain(folder, measures=EVERY, query=query)
+        (live,) = findwell.explain(TEXTS, None, EVERY, by=by, query=query)
+        (told,) = findwell.explain(folder, measures=EVERY, query=query)
         # the folder keeps the texts of chunks, neither their words nor where they stand
         also = {"text": None} if by in ("words", "spans") else {}
         assert without_scores(told, **also) == without_scores(live, **also)
@@ -53,9 +53,9 @@ def test_over_texts_and_their_sentences(by: str, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("name", ["context_precision", "context_recall", "context_relevancy"])
 def test_with_the_verdicts_of_its_judge(name: str, tmp_path: Path) -> None:
-    folder = karat.judge(JUDGED, name, judge="local:text", keep=10).save(tmp_path / "saved")
-    (live,) = karat.explain(JUDGED, measures=name, query="capital", judge="local:text")
-    (told,) = karat.explain(folder)
+    folder = findwell.judge(JUDGED, name, judge="local:text", keep=10).save(tmp_path / "saved")
+    (live,) = findwell.explain(JUDGED, measures=name, query="capital", judge="local:text")
+    (told,) = findwell.explain(folder)
     assert told.query == "capital"
     assert told.verdicts
     assert without_scores(told) == without_scores(live)
@@ -63,25 +63,25 @@ def test_with_the_verdicts_of_its_judge(name: str, tmp_path: Path) -> None:
 
 def test_other_measures_and_levels(tmp_path: Path) -> None:
     run, gold = {"q": ["a", "b", "x"]}, {"q": {"a": 1, "b": 2, "c": 2}}
-    folder = karat.evaluate(run, gold, "recall", keep=5).save(tmp_path / "saved")
-    (told,) = karat.explain(folder, measures=["P@2", "nDCG@2"], rel=2)
-    (live,) = karat.explain(run, gold, ["P@2", "nDCG@2"], rel=2)
+    folder = findwell.evaluate(run, gold, "recall", keep=5).save(tmp_path / "saved")
+    (told,) = findwell.explain(folder, measures=["P@2", "nDCG@2"], rel=2)
+    (live,) = findwell.explain(run, gold, ["P@2", "nDCG@2"], rel=2)
     assert told == live
-    (own,) = karat.explain(folder, rel=2)
+    (own,) = findwell.explain(folder, rel=2)
     assert [each.measure for each in own.calculations] == ["recall(rel=2)"]
 
 
 def test_lists_that_were_not_kept_keep_their_marks(tmp_path: Path) -> None:
-    folder = karat.evaluate(RUN, GOLD, "recall", keep=2).save(tmp_path / "saved")
-    (told,) = karat.explain(folder, query="q1")
+    folder = findwell.evaluate(RUN, GOLD, "recall", keep=2).save(tmp_path / "saved")
+    (told,) = findwell.explain(folder, query="q1")
     assert [step.doc for step in told.ranking] == ["a", "x", *["(not kept)"] * 4]
     assert [step.mark for step in told.ranking][-1] == "hit"
 
 
 def test_a_chunk_that_is_written_otherwise_has_its_verdicts_in_a_report(tmp_path: Path) -> None:
     """What a judge takes for one chunk is one in the report too."""
-    from karat.reports.details import QueryDetails
-    from karat.reports.panel import lay_side_by_side
+    from findwell.reports.details import QueryDetails
+    from findwell.reports.panel import lay_side_by_side
 
     sample: dict[str, Any] = {
         "query": "q",
@@ -89,7 +89,7 @@ def test_a_chunk_that_is_written_otherwise_has_its_verdicts_in_a_report(tmp_path
         "reference": "Rio lies by the sea.",
     }
     sample["contexts"] = ["Rio lies by the sea.", "Rio  lies by the sea."]
-    folder = karat.judge([sample], "context_precision", judge="local:text", keep=5).save(
+    folder = findwell.judge([sample], "context_precision", judge="local:text", keep=5).save(
         tmp_path / "saved"
     )
     case = QueryDetails(lay_side_by_side([folder]).systems[0]).of("q")
@@ -98,14 +98,16 @@ def test_a_chunk_that_is_written_otherwise_has_its_verdicts_in_a_report(tmp_path
 
 def test_of_several_runs_one_is_named(tmp_path: Path) -> None:
     runs = {"one": {"q": ["a"]}, "two": {"q": ["b"]}}
-    folder = karat.evaluate(runs, {"q": ["a"]}, "recall", keep=3).save(tmp_path / "saved")
-    with pytest.raises(karat.KaratError, match="2 runs cannot be explained at once: one, two"):
-        karat.explain(folder)
+    folder = findwell.evaluate(runs, {"q": ["a"]}, "recall", keep=3).save(tmp_path / "saved")
+    with pytest.raises(
+        findwell.FindwellError, match="2 runs cannot be explained at once: one, two"
+    ):
+        findwell.explain(folder)
     for given in ((folder,), (runs, {"q": ["a"]}, "recall")):
-        (told,) = karat.explain(*given, system="two")
+        (told,) = findwell.explain(*given, system="two")
         assert [step.doc for step in told.ranking] == ["b"]
-    with pytest.raises(karat.KaratError, match="did you mean two"):
-        karat.explain(folder, system="twoo")
+    with pytest.raises(findwell.FindwellError, match="did you mean two"):
+        findwell.explain(folder, system="twoo")
 
 
 @pytest.mark.parametrize(
@@ -122,25 +124,27 @@ def test_of_several_runs_one_is_named(tmp_path: Path) -> None:
     ids=lambda options: next(iter(options)),
 )
 def test_what_needs_the_inputs_is_refused(options: dict[str, Any]) -> None:
-    result = karat.evaluate(RUN, GOLD, "recall")
-    with pytest.raises(karat.KaratError, match=f"{next(iter(options))} has no effect"):
-        karat.explain(result, **options)
+    result = findwell.evaluate(RUN, GOLD, "recall")
+    with pytest.raises(findwell.FindwellError, match=f"{next(iter(options))} has no effect"):
+        findwell.explain(result, **options)
 
 
 def test_another_dialect_needs_the_inputs() -> None:
-    result = karat.evaluate(RUN, GOLD, "recall")
-    assert karat.explain(result, dialects="karat") == karat.explain(result)
-    with pytest.raises(karat.KaratError, match="measured in the dialect karat, not in autorag"):
-        karat.explain(result, dialects=["karat", "autorag"])
+    result = findwell.evaluate(RUN, GOLD, "recall")
+    assert findwell.explain(result, dialects="findwell") == findwell.explain(result)
+    with pytest.raises(
+        findwell.FindwellError, match="measured in the dialect findwell, not in autorag"
+    ):
+        findwell.explain(result, dialects=["findwell", "autorag"])
 
 
 def test_curves_of_a_folder(tmp_path: Path) -> None:
-    result = karat.evaluate(RUN, GOLD, "recall")
+    result = findwell.evaluate(RUN, GOLD, "recall")
     folder = result.save(tmp_path / "saved")
-    assert karat.curve(folder, "P", [1, 3]).equals(karat.curve(result, "P", [1, 3]))
-    assert karat.smallest_k(folder, "recall", 0.1) == karat.smallest_k(result, "recall", 0.1)
-    with pytest.raises(karat.KaratError, match=r"karat\.evaluate"):
-        karat.curve({"q": ["a"]})  # type: ignore[arg-type]
+    assert findwell.curve(folder, "P", [1, 3]).equals(findwell.curve(result, "P", [1, 3]))
+    assert findwell.smallest_k(folder, "recall", 0.1) == findwell.smallest_k(result, "recall", 0.1)
+    with pytest.raises(findwell.FindwellError, match=r"findwell\.evaluate"):
+        findwell.curve({"q": ["a"]})  # type: ignore[arg-type]
 
 
 # the command line
@@ -150,11 +154,11 @@ RUNS = (DEMO / "bm25.trec", "--gold", DEMO / "questions.jsonl")
 
 @pytest.fixture(scope="module")
 def saved(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    result = karat.evaluate(DEMO / "bm25.trec", DEMO / "questions.jsonl", "recall@5", keep=50)
+    result = findwell.evaluate(DEMO / "bm25.trec", DEMO / "questions.jsonl", "recall@5", keep=50)
     return result.save(tmp_path_factory.mktemp("results") / "monday")
 
 
-def test_explain_says_the_same_of_the_folder(cli: Karat, saved: Path) -> None:
+def test_explain_says_the_same_of_the_folder(cli: Findwell, saved: Path) -> None:
     options = ("-q", "q02", "-m", "AP", "-m", "nDCG@5", "--rel", "1")
     live, told = cli("explain", *RUNS, *options), cli("explain", saved, *options)
     assert (told.code, told.out) == (0, live.out)
@@ -162,7 +166,7 @@ def test_explain_says_the_same_of_the_folder(cli: Karat, saved: Path) -> None:
     assert len(json.loads(worst.out)["explanations"]) == 2
 
 
-def test_score_measures_it_again(cli: Karat, saved: Path, tmp_path: Path) -> None:
+def test_score_measures_it_again(cli: Findwell, saved: Path, tmp_path: Path) -> None:
     options = ["-m", "nDCG@10", "-m", "P@3", "--rel", "1", "--slice", "topic", "--per-query"]
     options += ["--level", "0.9", "--bounds", "--format", "json"]
     live, again = (cli("score", *given, *options) for given in (RUNS, (saved,)))
@@ -174,14 +178,14 @@ def test_score_measures_it_again(cli: Karat, saved: Path, tmp_path: Path) -> Non
     assert same.code == 0
     (row,) = json.loads(same.out)["summary"]
     assert row["measure"] == "recall@5"
-    copy = karat.load(tmp_path / "copy")
-    assert copy.kept.listed["bm25"].equals(karat.load(saved).kept.listed["bm25"])
+    copy = findwell.load(tmp_path / "copy")
+    assert copy.kept.listed["bm25"].equals(findwell.load(saved).kept.listed["bm25"])
     gated = cli("score", saved, "--require", "RR>=0.99", "--decide", "value")
     assert gated.code == 1
     assert cli("score", saved, "--cluster", "topic").code == 0
 
 
-def test_curve_draws_it(cli: Karat, saved: Path) -> None:
+def test_curve_draws_it(cli: Findwell, saved: Path) -> None:
     options = ("-m", "recall", "--at", "1,5", "--reach", "recall>=0.5", "--format", "json")
     live, again = cli("curve", *RUNS, *options), cli("curve", saved, *options)
     assert (again.code, json.loads(again.out)) == (0, json.loads(live.out))
@@ -197,11 +201,11 @@ def test_curve_draws_it(cli: Karat, saved: Path) -> None:
         (("--corpus", "x.jsonl"), "--corpus has no effect"),
         (("--judge", "local:text"), "--judge has no effect"),
         (("--run-format", "trec"), "--run-format has no effect"),
-        (("--dialect", "autorag"), "measured in the dialect karat, not in autorag"),
+        (("--dialect", "autorag"), "measured in the dialect findwell, not in autorag"),
     ],
 )
 def test_options_that_need_the_inputs_say_so(
-    command: str, options: tuple[object, ...], said: str, cli: Karat, saved: Path
+    command: str, options: tuple[object, ...], said: str, cli: Findwell, saved: Path
 ) -> None:
     done = cli(command, saved, *options)
     assert done.code == 2
@@ -210,9 +214,9 @@ def test_options_that_need_the_inputs_say_so(
 
 
 @pytest.mark.parametrize("command", ["score", "curve"])
-def test_one_folder_at_a_time(command: str, cli: Karat, saved: Path) -> None:
+def test_one_folder_at_a_time(command: str, cli: Findwell, saved: Path) -> None:
     for others in ((saved,), (DEMO / "bm25.trec",)):
         done = cli(command, saved, *others)
         assert done.code == 2
         assert "only one saved result" in done.err
-        assert "karat compare" in done.err
+        assert "findwell compare" in done.err

@@ -1,4 +1,4 @@
-"""Answers of real frameworks, as objects, dicts and JSON, and what karat reads in them.
+"""Answers of real frameworks, as objects, dicts and JSON, and what findwell reads in them.
 
 `python -m tests.frameworks.answers NAME` asks one framework and prints one JSON object: for each
 form of its answer the entries and the values of measures. It runs in the environment that
@@ -15,10 +15,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from uuid import UUID
 
-import karat
-from karat.read.object_answers import is_answer
-from karat.read.object_fields import is_result
-from karat.read.objects import EntryNotes, entries_of
+import findwell
+from findwell.read.object_answers import is_answer
+from findwell.read.object_fields import is_result
+from findwell.read.objects import EntryNotes, entries_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -301,13 +301,13 @@ FRAMEWORKS: dict[str, Callable[[], Forms]] = {
 
 
 def read(answer: Any) -> dict[str, Any]:
-    """Return what karat makes of an answer: entries, findings, and values by id and by text."""
+    """Return what findwell makes of an answer: entries, findings, and values by id and by text."""
     notes = EntryNotes()
     entries = entries_of(answer, notes=notes)
     record = {"query": "q1", "retrieved": answer}
-    by_id = karat.evaluate([record], {"q1": [entries[1]["doc"]]}, ["RR", "nDCG@2"])
+    by_id = findwell.evaluate([record], {"q1": [entries[1]["doc"]]}, ["RR", "nDCG@2"])
     gold = {"q1": [{"doc": "other", "text": TEXTS["d3"]}]}
-    by_text = karat.evaluate([record], gold, ["RR", "nDCG@2"], by="exact")
+    by_text = findwell.evaluate([record], gold, ["RR", "nDCG@2"], by="exact")
     values = [by_id.values, by_text.values]
     try:
         dumped = json.dumps(record)
@@ -317,9 +317,9 @@ def read(answer: Any) -> dict[str, Any]:
         with tempfile.TemporaryDirectory() as folder:
             path = Path(folder) / "run.jsonl"
             path.write_text(dumped + "\n", encoding="utf-8")
-            values.append(karat.evaluate(path, gold, ["RR", "nDCG@2"], by="exact").values)
+            values.append(findwell.evaluate(path, gold, ["RR", "nDCG@2"], by="exact").values)
     documents = isinstance(answer, list) and is_result(answer[0]) and not is_answer(answer[0])
-    corpus = karat.load_corpus(answer) if documents else None
+    corpus = findwell.load_corpus(answer) if documents else None
     return {
         "entries": [
             {name: value for name, value in entry.items() if name != "metadata"}

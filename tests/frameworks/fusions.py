@@ -1,6 +1,6 @@
-"""Fusions of real frameworks, configured by the snippets of karat, beside those of karat.
+"""Fusions of real frameworks, configured by the snippets of findwell, beside those of findwell.
 
-`python -m tests.frameworks.fusions NAME` fuses random lists by the framework and by karat, and
+`python -m tests.frameworks.fusions NAME` fuses random lists by the framework and by findwell, and
 prints one JSON object: for each engine and case both answers. It runs in the environment that
 `make .venv/frameworks` sets up, for `tests/frameworks/test_fusions.py`.
 """
@@ -14,7 +14,7 @@ import sys
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-from karat.tuning import Setting, find_engine, fuse
+from findwell.tuning import Setting, find_engine, fuse
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -209,7 +209,7 @@ def milvus(engine: str, setting: Setting, runs: Sequence[Scored]) -> Fused:
     assert [request.anns_field for request in requests] == list(NAMES)
     expected = {"k": setting.k} if setting.k else {"weights": [*setting.weights]}
     assert params == expected | ({} if setting.k else {"norm_score": False})
-    return by_karat(engine, setting, runs)
+    return by_findwell(engine, setting, runs)
 
 
 ORACLES: dict[str, tuple[Callable[[str, Setting, Sequence[Scored]], Fused], tuple[str, ...]]] = {
@@ -226,8 +226,8 @@ ORACLES: dict[str, tuple[Callable[[str, Setting, Sequence[Scored]], Fused], tupl
 }
 
 
-def by_karat(engine: str, setting: Setting, runs: Sequence[Scored]) -> Fused:
-    """Fuse by karat."""
+def by_findwell(engine: str, setting: Setting, runs: Sequence[Scored]) -> Fused:
+    """Fuse by findwell."""
     ranked = [
         [{"query": "q", "retrieved": [{"doc": d, "score": s} for d, s in each.items()]}]
         for each in runs
@@ -246,7 +246,7 @@ def answers(name: str) -> Iterator[dict[str, Any]]:
                 "case": f"{engine} {seed} {setting}",
                 "runs": runs,
                 "framework": oracle(engine, setting, runs),
-                "karat": by_karat(engine, setting, runs),
+                "findwell": by_findwell(engine, setting, runs),
             }
 
 

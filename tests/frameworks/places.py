@@ -11,8 +11,8 @@ import tempfile
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import karat
-from karat.retrievers.answers import as_json_lines
+import findwell
+from findwell.retrievers.answers import as_json_lines
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -104,7 +104,7 @@ SOURCES = {
 
 
 def by_hand(chunks: list[Any], name: str) -> float:
-    """Return the recall at K by places, counted without karat's readers."""
+    """Return the recall at K by places, counted without findwell's readers."""
     find, found = best(chunks, TEXTS[name]), 0
     for asked, (file, quote) in LABELS.items():
         begin = FILES[file].index(quote)
@@ -121,8 +121,8 @@ def by_hand(chunks: list[Any], name: str) -> float:
 
 def tell(run: Any, **options: Any) -> Any:
     try:
-        result = karat.evaluate(run, GOLD, f"recall@{K}", **options)
-    except karat.KaratError as error:
+        result = findwell.evaluate(run, GOLD, f"recall@{K}", **options)
+    except findwell.FindwellError as error:
         return {"error": type(error).__name__, "what": error.what, "fix": error.fix}
     return {
         "recall": result[f"recall@{K}"],
@@ -138,7 +138,7 @@ def main(name: str) -> dict[str, Any]:
     answers = {each["query"]: find(each["question"]) for each in GOLD}
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "run.jsonl"
-        run = karat.retrieve(find, {each["query"]: each["question"] for each in GOLD})
+        run = findwell.retrieve(find, {each["query"]: each["question"] for each in GOLD})
         path.write_text("".join(as_json_lines(run)), encoding="utf-8")
         saved = tell(str(path))
     elsewhere = best(make("/srv/docs/"), TEXTS[name])
@@ -159,8 +159,8 @@ def _chunk_gold(find: Callable[[str], list[Any]]) -> Any:
     """Evaluate against labels that name chunks by ids that nobody has."""
     gold = [{**each, "gold": [f"chunk {each['query']}"]} for each in GOLD]
     try:
-        result = karat.evaluate(find, gold, f"recall@{K}")
-    except karat.KaratError as error:
+        result = findwell.evaluate(find, gold, f"recall@{K}")
+    except findwell.FindwellError as error:
         return {"error": type(error).__name__, "what": error.what}
     return {"findings": [str(each.kind) for each in result.findings]}
 

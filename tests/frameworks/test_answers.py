@@ -1,4 +1,4 @@
-"""What real retrieval frameworks answer, karat reads: in every form the same."""
+"""What real retrieval frameworks answer, findwell reads: in every form the same."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""karat fuses as the real frameworks do, and its snippets are what they take."""
+"""findwell fuses as the real frameworks do, and its snippets are what they take."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def test_fusions_of_a_framework(name: str) -> None:
 
 
 def _agree(found: dict[str, Any], *, ordered: bool) -> None:
-    theirs, ours = (dict(found[who]) for who in ("framework", "karat"))
+    theirs, ours = (dict(found[who]) for who in ("framework", "findwell"))
     assert ours.keys() == theirs.keys(), found["case"]
     for doc, score in theirs.items():
         if score is not None:

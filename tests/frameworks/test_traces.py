@@ -1,4 +1,4 @@
-"""What real instrumentations write and real exporters send, karat reads: the same in each."""
+"""What real instrumentations write and real exporters send, findwell reads: the same in each."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ from pathlib import Path
 import polars as pl
 import pytest
 
-import karat
-from karat.read.traces import decode, outermost, read_traces
-from karat.read.values import text_id
+import findwell
+from findwell.read.traces import decode, outermost, read_traces
+from findwell.read.values import text_id
 from tests.frameworks.answers import TEXTS
 from tests.frameworks.test_answers import ask
 from tests.frameworks.traces import QUESTION, TRACED
@@ -43,7 +43,7 @@ def test_the_traces_of_a_framework(tmp_path: Path, name: str) -> None:
     if name != "gen_ai":  # whose instrumentation leaves texts out
         assert calls["texts"][0].to_list() == list(TEXTS.values())
     gold = [{"query": "q1", "question": QUESTION, "gold": calls["docs"][0].to_list()[1:2]}]
-    result = karat.evaluate(path, gold, ["RR"])
+    result = findwell.evaluate(path, gold, ["RR"])
     assert result[result.runs[0], "RR"] == 0.5
     if name == "openinference_llama_index":
         after = frame.filter(kind="reranker")

@@ -1,4 +1,4 @@
-"""Files of every format that karat reads, spoilt in many ways, and what must hold of each.
+"""Files of every format that findwell reads, spoilt in many ways, and what must hold of each.
 
     originals   whole files, and commands that read them
     spoiling    ways to spoil a file, chosen by a seeded generator

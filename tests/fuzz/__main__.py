@@ -41,7 +41,7 @@ def _complaint(case: Case, done: Outcome, flaw: str) -> str:
     """Return what cases with the same complaint have in common."""
     lines = done.err.strip().replace(case.target, "FILE").split("\n")
     if "Traceback" in done.err:
-        places = re.findall(r'src/(karat/[^"]*)", line (\d+)', done.err)
+        places = re.findall(r'src/(findwell/[^"]*)", line (\d+)', done.err)
         shown = f"{':'.join(places[-1]) if places else ''} {lines[-1]}"
     else:
         shown = "\n".join(lines[-2:])

@@ -22,7 +22,9 @@ WHOLE = re.compile(
 )
 PLACE = re.compile(r", (line|row|record) [1-9]\d*|quer(y|ies) ['\"]|the id ['\"]")
 # an option names something that the file no longer has, or a format what it cannot hold
-OPTION = re.compile(r"karat: unknown (column of the queries|system)|which TREC files cannot hold")
+OPTION = re.compile(
+    r"findwell: unknown (column of the queries|system)|which TREC files cannot hold"
+)
 NO_PLACE = re.compile(r"\b(line|row|record) 0\b|: None$")
 
 
@@ -41,13 +43,13 @@ def flaws(case: Case, done: Outcome) -> list[str]:
 
 def _message(case: Case, err: str) -> list[str]:
     found = []
-    at = err.rfind("karat: ")
+    at = err.rfind("findwell: ")
     message = err[at:]
     first = message.split("\n")[0]
     folder = case.target.partition("/")[0] + "/" if "/" in case.target else None
     names = {case.target, *([folder.rstrip("/")] if folder else [])}
     if at < 0:
-        return [f"no message of karat: {err[-200:]}"]
+        return [f"no message of findwell: {err[-200:]}"]
     if not any(name in first for name in names) and not OPTION.search(first):
         found.append("no file")
     if not re.search(r"\n  fix: \S", message):

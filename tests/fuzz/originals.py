@@ -14,12 +14,12 @@ from typing import Any
 
 import polars as pl
 
-import karat
-from karat.judges.function import FunctionJudge
-from karat.judges.replay import record
-from karat.judges.verdicts import Sample
+import findwell
+from findwell.judges.function import FunctionJudge
+from findwell.judges.replay import record
+from findwell.judges.verdicts import Sample
 
-DEMO = Path(karat.__file__).parent / "demo"
+DEMO = Path(findwell.__file__).parent / "demo"
 SHARED = Path(__file__).parents[2].parent / "shared" / "data"
 QUERIES, DEPTH = 6, 8
 
@@ -218,7 +218,7 @@ def gold_files() -> Iterator[Original]:
 
 
 def sample_files() -> Iterator[Original]:
-    """Give records that hold both, as karat and other tools write them."""
+    """Give records that hold both, as findwell and other tools write them."""
     lists, known = _by_query(), texts()
     native, ragas, deepeval, continuous, liverag = [], [], [], [], []
     for each in asked():
@@ -542,7 +542,7 @@ def folder() -> dict[str, bytes]:
     runs = {
         name: {q: dict(docs) for q, docs in _by_query(name).items()} for name in ("bm25", "minilm")
     }
-    result = karat.evaluate(runs, list(asked()), ["recall@5", "nDCG@5"], keep=5)
+    result = findwell.evaluate(runs, list(asked()), ["recall@5", "nDCG@5"], keep=5)
     with tempfile.TemporaryDirectory() as place:
         path = result.save(Path(place) / "result")
         return {each.name: each.read_bytes() for each in sorted(path.iterdir())}

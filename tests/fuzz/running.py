@@ -14,10 +14,10 @@ from typing import TYPE_CHECKING
 
 from starlette.testclient import TestClient
 
-from karat.cli import main
-from karat.web.app import view_site
-from karat.web.folders import ResultFolders
-from karat.web.server import TokenGuard
+from findwell.cli import main
+from findwell.web.app import view_site
+from findwell.web.folders import ResultFolders
+from findwell.web.server import TokenGuard
 from tests.conftest import Outcome
 
 if TYPE_CHECKING:
@@ -64,12 +64,12 @@ def _call(command: tuple[str, ...], err: io.StringIO) -> int:
 
 
 def look(folder: Path) -> int:
-    """Open every page that `karat view` serves."""
+    """Open every page that `findwell view` serves."""
     folders = ResultFolders([folder])
     client = TestClient(
         TokenGuard(view_site(folders), TOKEN, PORT), base_url=f"http://127.0.0.1:{PORT}"
     )
-    client.cookies.set(f"karat-{PORT}", TOKEN)
+    client.cookies.set(f"findwell-{PORT}", TOKEN)
     pages = ["/", "/api/news"]
     names = [each.id for each in folders.results()]
     for chosen in ([name] for name in names):

@@ -58,7 +58,7 @@ def test_the_same_seed_gives_the_same_cases() -> None:
 
 
 CASE = Case("x", {}, ("score", "run.csv"), "run.csv", "table", frozenset({0, 2}))
-GOOD = "karat: run.csv, line 3: wrong\n  fix: correct it\n"
+GOOD = "findwell: run.csv, line 3: wrong\n  fix: correct it\n"
 OUTCOMES = {
     "good": (Outcome(2, "", GOOD), []),
     "no error": (Outcome(0, "x", "note: all is well\n"), []),
@@ -70,7 +70,7 @@ OUTCOMES = {
     "line 0": (Outcome(2, "", GOOD.replace("3", "0")), ["no line", "line 0, or None"]),
     "None": (Outcome(2, "", GOOD.replace("wrong", "no room: None")), ["line 0, or None"]),
     "control": (Outcome(2, "", GOOD.replace("wrong", "\x1b[31m")), ["unprintable"]),
-    "usage": (Outcome(2, "", "Usage: …"), ["no message of karat: Usage: …"]),
+    "usage": (Outcome(2, "", "Usage: …"), ["no message of findwell: Usage: …"]),
 }
 
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from karat.judges.aspects import ASPECTS, VerdictShape
-from karat.judges.verdicts import AspectVerdicts, Judged, JudgeFailure, Sample
+from findwell.judges.aspects import ASPECTS, VerdictShape
+from findwell.judges.verdicts import AspectVerdicts, Judged, JudgeFailure, Sample
 
 FOUR = frozenset({"relevance", "claims", "entities", "statements"})
 

@@ -6,11 +6,11 @@ import json
 import re
 from typing import TYPE_CHECKING, Any
 
-from karat.judges.llm.judge import LLMJudge
-from karat.judges.local.entities import plain_form
-from karat.judges.quotes import distinct
-from karat.judges.settings import Judge
-from karat.judges.verdicts import Judged, Sample, Verdict
+from findwell.judges.llm.judge import LLMJudge
+from findwell.judges.local.entities import plain_form
+from findwell.judges.quotes import distinct
+from findwell.judges.settings import Judge
+from findwell.judges.verdicts import Judged, Sample, Verdict
 from tests.client.asking import HASTE, KEY
 from tests.judges.building import FOUR, judged_of
 from tests.judges.model import grade, mentions, supports, words

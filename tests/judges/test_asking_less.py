@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from karat.client.cache import Cache
-from karat.errors import JudgeError
-from karat.judges.llm.listing import listings
-from karat.judges.llm.stats import JudgeStats
+from findwell.client.cache import Cache
+from findwell.errors import JudgeError
+from findwell.judges.llm.listing import listings
+from findwell.judges.llm.stats import JudgeStats
 from tests.client.server import Call, Reaction, chat, serve
 from tests.judges.judging import ALL, check_shape, check_totals, expect, judge_of, sample, verdicts
 from tests.judges.model import answer, well
@@ -109,7 +109,7 @@ def test_judging_stops_when_the_model_fails_at_the_first_samples(tmp_path: Path)
         text = str(stop.value)
         assert "15 of 20 verdicts failed (15 malformed) in the first 4 of 30 samples" in text
         assert "--ask single" in text
-        assert "karat judge-check openai:some-model" in text
+        assert "findwell judge-check openai:some-model" in text
         with Cache.open(tmp_path) as cache:  # nothing is lost
             again = judge_of(server, cache=cache, max_failures=1.0)
             judged = again.judge(samples, frozenset({"relevance"}))

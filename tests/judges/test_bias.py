@@ -7,17 +7,17 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-import karat
-from karat.client.cache import Cache
-from karat.errors import OptionError
-from karat.judges.cards.bias import ALONE, NO_ORDER, forecast_probe
-from karat.judges.cards.card import JudgeCard, judge_card
-from karat.judges.cards.labels import load_labels
-from karat.judges.cards.samples import LabelledSamples
-from karat.judges.find import find_judge
-from karat.judges.function import FunctionJudge
-from karat.judges.verdicts import Verdict
-from karat.reports.judge_card import render_judges
+import findwell
+from findwell.client.cache import Cache
+from findwell.errors import OptionError
+from findwell.judges.cards.bias import ALONE, NO_ORDER, forecast_probe
+from findwell.judges.cards.card import JudgeCard, judge_card
+from findwell.judges.cards.labels import load_labels
+from findwell.judges.cards.samples import LabelledSamples
+from findwell.judges.find import find_judge
+from findwell.judges.function import FunctionJudge
+from findwell.judges.verdicts import Verdict
+from findwell.reports.judge_card import render_judges
 from tests.client.server import Call, Reaction, chat, serve
 from tests.judges.judging import judge_of
 from tests.judges.model import answer, read_prompt, well
@@ -26,7 +26,7 @@ from tests.judges.single_model import read, with_tokens
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from karat.judges.verdicts import Sample
+    from findwell.judges.verdicts import Sample
 
 QUESTIONS, CHUNKS = 4, 3
 ROWS = [
@@ -38,7 +38,7 @@ ROWS = [
 
 @pytest.fixture(autouse=True)
 def _folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("KARAT_CACHE_DIR", str(tmp_path / "cache"))
+    monkeypatch.setenv("FINDWELL_CACHE_DIR", str(tmp_path / "cache"))
 
 
 def prefers_first(call: Call) -> Reaction:
@@ -157,7 +157,7 @@ def test_where_there_is_no_place_to_be_first() -> None:
 
 def test_some_judges_cannot_be_probed(tmp_path: Path) -> None:
     path = tmp_path / "v.jsonl"
-    path.write_text('{"karat": "verdicts", "layout": 1, "aspects": ["relevance"]}\n')
+    path.write_text('{"findwell": "verdicts", "layout": 1, "aspects": ["relevance"]}\n')
     for judge, fix in ((f"replay:{path}", "recorded"), (["local:text", "local:text"], "alone")):
         with pytest.raises(OptionError, match="cannot be probed") as error:
             judge_card(ROWS, judge=judge, probe_bias=True)
@@ -266,7 +266,7 @@ def by_chunk(name: str, yes: str) -> FunctionJudge:
 
 def test_judges_side_by_side() -> None:
     right, half, none = by_chunk("right", "0"), by_chunk("half", "01"), by_chunk("none", "")
-    found = karat.compare_judges(ROWS, [right, half, none])
+    found = findwell.compare_judges(ROWS, [right, half, none])
     assert [card.judge for card in found.cards] == ["right", "half", "none"]
     # of 12 pairs, 4 are true; `half` says yes to these and 4 more: (8/12 − 4/9) / (1 − 4/9)
     assert [card["kappa"].value for card in found.cards] == pytest.approx([1.0, 0.4, 0.0])
@@ -283,7 +283,7 @@ def test_judges_side_by_side() -> None:
 
 
 def test_differences_are_measured_on_what_both_have_judged() -> None:
-    found = karat.compare_judges(ROWS, [by_chunk("some", "01?"), by_chunk("right", "0")])
+    found = findwell.compare_judges(ROWS, [by_chunk("some", "01?"), by_chunk("right", "0")])
     assert [card.pairs for card in found.cards] == [8, 12]
     assert found.differences[0].n == 8
     assert found.differences[0].value == pytest.approx(1.0 - found.cards[0]["kappa"].value)  # type: ignore[operator]
@@ -292,7 +292,7 @@ def test_differences_are_measured_on_what_both_have_judged() -> None:
 @pytest.mark.parametrize("judges", [["local:text"], ["local:text", "local:text"], []])
 def test_judges_that_cannot_be_compared(judges: list[str]) -> None:
     with pytest.raises(OptionError, match="the judges are"):
-        karat.compare_judges(ROWS, judges)
+        findwell.compare_judges(ROWS, judges)
 
 
 def test_a_judge_at_chance_is_never_marked_as_the_best() -> None:
@@ -304,6 +304,6 @@ def test_a_judge_at_chance_is_never_marked_as_the_best() -> None:
         for n in range(4)
         for chunk in ("right", "left")
     ]
-    found = karat.compare_judges(rows, [lambda it: {"relevance": [0] * len(it.chunks)}, wrong])
+    found = findwell.compare_judges(rows, [lambda it: {"relevance": [0] * len(it.chunks)}, wrong])
     assert [card["kappa"].value for card in found.cards] == [0.0, -1.0]
     assert "**0.0000**" not in render_judges(found, "markdown")

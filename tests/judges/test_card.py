@@ -13,21 +13,28 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-import karat
-from karat.errors import InputError, KaratError, OptionError, SaveError
-from karat.judges.cards.card import CardFigure, JudgeCard, figures, find_card, judge_card, verdicts
-from karat.judges.cards.labels import load_labels
-from karat.judges.cards.recalibrate import match_rate
-from karat.judges.find import find_judge
-from karat.judges.function import FunctionJudge
-from karat.judges.local import LocalJudge
-from karat.statistics.agreement import kappa
+import findwell
+from findwell.errors import FindwellError, InputError, OptionError, SaveError
+from findwell.judges.cards.card import (
+    CardFigure,
+    JudgeCard,
+    figures,
+    find_card,
+    judge_card,
+    verdicts,
+)
+from findwell.judges.cards.labels import load_labels
+from findwell.judges.cards.recalibrate import match_rate
+from findwell.judges.find import find_judge
+from findwell.judges.function import FunctionJudge
+from findwell.judges.local import LocalJudge
+from findwell.statistics.agreement import kappa
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from karat.judges.verdicts import Sample
-    from karat.progress import Progress
+    from findwell.judges.verdicts import Sample
+    from findwell.progress import Progress
     from tests.conftest import Save
 
 DATA = Path(__file__).parents[2] / "../shared/data"
@@ -52,7 +59,7 @@ def says(*grades: int | None) -> FunctionJudge:
 
 @pytest.fixture(autouse=True)
 def _folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("KARAT_CACHE_DIR", str(tmp_path / "cache"))
+    monkeypatch.setenv("FINDWELL_CACHE_DIR", str(tmp_path / "cache"))
 
 
 # --- labels ---------------------------------------------------------------------------------------
@@ -372,7 +379,7 @@ def test_the_order_of_labels_changes_nothing() -> None:
     ],
 )
 def test_choices_that_cannot_be(choices: dict[str, Any], message: str) -> None:
-    with pytest.raises(KaratError, match=message):
+    with pytest.raises(FindwellError, match=message):
         judge_card(ROWS, judge="local:text", **choices)
 
 
@@ -412,7 +419,9 @@ def _fields(card: JudgeCard) -> dict[str, Any]:
 def test_a_result_cites_a_card_about_what_was_judged_and_in_the_same_way() -> None:
     def cited(measure: str) -> str:
         sample = {"question": "Where is Rome?", "contexts": ["Rome."], "reference": "In Italy."}
-        return str(karat.evaluate([sample], measures=measure, judge="local:text").judge.get("card"))
+        return str(
+            findwell.evaluate([sample], measures=measure, judge="local:text").judge.get("card")
+        )
 
     rows = [{"question": row["question"], "chunk": row["chunk"], "label": 1} for row in ROWS]
     judge_card(ROWS, judge="local:text").save()
@@ -436,7 +445,8 @@ def test_cards_in_a_place_of_your_own(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    "content", ["", "{}", "[]", '{"karat": "judge-card", "layout": 1}', '{"karat": 1, "layout": 1}']
+    "content",
+    ["", "{}", "[]", '{"findwell": "judge-card", "layout": 1}', '{"findwell": 1, "layout": 1}'],
 )
 def test_files_that_are_no_cards(save: Save, content: str) -> None:
     with pytest.raises(InputError, match="this is no judge card"):

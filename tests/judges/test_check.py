@@ -9,14 +9,14 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-import karat
-from karat.errors import JudgeError, KaratError, OptionError
-from karat.judges.find import find_judge
-from karat.judges.llm.cases import CHECKED, load_cases
-from karat.judges.llm.check import find_check, forecast_check
-from karat.judges.settings import Judge
-from karat.judges.verdicts import Judged
-from karat.reports.judge_check import render_check
+import findwell
+from findwell.errors import FindwellError, JudgeError, OptionError
+from findwell.judges.find import find_judge
+from findwell.judges.llm.cases import CHECKED, load_cases
+from findwell.judges.llm.check import find_check, forecast_check
+from findwell.judges.settings import Judge
+from findwell.judges.verdicts import Judged
+from findwell.reports.judge_check import render_check
 from tests.client.asking import HASTE, KEY
 from tests.client.server import Call, Reaction, Server, chat, error, serve
 from tests.judges.judging import judge_of, sample
@@ -26,7 +26,7 @@ from tests.judges.single_model import only, read, with_tokens
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from tests.conftest import Karat
+    from tests.conftest import Findwell
 
 Labels = dict[tuple[str, str], int]
 CASES, SHA256 = load_cases()
@@ -92,7 +92,7 @@ def both(call: Call) -> Reaction:
 
 @pytest.fixture(autouse=True)
 def _folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("KARAT_CACHE_DIR", str(tmp_path / "cache"))
+    monkeypatch.setenv("FINDWELL_CACHE_DIR", str(tmp_path / "cache"))
 
 
 def settings(server: Server, **more: Any) -> Judge:
@@ -114,7 +114,7 @@ def test_the_cases_are_sound() -> None:
 
 def test_a_model_that_can_do_all_is_asked_for_a_matrix() -> None:
     with serve(both) as server:
-        found = karat.judge_check(settings(server))
+        found = findwell.judge_check(settings(server))
     assert found.recommended == "matrix"
     assert [each.way for each in found.ways] == ["matrix", "single"]
     for each in found.ways:
@@ -128,7 +128,7 @@ def test_a_model_that_can_do_all_is_asked_for_a_matrix() -> None:
 
 def test_a_model_that_is_cut_off_is_asked_one_by_one() -> None:
     with serve(only(single, chat("{", finish="length"))) as server:
-        found = karat.judge_check(settings(server))
+        found = findwell.judge_check(settings(server))
         assert found.recommended == "single"
         assert [each.way for each in found.ways] == ["matrix", "pieces", "single"]
         assert found["matrix"].failed == found["matrix"].verdicts
@@ -138,14 +138,14 @@ def test_a_model_that_is_cut_off_is_asked_one_by_one() -> None:
         assert found["single"].right == found["single"].verdicts
         assert all("max_tokens" in call.body for call in server.calls)
         count = len(server.calls)
-        again = karat.judge_check(settings(server))
+        again = findwell.judge_check(settings(server))
         assert (again.recommended, again.stored, len(server.calls)) == ("single", True, count)
         assert again.as_dict() == found.as_dict()
-        anew = karat.judge_check(settings(server, cache="refresh"))
+        anew = findwell.judge_check(settings(server, cache="refresh"))
         assert not anew.stored
         assert len(server.calls) == 2 * count
         other = Judge("openai:other", base_url=server.url, key=KEY, retry=HASTE)
-        assert not karat.judge_check(other).stored
+        assert not findwell.judge_check(other).stored
 
 
 def test_pieces_are_for_a_model_that_writes_well_and_little() -> None:
@@ -155,7 +155,7 @@ def test_pieces_are_for_a_model_that_writes_well_and_little() -> None:
         return matrix(call) if len(read_prompt(call.prompt).chunks) <= 3 else chat("{}")
 
     with serve(script) as server:
-        found = karat.judge_check(settings(server))
+        found = findwell.judge_check(settings(server))
     assert found["single"].kappa == 0.0
     assert not found.logprobs
     # the long case fails as a matrix, and nothing else
@@ -166,18 +166,20 @@ def test_pieces_are_for_a_model_that_writes_well_and_little() -> None:
 
 def test_a_judge_that_says_yes_to_all_is_chance_and_never_recommended() -> None:
     with serve(lambda call: chat("yes" if "response_format" not in call.body else "{}")) as server:
-        found = karat.judge_check(settings(server))
+        found = findwell.judge_check(settings(server))
         assert found.recommended == ""
         assert found["single"].is_chance
         assert (found["single"].kappa, found["single"].kappa_low) == (0.0, None)
         assert "no better than chance" in found.in_words()
         for how in ("table", "markdown"):
             assert "no better than chance: do not use this judge" in render_check(found, how)
-        again = karat.judge_check(settings(server))
+        again = findwell.judge_check(settings(server))
         assert (again.stored, again.recommended) == (True, "")
         sample = {"question": "Why?", "contexts": ["So."]}
         with pytest.raises(JudgeError, match="no better than chance"):
-            karat.evaluate([sample], measures="P@1/relevance", judge=settings(server, ask="auto"))
+            findwell.evaluate(
+                [sample], measures="P@1/relevance", judge=settings(server, ask="auto")
+            )
 
 
 def test_a_way_that_is_chance_is_not_recommended_though_it_takes_the_fewest_calls() -> None:
@@ -189,7 +191,7 @@ def test_a_way_that_is_chance_is_not_recommended_though_it_takes_the_fewest_call
     with serve(
         lambda call: lot(call) if "response_format" in call.body else single(call)
     ) as server:
-        found = karat.judge_check(settings(server))
+        found = findwell.judge_check(settings(server))
     way = found["matrix"]
     assert way.failed_share <= 0.05
     assert way.kappa_low is not None
@@ -201,12 +203,12 @@ def test_a_way_that_is_chance_is_not_recommended_though_it_takes_the_fewest_call
 def test_a_check_that_did_not_end_is_not_kept(tmp_path: Path) -> None:
     with serve(both) as server:
         with pytest.raises(JudgeError, match="did not come to its end"):
-            karat.judge_check(settings(server, max_calls=3))
+            findwell.judge_check(settings(server, max_calls=3))
         assert not list((tmp_path / "cache").glob("judge-checks/*"))
-        found = karat.judge_check(settings(server))
+        found = findwell.judge_check(settings(server))
         assert found["matrix"].calls == len(CASES) - 3  # the others are in the cache
-    with serve(lambda _: error(500)) as broken, pytest.raises(KaratError):
-        karat.judge_check(settings(broken))
+    with serve(lambda _: error(500)) as broken, pytest.raises(FindwellError):
+        findwell.judge_check(settings(broken))
 
 
 def test_a_check_on_a_busy_server_says_nothing_about_the_model(tmp_path: Path) -> None:
@@ -215,7 +217,7 @@ def test_a_check_on_a_busy_server_says_nothing_about_the_model(tmp_path: Path) -
         serve(lambda call: later if call.number % 3 == 2 else both(call)) as server,
         pytest.raises(JudgeError, match="did not come to its end"),
     ):
-        karat.judge_check(settings(server))
+        findwell.judge_check(settings(server))
     assert not list((tmp_path / "cache").glob("judge-checks/*"))
 
 
@@ -268,7 +270,7 @@ def test_an_estimate_asks_nobody() -> None:
     with serve(both) as server:
         estimate = forecast_check(settings(server))
         assert not server.calls
-        karat.judge_check(settings(server))
+        findwell.judge_check(settings(server))
         grades = sum("digit" in call.prompt for call in server.calls)
         assert estimate.calls == len(server.calls) - grades
         assert forecast_check(settings(server), ["matrix"]).calls == 0
@@ -277,7 +279,7 @@ def test_an_estimate_asks_nobody() -> None:
 @pytest.mark.parametrize("judge", ["local", "replay:x", 7])
 def test_only_models_are_checked(judge: Any) -> None:
     with pytest.raises(OptionError):
-        karat.judge_check(judge)
+        findwell.judge_check(judge)
 
 
 def test_names_of_ways_are_checked() -> None:
@@ -286,11 +288,11 @@ def test_names_of_ways_are_checked() -> None:
     with pytest.raises(OptionError, match="max_failures must be"):
         Judge("openai:m", max_failures=0.0)
     with pytest.raises(OptionError, match="way to ask"):
-        karat.judge_check("openai:m", ways=["auto"])
+        findwell.judge_check("openai:m", ways=["auto"])
     assert frozenset({"relevance", "claims"}) == CHECKED
 
 
-def test_the_command_shows_the_check(cli: Karat) -> None:
+def test_the_command_shows_the_check(cli: Findwell) -> None:
     with serve(only(single, chat("{", finish="length"))) as server:
         command = (
             "judge-check",

@@ -10,15 +10,15 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from karat.judges.llm.contract import (
+from findwell.judges.llm.contract import (
     Fault,
     ParsedAnswer,
     read_answer,
     schema,
 )
-from karat.judges.llm.prompt_items import number_items
-from karat.judges.quotes import is_quoted, proves
-from karat.judges.verdicts import Sample, Verdict
+from findwell.judges.llm.prompt_items import number_items
+from findwell.judges.quotes import is_quoted, proves
+from findwell.judges.verdicts import Sample, Verdict
 from tests.judges.building import FOUR
 
 CHUNKS = ("The battery lasts six hours in winter.", "Charge it “overnight”.", "Bikes — cheap!")

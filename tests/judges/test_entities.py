@@ -2,23 +2,27 @@
 
 from __future__ import annotations
 
+import re
 import sys
-from datetime import date
+from typing import TYPE_CHECKING
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from karat.errors import JudgeError, OptionError
-from karat.judges.local import spacy_model
-from karat.judges.local.dates import MONTHS, find_dates, parts_of
-from karat.judges.local.entities import (
+from findwell.errors import JudgeError, OptionError, how_to_install
+from findwell.judges.local import spacy_model
+from findwell.judges.local.dates import MONTHS, find_dates, parts_of
+from findwell.judges.local.entities import (
     Holdings,
     entities_by_rules,
     entity_finder,
     names_of,
     plain_form,
 )
+
+if TYPE_CHECKING:
+    from datetime import date
 
 BRAZIL = "The capital of Brazil is Brasília, established on April 21, 1960."
 RULES = entity_finder("rules")
@@ -300,7 +304,7 @@ def test_rules_take_any_text(text: str) -> None:
 
 
 def test_auto_falls_back_to_rules(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("karat.judges.local.entities.installed", lambda: False)
+    monkeypatch.setattr("findwell.judges.local.entities.installed", lambda: False)
     assert entity_finder().name == "rules"
 
 
@@ -312,7 +316,7 @@ def test_unknown_finders() -> None:
 def test_without_spacy_the_error_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "spacy", None)
     spacy_model.load_spacy.cache_clear()
-    with pytest.raises(OptionError, match="karat\\[entities\\]"):
+    with pytest.raises(OptionError, match=re.escape(how_to_install("entities"))):
         entity_finder("spacy")("Rome")
 
 

@@ -12,7 +12,7 @@ PAGE = Path(__file__).parents[2] / "docs" / "judging.md"
 
 def test_fewer_calls_and_tokens_than_the_others() -> None:
     table, found = judge_calls()
-    mine = found["karat"]
+    mine = found["findwell"]
     assert mine["short"].calls == mine["long"].calls == 3
     for name in RECORDED:
         for size in SIZES:
@@ -25,4 +25,4 @@ def test_fewer_calls_and_tokens_than_the_others() -> None:
             for each in found.values()
         ]
         assert [cell.strip() for cell in row.split("|")] == shown
-    assert "karat" in table.text()
+    assert "findwell" in table.text()

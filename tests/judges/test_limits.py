@@ -9,23 +9,23 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-import karat
-from karat.errors import OptionError
-from karat.judges.function import FunctionJudge
-from karat.judges.limits import NO_VERDICT, UNCHECKED, judge_limits, judge_lines, verdict_limit
-from karat.judges.local import LocalJudge
-from karat.judges.panel import PanelJudge
-from karat.judges.replay import ReplayJudge, record
-from karat.judges.verdicts import Sample
-from karat.reports.comparison import render as render_comparison
-from karat.reports.gate import advice, as_junit, lines, render, summary
-from karat.reports.report import report
-from karat.reports.result import render as render_result
+import findwell
+from findwell.errors import OptionError
+from findwell.judges.function import FunctionJudge
+from findwell.judges.limits import NO_VERDICT, UNCHECKED, judge_limits, judge_lines, verdict_limit
+from findwell.judges.local import LocalJudge
+from findwell.judges.panel import PanelJudge
+from findwell.judges.replay import ReplayJudge, record
+from findwell.judges.verdicts import Sample
+from findwell.reports.comparison import render as render_comparison
+from findwell.reports.gate import advice, as_junit, lines, render, summary
+from findwell.reports.report import report
+from findwell.reports.result import render as render_result
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from tests.conftest import Karat
+    from tests.conftest import Findwell
 
 TEXT_LINE = (
     "judge local:text: κ with people 0.26, 0.12, 0.11 on TREC DL19/20/21 (relevance); "
@@ -58,9 +58,9 @@ def says_first(sample: Sample) -> dict[str, Any]:
     return {"relevance": [int("capital" in chunk) for chunk in sample.chunks]}
 
 
-def compared(judge: object, **options: Any) -> karat.Comparison:
+def compared(judge: object, **options: Any) -> findwell.Comparison:
     systems = {"good": GOOD, "bad": BAD}
-    return karat.compare(systems, measures="context_precision", judge=judge, **options)
+    return findwell.compare(systems, measures="context_precision", judge=judge, **options)
 
 
 def test_the_line_of_each_kind_of_judge(tmp_path: Path) -> None:
@@ -86,15 +86,15 @@ def test_the_line_of_each_kind_of_judge(tmp_path: Path) -> None:
 
 
 def test_a_card_is_what_a_judge_is_worth(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("KARAT_CACHE_DIR", str(tmp_path))
+    monkeypatch.setenv("FINDWELL_CACHE_DIR", str(tmp_path))
     labels = [
         {"question": each["question"], "chunk": chunk, "label": int("capital" in chunk)}
         for each in GOOD
         for chunk in each["contexts"]
     ]
     judge = FunctionJudge(says_first, name="mine")
-    karat.judge_card(labels, judge=judge).save()
-    result = karat.evaluate(GOOD, measures="context_precision", judge=judge)
+    findwell.judge_card(labels, judge=judge).save()
+    result = findwell.evaluate(GOOD, measures="context_precision", judge=judge)
     limits = result.as_dict()["judge"]["limits"]
     assert limits.startswith("κ 1.00 (")
     assert limits.endswith("on 90 labels of labels, relevance")
@@ -121,9 +121,9 @@ def test_local_text_gives_no_verdict_on_any_surface(tmp_path: Path) -> None:
     assert repr(found.plot("forest")).endswith("unknown>")
     folders = []
     for name, given in (("good", GOOD), ("bad", BAD)):
-        result = karat.evaluate({name: given}, measures="context_precision", judge="local:text")
+        result = findwell.evaluate({name: given}, measures="context_precision", judge="local:text")
         folders.append(result.save(tmp_path / name))
-    again = karat.compare(*folders)
+    again = findwell.compare(*folders)
     assert again["bad", "context_precision"]["p"] is None
     assert TEXT_LINE in report(*folders)
 
@@ -144,7 +144,7 @@ def test_a_measure_that_no_judge_decides_keeps_its_verdict() -> None:
     for given in with_gold:
         for each in given:
             del each["contexts"]
-    found = karat.compare(
+    found = findwell.compare(
         dict(zip(("good", "bad"), with_gold, strict=True)),
         measures=["RR", "context_precision"],
         judge="local:text",
@@ -155,49 +155,51 @@ def test_a_measure_that_no_judge_decides_keeps_its_verdict() -> None:
 
 
 def test_every_form_of_a_result_names_the_judge() -> None:
-    result = karat.evaluate(GOOD, measures="context_precision", judge="local:text")
+    result = findwell.evaluate(GOOD, measures="context_precision", judge="local:text")
     for how in ("table", "markdown", "latex"):
         flat = " ".join(render_result(result, how).split())
         assert "significantly wrong in 26% of 1,953 pairs" in flat, how
     assert TEXT_LINE in repr(result)
     assert TEXT_LINE in result._repr_html_()
     assert f"judge {result.judge['name']}: {result.as_dict()['judge']['limits']}" == TEXT_LINE
-    (explained,) = karat.explain(result, query="0")
+    (explained,) = findwell.explain(result, query="0")
     assert explained.judge_limits == result.as_dict()["judge"]["limits"]
 
 
 def test_the_best_is_not_marked_by_a_judge_without_verdicts() -> None:
     systems = {"good": GOOD, "bad": BAD}
     for judge, marked in (("local:text", False), (says_first, True)):
-        result = karat.evaluate(systems, measures="context_precision", judge=judge)
+        result = findwell.evaluate(systems, measures="context_precision", judge=judge)
         assert ("**1.0000**" in render_result(result, "markdown")) is marked
         assert ('class="best"' in report(result)) is marked
 
 
 @pytest.mark.parametrize("decide", ["interval", "value"])
 def test_a_gate_on_local_text_is_undecided(decide: str) -> None:
-    result = karat.evaluate(GOOD, measures="context_precision", judge="local:text")
-    found = karat.gate(result, ["context_precision>=0.1", "failed<=0"], decide=decide)
+    result = findwell.evaluate(GOOD, measures="context_precision", judge="local:text")
+    found = findwell.gate(result, ["context_precision>=0.1", "failed<=0"], decide=decide)
     judged, counted = found.verdicts
     assert (judged.outcome, judged.reason, judged.judge) == ("undecided", NO_VERDICT, TEXT_LINE)
     assert (counted.outcome, counted.judge) == ("pass", "")
     assert found.exit_code == 3
-    assert karat.gate(result, "context_precision>=0.1", undecided="pass").passed
+    assert findwell.gate(result, "context_precision>=0.1", undecided="pass").passed
     assert "significantly wrong in 26%" in " ".join(render(found, "table", width=60).split())
     assert TEXT_LINE in lines(found)[0]
     assert "for smoke tests" in as_junit(found)
     assert "ask another judge" in advice(found)
     assert "more queries" not in summary(found, "")
     assert found.as_dict()["requirements"][0]["judge"] == TEXT_LINE
-    against = karat.gate(compared("local:text"), "context_precision>=baseline-0.9", decide=decide)
+    against = findwell.gate(
+        compared("local:text"), "context_precision>=baseline-0.9", decide=decide
+    )
     assert against.exit_code == 3
-    saved = karat.gate(result, "context_precision>=baseline-0.1", baseline=result, decide=decide)
+    saved = findwell.gate(result, "context_precision>=baseline-0.1", baseline=result, decide=decide)
     assert saved.outcome == "undecided"
 
 
 def test_a_gate_on_another_judge_is_decided_and_names_it() -> None:
-    result = karat.evaluate(GOOD, measures="context_precision", judge=says_first)
-    (found,) = karat.gate(result, "context_precision>=0.1").verdicts
+    result = findwell.evaluate(GOOD, measures="context_precision", judge=says_first)
+    (found,) = findwell.gate(result, "context_precision>=0.1").verdicts
     assert found.outcome == "pass"
     assert found.judge == f"judge function:says_first: {UNCHECKED}"
 
@@ -207,10 +209,10 @@ def test_local_text_chooses_no_setting() -> None:
     runs = [dict.fromkeys(names, each) for each in (["a", "b"], ["b", "a"])]
     options: dict[str, Any] = {"engine": "qdrant-rrf", "corpus": {"a": "one", "b": "two"}}
     gold = [{"query": name, "question": f"{name}?", "gold": ["a"]} for name in names]
-    for judge in ("local:text", karat.Judge("local:text"), ["local:text", says_first]):
+    for judge in ("local:text", findwell.Judge("local:text"), ["local:text", says_first]):
         with pytest.raises(OptionError, match="cannot choose a setting"):
-            karat.tune(runs, gold, "P@1/relevance", judge=judge, **options)
-    found = karat.tune(runs, gold, "P@1/relevance", judge=says_first, **options)
+            findwell.tune(runs, gold, "P@1/relevance", judge=judge, **options)
+    found = findwell.tune(runs, gold, "P@1/relevance", judge=says_first, **options)
     (limits,) = (each for each in found.findings if each.kind == "judge-limits")
     assert UNCHECKED in limits.message
     assert limits.examples == ("P@1/relevance",)
@@ -227,7 +229,7 @@ def files(tmp_path: Path) -> tuple[Path, Path]:
 JUDGED = ("-m", "context_precision@2", "--judge", "local:text")
 
 
-def test_the_command_line_says_so(cli: Karat, files: tuple[Path, Path], tmp_path: Path) -> None:
+def test_the_command_line_says_so(cli: Findwell, files: tuple[Path, Path], tmp_path: Path) -> None:
     compared = cli("compare", *files, *JUDGED)
     assert "unknown" in compared.out
     assert TEXT_LINE in compared.out
@@ -252,7 +254,7 @@ def test_the_command_line_says_so(cli: Karat, files: tuple[Path, Path], tmp_path
 
 
 def test_a_baseline_is_not_replaced_on_the_word_of_local_text(
-    cli: Karat, files: tuple[Path, Path], tmp_path: Path
+    cli: Findwell, files: tuple[Path, Path], tmp_path: Path
 ) -> None:
     folder = tmp_path / "baseline"
     update = ("--baseline", folder, "--update-baseline")
@@ -260,4 +262,4 @@ def test_a_baseline_is_not_replaced_on_the_word_of_local_text(
     again = cli("score", files[1], *JUDGED, *update)
     assert again.code == 1
     assert "gives no verdict about systems" in again.err
-    assert karat.load(folder)["context_precision@2"] == pytest.approx(1.0)
+    assert findwell.load(folder)["context_precision@2"] == pytest.approx(1.0)

@@ -10,9 +10,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from karat.client.protocol import Reason
-from karat.errors import EndpointError
-from karat.judges.verdicts import AspectVerdicts, Judged, JudgeReason, Verdict
+from findwell.client.protocol import Reason
+from findwell.errors import EndpointError
+from findwell.judges.verdicts import AspectVerdicts, Judged, JudgeReason, Verdict
 from tests.client.asking import KEY
 from tests.client.server import Call, Reaction, chat, error, serve
 from tests.judges.building import FOUR

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
     import pytest
 
-    from tests.conftest import Karat, Save
+    from tests.conftest import Findwell, Save
 
 VARYING = {"seconds", "endpoint", "batch", "cost", "stored", "repeated"}
 
@@ -50,11 +50,11 @@ def test_verdicts_and_manifest_are_those_of_single_calls() -> None:
 
 
 def test_on_the_command_line(
-    cli: Karat, save: Save, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+    cli: Findwell, save: Save, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    monkeypatch.setenv("KARAT_CACHE_DIR", str(tmp_path / "cache"))
-    monkeypatch.setattr("karat.client.batches.GATHER", 0.02)
-    monkeypatch.setattr("karat.client.batches.FIRST_POLL", 0.02)
+    monkeypatch.setenv("FINDWELL_CACHE_DIR", str(tmp_path / "cache"))
+    monkeypatch.setattr("findwell.client.batches.GATHER", 0.02)
+    monkeypatch.setattr("findwell.client.batches.FIRST_POLL", 0.02)
     samples = save("samples.jsonl", "\n".join(map(json.dumps, SAMPLES)))
     model = BatchServer(well, polls=0)
     with serve(model) as server:

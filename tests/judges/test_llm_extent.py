@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from karat.errors import OptionError
-from karat.judges.verdicts import Verdict
+from findwell.errors import OptionError
+from findwell.judges.verdicts import Verdict
 from tests.client.server import Call, serve
 from tests.judges.building import sample_of
 from tests.judges.judging import (

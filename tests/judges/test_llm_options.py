@@ -10,14 +10,14 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-import karat
-from karat.client.budget import Budget, Limits, Prices
-from karat.client.cache import Cache
-from karat.errors import OptionError
-from karat.judges.find import find_judge
-from karat.judges.llm.judge import LLMJudge
-from karat.judges.settings import Judge
-from karat.judges.verdicts import Verdict
+import findwell
+from findwell.client.budget import Budget, Limits, Prices
+from findwell.client.cache import Cache
+from findwell.errors import OptionError
+from findwell.judges.find import find_judge
+from findwell.judges.llm.judge import LLMJudge
+from findwell.judges.settings import Judge
+from findwell.judges.verdicts import Verdict
 from tests.client.asking import HASTE, KEY
 from tests.client.server import Call, Reaction, chat, error, serve
 from tests.judges.building import FOUR
@@ -41,7 +41,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-    from karat.progress import Progress
+    from findwell.progress import Progress
 
 
 def test_votes_are_counted_and_their_agreement_is_told() -> None:
@@ -219,7 +219,7 @@ def test_a_dry_run_knows_what_must_be_asked_again(tmp_path: Path) -> None:
 
 
 def test_modes_of_the_cache(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    monkeypatch.setenv("KARAT_CACHE_DIR", str(tmp_path))
+    monkeypatch.setenv("FINDWELL_CACHE_DIR", str(tmp_path))
     calls = []
     with serve(well) as server:
         for mode in ("use", "use", "refresh", "off"):
@@ -233,7 +233,7 @@ def test_modes_of_the_cache(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> 
 def test_what_refresh_asked_again_is_known_from_then_on(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    monkeypatch.setenv("KARAT_CACHE_DIR", str(tmp_path))
+    monkeypatch.setenv("FINDWELL_CACHE_DIR", str(tmp_path))
     with serve(well) as server:
         judge_of(server, cache="use").judge([sample()], ALL)
         judge = judge_of(server, cache="refresh")
@@ -272,13 +272,13 @@ def test_an_evaluation_passes_on_what_a_judge_tells_of_its_progress() -> None:
     seen: list[Progress] = []
     record = {"query": "1", "question": "Why?", "contexts": ["Because it is."], "reference": "So."}
     with serve(well) as server:
-        karat.judge([record], judge=judge_of(server), progress=seen.append)
+        findwell.judge([record], judge=judge_of(server), progress=seen.append)
     assert (seen[-1].done, seen[-1].total) == (1, 1)
     assert "tokens" in seen[-1].note
 
 
 def test_a_dry_run_of_several_batches(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("karat.judges.llm.judge.BATCH", 7)
+    monkeypatch.setattr("findwell.judges.llm.judge.BATCH", 7)
     samples = [sample(number) for number in range(20)]
     with serve(well) as server:
         judge = judge_of(server)
@@ -383,7 +383,7 @@ def test_the_settings_of_a_judge_have_one_budget_for_all_systems() -> None:
     others = [{**record, "contexts": [f"Because of {number}."]} for number in range(3)]
     with serve(well) as server:
         judge = Judge("openai:m", base_url=server.url, key=KEY, cache="off", max_calls=2)
-        compared = karat.compare(
+        compared = findwell.compare(
             [record], *([other] for other in others), measures="P/relevance", judge=judge
         )
         assert len(server.calls) == 2
@@ -394,5 +394,5 @@ def test_a_panel_asks_the_server_that_is_given() -> None:
     record = {"query": "1", "question": "Why?", "contexts": ["Because it is."]}
     with serve(well) as server:
         panel = ["openai:m", Judge("openai:n", cache="off"), "local:text"]
-        karat.evaluate([record], measures="P/relevance", judge=panel, base_url=server.url)
+        findwell.evaluate([record], measures="P/relevance", judge=panel, base_url=server.url)
         assert {call.body["model"] for call in server.calls} == {"m", "n"}

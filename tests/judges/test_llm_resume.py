@@ -22,9 +22,9 @@ SAMPLES, CONCURRENCY = 500, 8
 JOB = f"""
 import sys
 from dataclasses import replace
-from karat.client.cache import Cache
-from karat.judges.llm.judge import LLMJudge
-from karat.judges.settings import Judge
+from findwell.client.cache import Cache
+from findwell.judges.llm.judge import LLMJudge
+from findwell.judges.settings import Judge
 from tests.client.asking import HASTE
 from tests.judges.judging import ALL
 from tests.judges.test_llm_resume import samples

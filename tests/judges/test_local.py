@@ -13,18 +13,18 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from karat.embeddings import find_embedder
-from karat.errors import OptionError
-from karat.judges.find import find_judge
-from karat.judges.local import LocalJudge
-from karat.judges.local.calibration import MODELS, logit
-from karat.judges.local.pieces import LONGEST
-from karat.judges.local.rules import negation
-from karat.judges.verdicts import Judged, Sample, Verdict
+from findwell.embeddings import find_embedder
+from findwell.errors import OptionError
+from findwell.judges.find import find_judge
+from findwell.judges.local import LocalJudge
+from findwell.judges.local.calibration import MODELS, logit
+from findwell.judges.local.pieces import LONGEST
+from findwell.judges.local.rules import negation
+from findwell.judges.verdicts import Judged, Sample, Verdict
 from tests.judges.building import FOUR, sample_of
 
 if TYPE_CHECKING:
-    from karat.progress import Progress
+    from findwell.progress import Progress
 
 ALL = FOUR
 
@@ -236,7 +236,7 @@ def test_verdicts_do_not_depend_on_company_or_order(make: Any) -> None:
 def test_more_samples_than_are_judged_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
     samples = varied(30)
     together = TEXT.judge(samples, frozenset({"relevance"}))
-    monkeypatch.setattr("karat.judges.local.judge.TOGETHER", {True: 4, False: 7})
+    monkeypatch.setattr("findwell.judges.local.judge.TOGETHER", {True: 4, False: 7})
     steps: list[Progress] = []
     assert TEXT.judge(samples, frozenset({"relevance"}), steps.append) == together
     assert [step.done for step in steps] == [7, 14, 21, 28, 30]
@@ -261,7 +261,7 @@ def test_a_chunk_is_judged_the_same_beside_any_others() -> None:
 def test_vectors_kept_on_disk_change_nothing(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setenv("KARAT_CACHE_DIR", str(tmp_path))
+    monkeypatch.setenv("FINDWELL_CACHE_DIR", str(tmp_path))
     remembering = LocalJudge(find_embedder(counted, name="letters"), entities="rules")
     fresh, again = one(BRAZIL, remembering), one(BRAZIL, remembering)
     assert fresh == again == one(BRAZIL, letters())

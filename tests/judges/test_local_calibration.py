@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from karat.judges.local.calibration import MODELS
+from findwell.judges.local.calibration import MODELS
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -26,8 +26,8 @@ def calibration(tmp_path_factory: pytest.TempPathFactory) -> ModuleType:
     """Import the script that fits the weights, with a cache of its own."""
     if not (DATA / "noveleval").is_dir():
         pytest.skip("the public labels are not here")
-    before = os.environ.get("KARAT_CACHE_DIR")
-    os.environ["KARAT_CACHE_DIR"] = str(tmp_path_factory.mktemp("cache"))
+    before = os.environ.get("FINDWELL_CACHE_DIR")
+    os.environ["FINDWELL_CACHE_DIR"] = str(tmp_path_factory.mktemp("cache"))
     path = ROOT / "examples" / "maintenance" / "calibrate_local_judge.py"
     spec = importlib.util.spec_from_file_location("calibrate_local_judge", path)
     assert spec is not None
@@ -36,9 +36,9 @@ def calibration(tmp_path_factory: pytest.TempPathFactory) -> ModuleType:
     sys.modules["calibrate_local_judge"] = module
     spec.loader.exec_module(module)
     if before is None:
-        del os.environ["KARAT_CACHE_DIR"]
+        del os.environ["FINDWELL_CACHE_DIR"]
     else:
-        os.environ["KARAT_CACHE_DIR"] = before
+        os.environ["FINDWELL_CACHE_DIR"] = before
     return module
 
 

@@ -7,13 +7,13 @@ import json
 
 import pytest
 
-import karat
-from karat.errors import OptionError
-from karat.judges.find import find_judge
-from karat.judges.local import LocalJudge
-from karat.judges.local.clauses import by_parse, by_rules, entries_of, find_decomposition
-from karat.judges.local.derivation import base_of, root_of
-from karat.judges.local.terms import term_and_weight
+import findwell
+from findwell.errors import OptionError
+from findwell.judges.find import find_judge
+from findwell.judges.local import LocalJudge
+from findwell.judges.local.clauses import by_parse, by_rules, entries_of, find_decomposition
+from findwell.judges.local.derivation import base_of, root_of
+from findwell.judges.local.terms import term_and_weight
 from tests.judges.building import sample_of
 
 TEXT = LocalJudge(None)
@@ -128,7 +128,7 @@ def test_the_worked_examples_come_out(judge: str, measure: str) -> None:
         {"question": question, "reference": reference, "contexts": contexts}
         for question, reference, contexts, _ in EXAMPLES[measure]
     ]
-    result = karat.evaluate(samples, measures=[measure], judge=judge)
+    result = findwell.evaluate(samples, measures=[measure], judge=judge)
     assert result.per_query["value"].to_list() == pytest.approx(
         [value for *_, value in EXAMPLES[measure]]
     )
@@ -168,7 +168,7 @@ def test_lists_become_one_claim_each_and_nothing_else_does(sentence: str) -> Non
 
 
 needs_spacy = pytest.mark.skipif(
-    importlib.util.find_spec("spacy") is None, reason="needs karat[entities]"
+    importlib.util.find_spec("spacy") is None, reason="needs findwell[entities]"
 )
 
 
@@ -201,7 +201,7 @@ def test_the_way_is_in_the_manifest_and_can_be_chosen() -> None:
         "contexts": ["Logging is a cause."],
     }
     counts = {
-        judge: karat.evaluate([sample], measures=["context_recall"], judge=judge).values
+        judge: findwell.evaluate([sample], measures=["context_recall"], judge=judge).values
         for judge in ("local:text", "local:text(decompose=no)")
     }
     assert [each["context_recall"] for each in counts.values()] == [pytest.approx(1 / 3), 0.0]
@@ -217,7 +217,7 @@ def test_a_splitter_of_ones_own_decides_what_a_claim_is() -> None:
         "contexts": ["Logging is a cause."],
     }
     measure = "recall/claims(splitter=lines)"
-    found = karat.evaluate([sample], measures=[measure], judge="local:text")
+    found = findwell.evaluate([sample], measures=[measure], judge="local:text")
     assert list(found.values.values()) == [0.0]
 
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-import karat
-from karat.embeddings import find_embedder
-from karat.judges.local import LocalJudge
-from karat.judges.verdicts import Sample
+import findwell
+from findwell.embeddings import find_embedder
+from findwell.judges.local import LocalJudge
+from findwell.judges.verdicts import Sample
 from tests.judges.building import sample_of
 
 TEXT = LocalJudge(None, entities="rules")
@@ -137,7 +137,7 @@ def found(language: str, judge: object) -> list[tuple[str, int, tuple[str, ...]]
         {"question": question, "retrieved_contexts": [answer], "reference": answer}
         for question, answer in PAIRS[language]
     ]
-    result = karat.evaluate(samples, measures=["context_precision"], judge=judge)
+    result = findwell.evaluate(samples, measures=["context_precision"], judge=judge)
     return [(each.kind, each.count, each.examples) for each in result.findings]
 
 
@@ -160,7 +160,7 @@ def test_minilm_reads_english() -> None:
 
 def test_a_language_that_nothing_is_known_of() -> None:
     sample = {"question": "Πού είναι η έδρα;", "retrieved_contexts": ["Στην Αθήνα."]}
-    result = karat.evaluate([sample], measures=["context_precision"], judge="local:text")
+    result = findwell.evaluate([sample], measures=["context_precision"], judge="local:text")
     assert [(each.kind, each.examples) for each in result.findings] == [
         ("unread-language", ("Greek",))
     ]
@@ -169,7 +169,7 @@ def test_a_language_that_nothing_is_known_of() -> None:
 def test_a_question_in_english_about_texts_that_are_not() -> None:
     sample = {"question": "How long does it take?", "retrieved_contexts": [PAIRS["de"][0][1]] * 2}
     sample["retrieved_contexts"] = [MANUAL["de"]]
-    result = karat.evaluate([sample], measures=["context_precision"], judge="local:text")
+    result = findwell.evaluate([sample], measures=["context_precision"], judge="local:text")
     assert [each.examples for each in result.findings] == [("German",)]
 
 

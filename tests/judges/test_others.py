@@ -9,22 +9,29 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from karat.client.protocol import Reason
-from karat.errors import InputError, OptionError
-from karat.judges.find import find_judge
-from karat.judges.function import FunctionJudge
-from karat.judges.local import LocalJudge
-from karat.judges.panel import PanelJudge
-from karat.judges.recorded import as_judged, as_record
-from karat.judges.replay import ReplayJudge, fingerprint, record
-from karat.judges.settings import Judge
-from karat.judges.verdicts import AspectVerdicts, Judged, JudgeFailure, JudgeReason, Sample, Verdict
+from findwell.client.protocol import Reason
+from findwell.errors import InputError, OptionError
+from findwell.judges.find import find_judge
+from findwell.judges.function import FunctionJudge
+from findwell.judges.local import LocalJudge
+from findwell.judges.panel import PanelJudge
+from findwell.judges.recorded import as_judged, as_record
+from findwell.judges.replay import ReplayJudge, fingerprint, record
+from findwell.judges.settings import Judge
+from findwell.judges.verdicts import (
+    AspectVerdicts,
+    Judged,
+    JudgeFailure,
+    JudgeReason,
+    Sample,
+    Verdict,
+)
 from tests.judges.building import FOUR, judged_of, sample_of
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from karat.progress import Progress
+    from findwell.progress import Progress
     from tests.conftest import Save
 
 ALL = FOUR
@@ -242,7 +249,7 @@ def test_an_aspect_that_was_not_recorded_fails(tmp_path: Path) -> None:
     assert str(judged.failures["claims"]) == "not recorded: this aspect"
 
 
-HEADER = '{"karat": "verdicts", "layout": 1, "aspects": ["relevance"]}\n'
+HEADER = '{"findwell": "verdicts", "layout": 1, "aspects": ["relevance"]}\n'
 
 
 @pytest.mark.parametrize(
@@ -252,7 +259,7 @@ HEADER = '{"karat": "verdicts", "layout": 1, "aspects": ["relevance"]}\n'
         ("[]\n", "line 1: a list, not an object"),
         ("nonsense", "line 1: this is not JSON"),
         ('{"query": "q"}', "this is no file of verdicts"),
-        (HEADER.replace("1", "9", 1), "layout 9, this karat reads 2"),
+        (HEADER.replace("1", "9", 1), "layout 9, this findwell reads 1"),
         (HEADER + '{"texts": "x"}', "line 2: no query"),
         (HEADER + '{"query": "q"}\n\n{"query": "q"}', "line 4: query 'q' a second time"),
         (HEADER + "{", "line 2: this is not JSON"),

@@ -1,4 +1,4 @@
-"""Aspects of a user's own: registered by name, shape and prompt, judged as karat's own are."""
+"""Aspects of a user's own: registered by name, shape and prompt, judged as findwell's own are."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-import karat
-from karat.errors import KaratError, OptionError
-from karat.judges.aspects import ASPECTS
-from karat.judges.find import find_judge
-from karat.judges.llm.contract import example_entry, schema
-from karat.judges.replay import ReplayJudge, record
-from karat.judges.verdicts import JudgeReason, Sample
+import findwell
+from findwell.errors import FindwellError, OptionError
+from findwell.judges.aspects import ASPECTS
+from findwell.judges.find import find_judge
+from findwell.judges.llm.contract import example_entry, schema
+from findwell.judges.replay import ReplayJudge, record
+from findwell.judges.verdicts import JudgeReason, Sample
 from tests.client.server import Call, Reaction, chat, serve
 from tests.judges.judging import check_totals, judge_of
 from tests.judges.model import read_prompt
@@ -23,7 +23,7 @@ from tests.judges.model import read_prompt
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from tests.conftest import Karat, Save
+    from tests.conftest import Findwell, Save
 
 ROWS = [
     {
@@ -60,7 +60,7 @@ MEASURED = {
 @pytest.fixture(autouse=True)
 def _aspects() -> None:
     for name, given in SHAPES.items():
-        karat.register_aspect(name, **given)  # type: ignore[arg-type]
+        findwell.register_aspect(name, **given)  # type: ignore[arg-type]
 
 
 def year(text: str) -> int:
@@ -117,14 +117,14 @@ def answer(call: Call) -> Reaction:
 
 
 def test_a_function_judges_them() -> None:
-    result = karat.evaluate(ROWS, measures=MEASURED, judge=judge)
+    result = findwell.evaluate(ROWS, measures=MEASURED, judge=judge)
     assert result.values == pytest.approx(MEASURED)
 
 
 def test_a_model_judges_them() -> None:
     with serve(answer) as server:
         asked = judge_of(server)
-        result = karat.evaluate(ROWS, measures=MEASURED, judge=asked)
+        result = findwell.evaluate(ROWS, measures=MEASURED, judge=asked)
         texts = [call.prompt for call in server.calls]
     assert result.values == pytest.approx(MEASURED)
     assert not [each for each in result.findings if each.kind != "text-as-id"]
@@ -138,7 +138,7 @@ def test_a_model_judges_them() -> None:
 
 def test_parts_of_two_aspects_do_not_mix() -> None:
     for name in ("first", "second"):
-        karat.register_aspect(name, shape="parts", prompt="Does each part name a year?")
+        findwell.register_aspect(name, shape="parts", prompt="Does each part name a year?")
 
     def script(call: Call) -> Reaction:
         read = read_prompt(call.prompt)
@@ -158,7 +158,7 @@ def test_parts_of_two_aspects_do_not_mix() -> None:
 @pytest.mark.parametrize("shape", ["chunks", "parts", "list"])
 def test_what_needs_the_reference_is_shown_it_and_relevance_is_not(shape: str, ask: str) -> None:
     more: dict[str, Any] = {"shape": shape, "prompt": "Does it contradict the reference?"}
-    karat.register_aspect("contradicts", needs="reference", **more)
+    findwell.register_aspect("contradicts", needs="reference", **more)
     one = Sample("q", "How hot?", ("Tea is cold.",), "Tea boils.")
     one = replace(one, parts={"contradicts": (("Tea is cold.",),)})
     try:
@@ -179,7 +179,7 @@ def test_a_judge_knows_aspects_that_were_registered_after_it_was_made() -> None:
     ASPECTS.pop("recent")
     with serve(answer) as server:
         asked = judge_of(server)
-        karat.register_aspect("recent", shape="chunks", prompt="Does the chunk name a year?")
+        findwell.register_aspect("recent", shape="chunks", prompt="Does the chunk name a year?")
         judged = asked.judge([Sample("q", "?", ("In 2024.",))], frozenset({"recent"}))
     assert judged[0]["recent"].row[0].value == 1
     check_totals(asked, judged)
@@ -202,7 +202,7 @@ def test_the_local_judge_cannot() -> None:
 
 
 def test_a_model_lists_items_of_its_own() -> None:
-    karat.register_aspect(
+    findwell.register_aspect(
         "topics",
         shape="items",
         prompt="Which chunks are about each topic?",
@@ -218,11 +218,11 @@ def test_a_model_lists_items_of_its_own() -> None:
 
     with serve(script) as server:
         asked = judge_of(server)
-        result = karat.evaluate(ROWS, measures=["recall/topics"], judge=asked, keep=3)
+        result = findwell.evaluate(ROWS, measures=["recall/topics"], judge=asked, keep=3)
         assert len(server.calls) == 2
     assert result["recall/topics"] == 0.5
-    with pytest.raises(KaratError, match="has no parameter 'splitter'"):
-        karat.evaluate(ROWS, measures=["recall/topics(splitter=lines)"], judge=judge)
+    with pytest.raises(FindwellError, match="has no parameter 'splitter'"):
+        findwell.evaluate(ROWS, measures=["recall/topics(splitter=lines)"], judge=judge)
 
 
 def test_prompts_of_a_folder_take_their_place(tmp_path: Path) -> None:
@@ -232,18 +232,18 @@ def test_prompts_of_a_folder_take_their_place(tmp_path: Path) -> None:
     assert asked.about()["prompts"]["recent"]["version"] == "7"
 
 
-def test_a_saved_result_brings_them_along(tmp_path: Path, cli: Karat) -> None:
-    result = karat.evaluate(ROWS, measures=MEASURED, judge=judge, keep=3)
+def test_a_saved_result_brings_them_along(tmp_path: Path, cli: Findwell) -> None:
+    result = findwell.evaluate(ROWS, measures=MEASURED, judge=judge, keep=3)
     folder = result.save(tmp_path / "saved")
     fresh = ASPECTS["fresh"]
     for name in SHAPES:
         del ASPECTS[name]
-    assert karat.load(folder).values == pytest.approx(MEASURED)
+    assert findwell.load(folder).values == pytest.approx(MEASURED)
     assert ASPECTS["fresh"] == fresh
     assert cli("score", folder, "-m", "P@1/recent").code == 0
 
 
-def test_they_are_listed_and_explained(cli: Karat, save: Save) -> None:
+def test_they_are_listed_and_explained(cli: Findwell, save: Save) -> None:
     listed = cli("measures", "--relations").out
     assert "judged: Which chunks are about each topic?" in listed
     path = save("s.jsonl", "\n".join(map(json.dumps, ROWS)))
@@ -263,7 +263,7 @@ def test_the_example_of_an_entry_has_the_form_of_its_schema(name: str) -> None:
 @pytest.mark.parametrize(
     ("given", "message"),
     [
-        ({"name": "claims"}, "the aspect claims is karat's own"),
+        ({"name": "claims"}, "the aspect claims is findwell's own"),
         ({"name": "rouge"}, "rouge is a relation already"),
         ({"name": "Not a name"}, "is no name of an aspect"),
         ({"shape": "chunk"}, "did you mean chunks"),
@@ -278,5 +278,5 @@ def test_the_example_of_an_entry_has_the_form_of_its_schema(name: str) -> None:
 def test_mistakes_are_named(given: dict[str, Any], message: str) -> None:
     usual: dict[str, Any] = {"name": "mine", "shape": "chunks", "prompt": "Is it?"}
     with pytest.raises(OptionError, match=message):
-        karat.register_aspect(**usual | given)
+        findwell.register_aspect(**usual | given)
     assert "mine" not in ASPECTS

@@ -11,17 +11,17 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from karat.client.endpoint import Endpoint
-from karat.errors import OptionError
-from karat.judges.aspects import ASPECTS
-from karat.judges.aspects.relevance import RELEVANCE
-from karat.judges.llm.calls import PromptWriter, plan_calls
-from karat.judges.llm.prompt_items import number_items
-from karat.judges.llm.prompt_languages import WORDS
-from karat.judges.llm.templates import SINGLE, load_prompts
-from karat.judges.settings import LANGUAGES, Judge
-from karat.judges.verdicts import Sample
-from karat.languages import languages_of
+from findwell.client.endpoint import Endpoint
+from findwell.errors import OptionError
+from findwell.judges.aspects import ASPECTS
+from findwell.judges.aspects.relevance import RELEVANCE
+from findwell.judges.llm.calls import PromptWriter, plan_calls
+from findwell.judges.llm.prompt_items import number_items
+from findwell.judges.llm.prompt_languages import WORDS
+from findwell.judges.llm.templates import SINGLE, load_prompts
+from findwell.judges.settings import LANGUAGES, Judge
+from findwell.judges.verdicts import Sample
+from findwell.languages import languages_of
 from tests.client.server import chat, serve
 from tests.judges.judging import ALL, check_totals, expect, judge_of, sample, verdicts
 from tests.judges.model import well
@@ -29,7 +29,7 @@ from tests.judges.model import well
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from tests.conftest import Karat, Save
+    from tests.conftest import Findwell, Save
 
 OTHERS = [code for code in LANGUAGES if code != "en"]
 FIVE = ("relevance", "claims", "entities", "statements", "sufficiency")
@@ -66,7 +66,7 @@ def test_english_is_what_it_was() -> None:
 
 def test_settings_and_words_know_the_same_languages() -> None:
     assert set(WORDS) == set(LANGUAGES)
-    for package in ("karat.judges.llm", "karat.judges.aspects"):
+    for package in ("findwell.judges.llm", "findwell.judges.aspects"):
         folders = {each.name for each in (files(package) / "prompts").iterdir() if each.is_dir()}
         assert folders == set(OTHERS)
 
@@ -178,9 +178,9 @@ def test_a_language_without_prompts() -> None:
 
 
 def test_on_the_command_line(
-    cli: Karat, save: Save, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+    cli: Findwell, save: Save, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    monkeypatch.setenv("KARAT_CACHE_DIR", str(tmp_path / "cache"))
+    monkeypatch.setenv("FINDWELL_CACHE_DIR", str(tmp_path / "cache"))
     record = {
         "query": "q1",
         "question": QUESTIONS["de"],

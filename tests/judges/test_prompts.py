@@ -11,17 +11,17 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from karat.client.budget import estimate_tokens
-from karat.errors import InputError
-from karat.judges.aspects import ASPECTS
-from karat.judges.aspects.relevance import RELEVANCE
-from karat.judges.llm.calls import PromptWriter, plan_calls
-from karat.judges.llm.judge import LLMJudge
-from karat.judges.llm.prompt_items import Fence, cut_text, number_items, plain_digits, ranges
-from karat.judges.llm.templates import load_prompts
-from karat.judges.quotes import tame
-from karat.judges.settings import Judge
-from karat.judges.verdicts import Sample
+from findwell.client.budget import estimate_tokens
+from findwell.errors import InputError
+from findwell.judges.aspects import ASPECTS
+from findwell.judges.aspects.relevance import RELEVANCE
+from findwell.judges.llm.calls import PromptWriter, plan_calls
+from findwell.judges.llm.judge import LLMJudge
+from findwell.judges.llm.prompt_items import Fence, cut_text, number_items, plain_digits, ranges
+from findwell.judges.llm.templates import load_prompts
+from findwell.judges.quotes import tame
+from findwell.judges.settings import Judge
+from findwell.judges.verdicts import Sample
 from tests.client.asking import HASTE
 from tests.client.server import Call, Reaction, chat, serve
 from tests.judges.building import FOUR

@@ -17,17 +17,17 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from karat.client.budget import Budget, estimate_prompt
-from karat.client.cache import Cache
-from karat.client.endpoint import Endpoint
-from karat.client.protocol import Answer, Failure, Outcome, Reason
-from karat.client.requests import ChatRequest, Message
-from karat.client.retry import RetryPolicy
-from karat.errors import EndpointError
-from karat.judges.llm.judge import LLMJudge
-from karat.judges.llm.parse import extract_object
-from karat.judges.settings import Judge
-from karat.labels.synthetic.questions import questions
+from findwell.client.budget import Budget, estimate_prompt
+from findwell.client.cache import Cache
+from findwell.client.endpoint import Endpoint
+from findwell.client.protocol import Answer, Failure, Outcome, Reason
+from findwell.client.requests import ChatRequest, Message
+from findwell.client.retry import RetryPolicy
+from findwell.errors import EndpointError
+from findwell.judges.llm.judge import LLMJudge
+from findwell.judges.llm.parse import extract_object
+from findwell.judges.settings import Judge
+from findwell.labels.synthetic.questions import questions
 from tests.client.asking import ask_all
 from tests.judges.building import sample_of
 from tests.judges.judging import ALL, check_shape, check_totals, sentences, verdicts
@@ -35,8 +35,8 @@ from tests.judges.judging import ALL, check_shape, check_totals, sentences, verd
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from karat.judges.verdicts import Sample
-    from karat.labels.synthetic.questions import SyntheticQuestions
+    from findwell.judges.verdicts import Sample
+    from findwell.labels.synthetic.questions import SyntheticQuestions
 
 pytestmark = pytest.mark.slow
 

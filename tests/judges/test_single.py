@@ -7,13 +7,13 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-import karat
-from karat.client.cache import Cache
-from karat.client.protocol import Answer, Usage
-from karat.judges.aspects import ASPECTS
-from karat.judges.llm.single import YES_NO, read_grade, read_yes
-from karat.judges.recorded import as_judged, as_record
-from karat.judges.verdicts import Judged, Sample, Verdict
+import findwell
+from findwell.client.cache import Cache
+from findwell.client.protocol import Answer, Usage
+from findwell.judges.aspects import ASPECTS
+from findwell.judges.llm.single import YES_NO, read_grade, read_yes
+from findwell.judges.recorded import as_judged, as_record
+from findwell.judges.verdicts import Judged, Sample, Verdict
 from tests.client.server import Call, Reaction, chat, error, serve
 from tests.judges.judging import ALL, check_shape, check_totals, expect, judge_of, sample, verdicts
 from tests.judges.single_model import SURE, by_token, by_word, read, with_tokens
@@ -285,8 +285,8 @@ def test_claims_that_the_model_lists(said: str, items: tuple[str, ...]) -> None:
 def test_aspects_of_ones_own_are_asked_one_by_one() -> None:
     grades = {0: "no year", 1: "an old year", 2: "2024"}
     more = {"shape": "chunks", "prompt": "How new is it, for $5?", "grades": grades}
-    karat.register_aspect("fresh_single", **more)  # type: ignore[arg-type]
-    karat.register_aspect(
+    findwell.register_aspect("fresh_single", **more)  # type: ignore[arg-type]
+    findwell.register_aspect(
         "topics_single", shape="items", prompt="Which chunks are about each topic?", item="topic"
     )
 

@@ -7,13 +7,13 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-import karat
-from karat.client.protocol import Reason
-from karat.errors import MeasureError, OptionError
-from karat.judges.find import find_judge
-from karat.judges.function import FunctionJudge
-from karat.judges.replay import ReplayJudge, record
-from karat.judges.verdicts import JudgeReason, Sample, Verdict
+import findwell
+from findwell.client.protocol import Reason
+from findwell.errors import MeasureError, OptionError
+from findwell.judges.find import find_judge
+from findwell.judges.function import FunctionJudge
+from findwell.judges.replay import ReplayJudge, record
+from findwell.judges.verdicts import JudgeReason, Sample, Verdict
 from tests.client.server import Call, Reaction, chat, serve
 from tests.judges.judging import judge_of
 from tests.judges.model import read_prompt, spoilt, well
@@ -21,7 +21,7 @@ from tests.judges.model import read_prompt, spoilt, well
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from tests.conftest import Karat, Save
+    from tests.conftest import Findwell, Save
 
 SUFFICIENCY = frozenset({"sufficiency"})
 CHUNKS = ("Brasília is a capital.", "Rio has beaches.", "It was founded in 1960.")
@@ -49,14 +49,14 @@ def all_there(sample: Sample) -> dict[str, Any]:
 
 
 def test_the_mean_of_verdicts_about_whole_lists() -> None:
-    result = karat.evaluate(records(3, 2, 1, 0), measures="context_sufficiency", judge=all_there)
+    result = findwell.evaluate(records(3, 2, 1, 0), measures="context_sufficiency", judge=all_there)
     assert result.values == {"context_sufficiency": 0.25}
     assert result.per_query["value"].to_list() == [1.0, 0.0, 0.0, 0.0]
 
 
 def test_no_reference_is_needed_but_a_question() -> None:
-    with pytest.raises(karat.KaratError, match="no query has a question, which judging suff"):
-        karat.evaluate(
+    with pytest.raises(findwell.FindwellError, match="no query has a question, which judging suff"):
+        findwell.evaluate(
             [{"query": "q", "question": " ", "contexts": ["a"]}],
             measures="context_sufficiency",
             judge=all_there,
@@ -71,19 +71,19 @@ def test_every_cutoff_is_judged_for_itself_and_equal_lists_once() -> None:
         return {"sufficiency": len(sample.chunks) == 2}  # no more and no fewer
 
     names = ["context_sufficiency", *(f"context_sufficiency@{k}" for k in (1, 2, 9))]
-    result = karat.evaluate(records(3, 2), measures=names, judge=judge)
+    result = findwell.evaluate(records(3, 2), measures=names, judge=judge)
     assert list(result.values) == names
     assert list(result.values.values()) == [0.5, 0.0, 1.0, 0.5]
     assert sorted(asked) == [("q2", 1), ("q2", 2), ("q3", 1), ("q3", 2), ("q3", 3)]
     for name in names:  # each alone is what it is in company
-        alone = karat.evaluate(records(3, 2), measures=[name], judge=judge)
+        alone = findwell.evaluate(records(3, 2), measures=[name], judge=judge)
         assert alone.values == {name: result[name]}
 
 
 def test_a_dialect_that_reads_the_whole_list_is_given_all_that_was_asked() -> None:
     """LiveRAG's nDCG reads below its cutoff, and here nothing is below it."""
     for name in ("nDCG@2/sufficiency", "nDCG@2/sufficiency(depth=2)"):
-        result = karat.evaluate(
+        result = findwell.evaluate(
             records(3),
             measures=[name],
             dialect="liverag",
@@ -94,7 +94,7 @@ def test_a_dialect_that_reads_the_whole_list_is_given_all_that_was_asked() -> No
 
 @pytest.mark.parametrize("name", ["recall@2", "success@2", "P@2", "RR@2", "nDCG@2", "F@2"])
 def test_any_measure_over_it_is_the_verdict_about_its_cutoff(name: str) -> None:
-    result = karat.evaluate(
+    result = findwell.evaluate(
         records(3),
         measures=[f"{name}/sufficiency", f"{name.replace('2', '3')}/sufficiency"],
         judge=lambda sample: {"sufficiency": len(sample.chunks) == 2},
@@ -103,27 +103,27 @@ def test_any_measure_over_it_is_the_verdict_about_its_cutoff(name: str) -> None:
 
 
 def test_a_cutoff_that_was_not_judged_is_an_error(tmp_path: Path) -> None:
-    fresh = karat.evaluate(records(3, 2), measures="context_sufficiency@2", judge=all_there)
-    for result in (fresh, karat.load(fresh.save(tmp_path / "saved"))):
+    fresh = findwell.evaluate(records(3, 2), measures="context_sufficiency@2", judge=all_there)
+    for result in (fresh, findwell.load(fresh.save(tmp_path / "saved"))):
         assert result.values == {"context_sufficiency@2": 0.0}
         for name in ("context_sufficiency", "context_sufficiency@1", "success@3/sufficiency"):
             with pytest.raises(MeasureError, match="has no relation 'sufficiency") as stop:
                 _ = result.score(name).values
             assert name in stop.value.fix
         with pytest.raises(MeasureError, match="no relation"):
-            karat.curve(result, ["context_sufficiency"], [1, 2])
+            findwell.curve(result, ["context_sufficiency"], [1, 2])
 
 
 def test_it_is_no_relation_for_measures_that_name_none() -> None:
     with pytest.raises(OptionError, match="another one for every cutoff"):
-        karat.evaluate(records(3), measures="success@2", by="sufficiency", judge=all_there)
+        findwell.evaluate(records(3), measures="success@2", by="sufficiency", judge=all_there)
 
 
 def test_a_depth_of_its_own_is_a_cutoff() -> None:
-    result = karat.evaluate(records(3), measures="recall/sufficiency(depth=2)", judge=all_there)
+    result = findwell.evaluate(records(3), measures="recall/sufficiency(depth=2)", judge=all_there)
     assert result.values == {"context_sufficiency@2": 0.0}
     with pytest.raises(OptionError, match="depth=-1 of sufficiency is out of range"):
-        karat.evaluate(records(3), measures="recall/sufficiency(depth=-1)", judge=all_there)
+        findwell.evaluate(records(3), measures="recall/sufficiency(depth=-1)", judge=all_there)
 
 
 # --- other judges ---------------------------------------------------------------------------------
@@ -160,7 +160,7 @@ def test_a_recorded_verdict_serves_for_the_same_list_only(tmp_path: Path) -> Non
 
 
 def test_the_local_judge_says_that_it_cannot() -> None:
-    result = karat.evaluate(
+    result = findwell.evaluate(
         records(3, 0), measures=["context_sufficiency", "P@1/relevance"], judge="local:text"
     )
     row = result.summary.filter(measure="context_sufficiency").to_dicts()[0]
@@ -259,7 +259,7 @@ def test_without_a_question_nothing_is_asked() -> None:
 # --- the command line -----------------------------------------------------------------------------
 
 
-def test_it_is_explained(save: Save, cli: Karat, tmp_path: Path) -> None:
+def test_it_is_explained(save: Save, cli: Findwell, tmp_path: Path) -> None:
     path = save("s.jsonl", "\n".join(map(json.dumps, records(3))))
     one = Sample("q3", QUESTION, CHUNKS)
     judge = FunctionJudge(
@@ -272,10 +272,10 @@ def test_it_is_explained(save: Save, cli: Karat, tmp_path: Path) -> None:
     assert done.code == 0
     assert "3 chunks together" in done.out
     assert "Founded 1960." in done.out
-    assert "context_sufficiency@3 (karat) = " in done.out
+    assert "context_sufficiency@3 (findwell) = " in done.out
 
 
-def test_a_curve_asks_for_every_cutoff(save: Save, cli: Karat) -> None:
+def test_a_curve_asks_for_every_cutoff(save: Save, cli: Findwell) -> None:
     path = save("s.jsonl", "\n".join(map(json.dumps, records(3, 2))))
     with serve(well) as server:
         named = ("curve", path, "-m", "context_sufficiency", "--at", "1,3", "--format", "json")

@@ -11,7 +11,7 @@ import json
 import re
 from typing import TYPE_CHECKING, Any
 
-from karat.judges.settings import Judge
+from findwell.judges.settings import Judge
 from tests.client.asking import HASTE, KEY
 from tests.client.server import Reaction, chat
 from tests.judges.model import read_prompt

@@ -13,11 +13,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from karat.errors import InputError, KaratError, OptionError
-from karat.labels.anchor import Anchored, anchor, drift
+from findwell.errors import FindwellError, InputError, OptionError
+from findwell.labels.anchor import Anchored, anchor, drift
 
 if TYPE_CHECKING:
-    from karat.findings import Finding
+    from findwell.findings import Finding
 
 SPANS = Path(__file__).parents[2] / "../shared/data/spans"
 DOCS = {
@@ -162,7 +162,7 @@ def test_what_a_user_may_get_wrong(tmp_path: Path) -> None:
         drift([{"query": "q", "gold": [{"doc": "faq", "start": 0, "end": 3}]}], DOCS)
     with pytest.raises(InputError, match="has no quote to look for"):
         drift({"q": ["faq"]}, DOCS)
-    with pytest.raises(KaratError, match="could not be written"):
+    with pytest.raises(FindwellError, match="could not be written"):
         anchor({"q": ["g1"]}, DOCS, chunks=CHUNKS).write(tmp_path / "none" / "gold.jsonl")
 
 

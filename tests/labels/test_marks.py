@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-import karat
+import findwell
 
 DOCUMENT = (
     "Charge it first. The reset button is at the back. Press it for three seconds. Then wait."
@@ -30,11 +30,11 @@ def chunk(start: int, end: int) -> dict[str, Any]:
 @pytest.mark.parametrize("chunks", [CHUNKS, BARE], ids=["places known", "places not known"])
 def test_a_mark_survives_the_next_chunker(chunks: list[dict[str, Any]], tmp_path: Path) -> None:
     pool = tmp_path / "pool"
-    karat.pool([{"q": ["g-1", "g-2"]}], pool, queries={"q": "How do I reset it?"}, corpus=chunks)
-    with karat.Labels.open(pool, "ann") as labels:
+    findwell.pool([{"q": ["g-1", "g-2"]}], pool, queries={"q": "How do I reset it?"}, corpus=chunks)
+    with findwell.Labels.open(pool, "ann") as labels:
         labels.set("q", "g-2", 3, start=AT - CUT, end=AT - CUT + len(MARKED))
         labels.set("q", "g-1", 0)
-    anchored = karat.anchor(pool, {"guide": DOCUMENT, "other": "Press it. " * 9})
+    anchored = findwell.anchor(pool, {"guide": DOCUMENT, "other": "Press it. " * 9})
     assert anchored.findings == ()
     places = anchored.labels.select("doc", "start", "end", "quote", "grade").rows()
     assert places == [
@@ -42,5 +42,5 @@ def test_a_mark_survives_the_next_chunker(chunks: list[dict[str, Any]], tmp_path
         ("guide", 0, CUT - 1, DOCUMENT[: CUT - 1], 0.0),
     ]
     new = [{"query": "q", "retrieved": [chunk(AT - 10, AT + 5), chunk(AT - 2, AT + 30)]}]
-    found = karat.evaluate(new, list(anchored.records()), ["recall@1/spans", "recall@2/spans"])
+    found = findwell.evaluate(new, list(anchored.records()), ["recall@1/spans", "recall@2/spans"])
     assert found.values == {"recall@1/spans": 0.0, "recall@2/spans": 1.0}

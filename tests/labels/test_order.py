@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pytest
 
-from karat.labels.order import METHODS, next_document, quotas, simulated_order, uniform
-from karat.statistics.agreement import kendall_tau
+from findwell.labels.order import METHODS, next_document, quotas, simulated_order, uniform
+from findwell.statistics.agreement import kendall_tau
 
 if TYPE_CHECKING:
-    from karat.core.data import Bools, Floats, Ints
+    from findwell.core.data import Bools, Floats, Ints
 
 # three runs over eight documents
 RANKS = np.array(

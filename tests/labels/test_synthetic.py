@@ -12,14 +12,14 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pytest
 
-import karat
-from karat import display
-from karat.client.cache import Cache
-from karat.errors import InputError, OptionError
-from karat.labels.synthetic.passages import cut, cut_passages, spread
-from karat.labels.synthetic.questions import forecast_questions
-from karat.labels.synthetic.search import PassageIndex
-from karat.labels.synthetic.writing import DropReason
+import findwell
+from findwell import display
+from findwell.client.cache import Cache
+from findwell.errors import InputError, OptionError
+from findwell.labels.synthetic.passages import cut, cut_passages, spread
+from findwell.labels.synthetic.questions import forecast_questions
+from findwell.labels.synthetic.search import PassageIndex
+from findwell.labels.synthetic.writing import DropReason
 from tests.client.server import Reaction, chat, error, serve
 from tests.labels.author import answer, corpus, kind_of, model_of, spoilt, well
 
@@ -44,7 +44,7 @@ def reasons(made: Any) -> dict[str, int]:
 
 def test_each_kind_has_its_share_and_spans_that_stand_there(server: Server) -> None:
     documents = corpus()
-    made = karat.questions(documents, judge=model_of(server), n=20)
+    made = findwell.questions(documents, judge=model_of(server), n=20)
     kinds = Counter(record["kind"] for record in made.records)
     assert kinds == {"single-hop": 8, "paraphrased": 6, "multi-hop": 4, "unanswerable": 2}
     assert len({record["query"] for record in made.records}) == 20
@@ -62,7 +62,7 @@ def test_each_kind_has_its_share_and_spans_that_stand_there(server: Server) -> N
 
 
 def test_the_passages_are_spread_over_the_documents(server: Server) -> None:
-    made = karat.questions(
+    made = findwell.questions(
         corpus(12, 40), judge=model_of(server), n=24, shares=ONLY, passage_tokens=60
     )
     sources = [record["source"] for record in made.records]
@@ -72,23 +72,23 @@ def test_the_passages_are_spread_over_the_documents(server: Server) -> None:
 
 def test_the_seed_decides_and_the_order_of_the_corpus_does_not(server: Server) -> None:
     documents = corpus(30)
-    first = karat.questions(documents, judge=model_of(server), n=10)
+    first = findwell.questions(documents, judge=model_of(server), n=10)
     pairs = [*documents.items()]
     random.Random(1).shuffle(pairs)
-    again = karat.questions(dict(pairs), judge=model_of(server), n=10)
-    other = karat.questions(documents, judge=model_of(server), n=10, seed=1)
+    again = findwell.questions(dict(pairs), judge=model_of(server), n=10)
+    other = findwell.questions(documents, judge=model_of(server), n=10, seed=1)
     assert first.records == again.records
     assert first.records != other.records
 
 
 def test_two_passages_are_needed_where_the_question_has_two_hops(server: Server) -> None:
     documents = corpus()
-    made = karat.questions(documents, judge=model_of(server), n=4, shares={"multi-hop": 1})
+    made = findwell.questions(documents, judge=model_of(server), n=4, shares={"multi-hop": 1})
     runs: dict[str, dict[str, list[str]]] = {"both": {}, "one": {}}
     for record in made.records:
         docs = [span["doc"] for span in record["gold"]]
         runs["both"][record["query"]], runs["one"][record["query"]] = docs, docs[:1]
-    result = karat.evaluate(
+    result = findwell.evaluate(
         runs, made.gold(), ["recall@2", "all_found@2"], by="spans", corpus=documents
     )
     assert result.only("both").values == {"recall@2": 1.0, "all_found@2": 1.0}
@@ -99,13 +99,13 @@ def test_a_question_that_nothing_answers_is_left_out_of_the_mean(
     server: Server, tmp_path: Path
 ) -> None:
     documents = corpus()
-    made = karat.questions(documents, judge=model_of(server), n=10)
+    made = findwell.questions(documents, judge=model_of(server), n=10)
     made.write(tmp_path / "questions.jsonl")
     run = {
         record["query"]: [span["doc"] for span in record["gold"]] or ["doc1"]
         for record in made.records
     }
-    result = karat.evaluate(
+    result = findwell.evaluate(
         run, tmp_path / "questions.jsonl", ["recall@5"], by="spans", corpus=documents
     )
     [row] = result.summary.to_dicts()
@@ -118,23 +118,23 @@ def test_a_question_that_nothing_answers_is_left_out_of_the_mean(
 
 def test_what_is_synthetic_says_so_wherever_it_goes(server: Server, tmp_path: Path) -> None:
     documents = corpus()
-    made = karat.questions(documents, judge=model_of(server), n=5, shares=ONLY)
+    made = findwell.questions(documents, judge=model_of(server), n=5, shares=ONLY)
     records = [*made.records, {"query": "mine", "question": "?", "gold": [{"doc": "doc1"}]}]
     run = {record["query"]: ["doc1"] for record in records}
 
-    def evaluated() -> karat.Result:
-        return karat.evaluate(run, records, ["recall@5"], by="spans", corpus=documents)
+    def evaluated() -> findwell.Result:
+        return findwell.evaluate(run, records, ["recall@5"], by="spans", corpus=documents)
 
     evaluated().save(tmp_path / "saved")
-    for result in (evaluated(), karat.load(tmp_path / "saved")):
+    for result in (evaluated(), findwell.load(tmp_path / "saved")):
         [found] = [each for each in result.findings if each.kind == "synthetic-question"]
         assert found.count == 5
         assert "openai:some-model" in found.message
         assert result.synthetic == result.as_dict()["synthetic"] == 5
         assert result.queries["synthetic"].drop_nulls().to_list() == ["openai:some-model"] * 5
         assert "6 queries (5 synthetic)" in display.render(result, "markdown")
-        assert "synthetic question" in karat.report(result)
-    compared = karat.compare(evaluated(), evaluated())
+        assert "synthetic question" in findwell.report(result)
+    compared = findwell.compare(evaluated(), evaluated())
     assert "synthetic-question" in [finding.kind for finding in compared.findings]
 
 
@@ -144,28 +144,30 @@ def test_what_is_synthetic_says_so_wherever_it_goes(server: Server, tmp_path: Pa
 )
 def test_the_mark_may_be_any_yes_or_no(value: object, count: int) -> None:
     gold = [{"query": "q", "gold": ["d"], "synthetic": value}]
-    assert karat.evaluate({"q": ["d"]}, gold, ["RR"]).synthetic == count
+    assert findwell.evaluate({"q": ["d"]}, gold, ["RR"]).synthetic == count
 
 
 def test_a_retriever_is_asked_the_questions(server: Server) -> None:
     documents = corpus()
-    made = karat.questions(documents, judge=model_of(server), n=5, shares=ONLY)
+    made = findwell.questions(documents, judge=model_of(server), n=5, shares=ONLY)
     index = PassageIndex([*documents.values()])
     names = [*documents]
 
     def search(question: str) -> list[str]:
         return [names[number] for number in index.search(question)][:3]
 
-    result = karat.evaluate(search, made.gold(), ["recall@3"], by="spans", corpus=documents)
+    result = findwell.evaluate(search, made.gold(), ["recall@3"], by="spans", corpus=documents)
     assert result["recall@3"] == 1.0
-    asked = karat.retrieve(search, list(made.records))
-    judged = karat.judge(asked, ["context_precision"], judge="local:text", corpus=documents)
+    asked = findwell.retrieve(search, list(made.records))
+    judged = findwell.judge(asked, ["context_precision"], judge="local:text", corpus=documents)
     assert judged.synthetic == 5
 
 
 def drop(spoil: Any, server: Server, kind: str = "single-hop", n: int = 4, **more: Any) -> Any:
     server.script = spoilt(spoil)
-    return karat.questions(corpus(4 * n), judge=model_of(server, **more), n=n, shares={kind: 1.0})
+    return findwell.questions(
+        corpus(4 * n), judge=model_of(server, **more), n=n, shares={kind: 1.0}
+    )
 
 
 def written(change: dict[str, Any]) -> Any:
@@ -242,7 +244,7 @@ def test_a_server_that_is_busy_is_waited_for(server: Server) -> None:
         return error(429, "slow down", headers={"retry-after-ms": "1"})
 
     server.script = busy
-    made = karat.questions(corpus(4), judge=model_of(server), n=3, shares=ONLY)
+    made = findwell.questions(corpus(4), judge=model_of(server), n=3, shares=ONLY)
     assert len(made) == 3
 
 
@@ -263,7 +265,7 @@ def test_a_quote_is_found_whatever_its_spaces_and_marks_and_taken_as_it_stands(
         return said | {"question": f"Which vessel{number}x carries cargo{number}x?"}
 
     server.script = spoilt(quoted)
-    made = karat.questions(documents, judge=model_of(server), n=3, shares=ONLY)
+    made = findwell.questions(documents, judge=model_of(server), n=3, shares=ONLY)
     assert len(made) == 3
     for record in made.records:
         [span] = record["gold"]
@@ -274,7 +276,7 @@ def test_a_quote_is_found_whatever_its_spaces_and_marks_and_taken_as_it_stands(
 def test_a_question_that_others_answer_is_dropped(server: Server) -> None:
     documents = corpus(4, 1)
     twins = documents | {f"twin-{name}": f"{text} Again." for name, text in documents.items()}
-    made = karat.questions(twins, judge=model_of(server), n=4, shares=ONLY)
+    made = findwell.questions(twins, judge=model_of(server), n=4, shares=ONLY)
     assert not made.records
     assert reasons(made).keys() == {DropReason.ELSEWHERE}
     checks = [call for call in server.calls if not kind_of(call)]
@@ -284,7 +286,7 @@ def test_a_question_that_others_answer_is_dropped(server: Server) -> None:
 def test_a_copy_is_found_although_the_question_has_other_words(server: Server) -> None:
     documents = corpus(12, 1)
     many = documents | {f"twin-{name}": f"{text} Again." for name, text in documents.items()}
-    made = karat.questions(many, judge=model_of(server), n=4, shares={"paraphrased": 1})
+    made = findwell.questions(many, judge=model_of(server), n=4, shares={"paraphrased": 1})
     assert reasons(made) == {DropReason.ELSEWHERE: 12}
 
 
@@ -302,7 +304,7 @@ def test_others_are_judged_where_they_say_it_in_other_words(server: Server) -> N
         return said
 
     server.script = spoilt(straight)
-    made = karat.questions(both, judge=model_of(server), n=4, shares=ONLY)
+    made = findwell.questions(both, judge=model_of(server), n=4, shares=ONLY)
     assert reasons(made) == {DropReason.ELSEWHERE: 8}
 
 
@@ -372,7 +374,7 @@ def test_overlapping_chunks_have_one_place(server: Server) -> None:
             end = ends[number + 1]
             place = {"source": name, "start": start, "end": end}
             chunks.append({"chunk_id": f"{name}#{number}", "text": text[start:end], **place})
-    made = karat.questions(chunks, judge=model_of(server), n=8, shares=ONLY)
+    made = findwell.questions(chunks, judge=model_of(server), n=8, shares=ONLY)
     assert len(made) == 8
     for record in made.records:
         [span] = record["gold"]
@@ -383,7 +385,7 @@ def test_overlapping_chunks_have_one_place(server: Server) -> None:
         held = [each for each in chunks if each["source"] == span["doc"]]
         inside = [c for c in held if c["start"] <= span["start"] and span["end"] <= c["end"]]
         run[record["query"]] = [inside[0]["chunk_id"]]
-    result = karat.evaluate(run, made.gold(), ["recall@1"], by="spans", corpus=chunks)
+    result = findwell.evaluate(run, made.gold(), ["recall@1"], by="spans", corpus=chunks)
     assert result["recall@1"] == 1.0
 
 
@@ -391,13 +393,13 @@ def test_chunks_whose_offsets_are_wrong_are_named(server: Server) -> None:
     text = corpus(1)["doc0"]
     good = {"chunk_id": "c1", "text": text, "source": "d", "start": 0, "end": len(text)}
     bad = {"chunk_id": "c2", "text": text, "source": "d", "start": 500, "end": 510}
-    made = karat.questions([good, bad], judge=model_of(server), n=1, shares=ONLY)
+    made = findwell.questions([good, bad], judge=model_of(server), n=1, shares=ONLY)
     assert len(made) == 1
     assert [(found.kind, found.examples) for found in made.findings] == [
         ("misfit-offsets", ("c2",))
     ]
     with pytest.raises(InputError, match="offsets of the chunks do not fit"):
-        karat.questions([bad], judge=model_of(server), n=1)
+        findwell.questions([bad], judge=model_of(server), n=1)
 
 
 @pytest.mark.parametrize(
@@ -411,7 +413,7 @@ def test_chunks_whose_offsets_are_wrong_are_named(server: Server) -> None:
 )
 def test_who_cannot_write_is_refused(judge: object, why: str) -> None:
     with pytest.raises(OptionError, match=why) as stop:
-        karat.questions(corpus(2), judge=judge)
+        findwell.questions(corpus(2), judge=judge)
     assert "openai:MODEL" in str(stop.value)
 
 
@@ -438,19 +440,19 @@ def test_bad_options_are_refused_before_anything_is_asked(
 ) -> None:
     given: dict[str, Any] = {"judge": model_of(server), "n": 3} | more
     with pytest.raises(OptionError, match=message):
-        karat.questions(corpus(2), **given)
+        findwell.questions(corpus(2), **given)
     assert not server.calls
 
 
 @pytest.mark.parametrize("texts", [{"a": "short"}, {"a": " ", "b": "\n\n"}])
 def test_a_corpus_that_says_nothing_is_refused(texts: dict[str, str], server: Server) -> None:
     with pytest.raises(InputError, match="no passage has 40 characters"):
-        karat.questions(texts, judge=model_of(server))
+        findwell.questions(texts, judge=model_of(server))
     assert not server.calls
 
 
 def test_a_small_corpus_gives_what_it_can(server: Server) -> None:
-    made = karat.questions(corpus(3), judge=model_of(server), n=40)
+    made = findwell.questions(corpus(3), judge=model_of(server), n=40)
     assert 3 <= len(made) < 40
     assert made.summary["drafts"].max() == 3  # no passage twice for one kind
     assert "too-few-questions" in [finding.kind for finding in made.findings]
@@ -458,10 +460,10 @@ def test_a_small_corpus_gives_what_it_can(server: Server) -> None:
 
 def test_the_same_again_costs_nothing(server: Server, tmp_path: Path) -> None:
     with Cache.open(tmp_path) as cache:
-        first = karat.questions(corpus(), judge=model_of(server, cache=cache), n=10)
+        first = findwell.questions(corpus(), judge=model_of(server, cache=cache), n=10)
         calls = len(server.calls)
-        again = karat.questions(corpus(), judge=model_of(server, cache=cache), n=10)
-        more = karat.questions(corpus(), judge=model_of(server, cache=cache), n=20)
+        again = findwell.questions(corpus(), judge=model_of(server, cache=cache), n=10)
+        more = findwell.questions(corpus(), judge=model_of(server, cache=cache), n=20)
     assert again.records == first.records
     assert again.manifest["judge"]["calls"] == 0
     assert set(first.jsonl().splitlines()) < set(more.jsonl().splitlines())
@@ -474,13 +476,13 @@ def test_a_budget_ends_it_and_the_rest_is_asked_later(
     limit: dict[str, int], server: Server, tmp_path: Path
 ) -> None:
     server.script = lambda call: chat(json.dumps(answer(call)), usage=(400, 100))
-    expected = karat.questions(corpus(), judge=model_of(server), n=10)
+    expected = findwell.questions(corpus(), judge=model_of(server), n=10)
     needed = len(server.calls)
     server.calls.clear()
     with Cache.open(tmp_path) as cache:
         rounds, before = 0, -1
         while True:
-            made = karat.questions(corpus(), judge=model_of(server, cache=cache, **limit), n=10)
+            made = findwell.questions(corpus(), judge=model_of(server, cache=cache, **limit), n=10)
             if "max_calls" in limit:
                 assert len(server.calls) - max(before, 0) <= 11
             assert len(server.calls) > before
@@ -500,12 +502,12 @@ def test_a_dry_run_asks_nobody_and_is_right_if_nothing_is_dropped(
 ) -> None:
     with Cache.open(tmp_path) as cache:
 
-        def judge() -> karat.Judge:
+        def judge() -> findwell.Judge:
             return model_of(server, cache=cache, prices="1,1")
 
         guess = forecast_questions(corpus(), judge=judge(), n=10)
         assert not server.calls
-        karat.questions(corpus(), judge=judge(), n=10)
+        findwell.questions(corpus(), judge=judge(), n=10)
         calls = len(server.calls)
         after = forecast_questions(corpus(), judge=judge(), n=10)
     assert guess.calls == calls
@@ -518,14 +520,14 @@ def test_a_folder_of_prompts_takes_their_place(server: Server, tmp_path: Path) -
         "version: mine\n\nWrite one question that the passage c1 answers. First a rhyme, then.\n"
     )
     (tmp_path / "relevance.md").write_text("version: x\n\nGrade $ids.\n")  # the judge's
-    made = karat.questions(corpus(3), judge=model_of(server, prompts=tmp_path), n=2, shares=ONLY)
+    made = findwell.questions(corpus(3), judge=model_of(server, prompts=tmp_path), n=2, shares=ONLY)
     assert len(made) == 2
     assert made.manifest["prompts"]["single-hop"]["version"] == "mine"
     assert made.manifest["prompts"]["single-hop"]["own"] is True
     assert any("First a rhyme" in call.prompt for call in server.calls)
     (tmp_path / "singel-hop.md").write_text("version: 1\n\nx\n")
     with pytest.raises(InputError, match="did you mean single-hop"):
-        karat.questions(corpus(3), judge=model_of(server, prompts=tmp_path), n=2)
+        findwell.questions(corpus(3), judge=model_of(server, prompts=tmp_path), n=2)
 
 
 def test_every_passage_of_a_document_is_cut_where_it_says() -> None:
@@ -568,7 +570,7 @@ def test_the_search_is_bm25() -> None:
 
 
 def test_no_document_comes_twice_before_all_came_once() -> None:
-    table = karat.load_corpus(corpus(7, 30) | {"long": corpus(1, 300)["doc0"]})
+    table = findwell.load_corpus(corpus(7, 30) | {"long": corpus(1, 300)["doc0"]})
     passages, _ = cut_passages(table, 50, "corpus")
     order = spread(passages, np.random.default_rng(5))
     assert sorted(each.number for each in order) == [each.number for each in passages]

@@ -1,14 +1,14 @@
-"""karat against ir_measures (with gdeval, ndeval and MS MARCO behind it) and ranx.
+"""findwell against ir_measures (with gdeval, ndeval and MS MARCO behind it) and ranx.
 
 Only what is defined alike is compared. Differences that were looked at and are not tested:
 
 - ir_measures `SetF(beta=b)` hands b to trec_eval as x, which is beta²: it equals `F(beta=√b)`;
-- a document with a negative grade is judged for ir_measures, not for karat;
+- a document with a negative grade is judged for ir_measures, not for findwell;
 - ir_measures `RBP` needs cwl_eval, which is not a dependency of the tests;
 - gdeval prints five decimals, takes whole numbers as topics, and fixes ERR's highest grade at 4;
 - ndeval (alpha_nDCG) knows cutoffs up to 20 only; its greedy ideal list takes the document with
   the greater id where two gain alike (which changes what can be gained further down);
-- ndeval grades a document for each subtopic; in karat the highest grade of a group is the grade
+- ndeval grades a document for each subtopic; in findwell the highest grade of a group is the grade
   of all its documents (it says so in the finding `mixed-grades`), so `rel=2` agrees only where a
   group has one grade;
 - ir_measures hands ndeval an iterator, which is empty for the second alpha or relevance level:
@@ -16,8 +16,8 @@ Only what is defined alike is compared. Differences that were looked at and are 
 - ranx `rbp` weighs each document with its grade (so it can pass 1): it agrees on binary grades;
 - ranx `bpref` divides by 0 where a query has no relevant or no judged non-relevant document, and
   counts negative grades as judged non-relevant;
-- ranx `ndcg` takes a relevance level (`-l2`) and drops what is below it; trec_eval and karat gain
-  from every positive grade;
+- ranx `ndcg` takes a relevance level (`-l2`) and drops what is below it; trec_eval and findwell
+  gain from every positive grade;
 - ranx leaves the order of equal scores to its sort, so no tie is compared;
 - ranx cannot hold an empty result without its `make_comparable`.
 """
@@ -53,7 +53,7 @@ from ir_measures import (
     nDCG,
 )
 
-import karat
+import findwell
 from tests.strategies import by_measure, random_scored
 
 if TYPE_CHECKING:
@@ -81,10 +81,10 @@ def compare(
     tolerance: float = EXACT,
     **options: Any,
 ) -> None:
-    """Assert that values by (karat's name, query) are what karat finds."""
+    """Assert that values by (findwell's name, query) are what findwell finds."""
     # parsed, as the names P and recall stand for lists in trec_eval's dialects
-    names = {name: karat.parse_measure(name) for name, _ in theirs}
-    found = by_measure(karat.evaluate(run, gold, list(names.values()), **options))
+    names = {name: findwell.parse_measure(name) for name, _ in theirs}
+    found = by_measure(findwell.evaluate(run, gold, list(names.values()), **options))
     for (name, query), expected in theirs.items():
         value = found[str(names[name])][query]
         assert value == pytest.approx(expected, rel=0, abs=tolerance), (name, query)
@@ -93,7 +93,7 @@ def compare(
 def ir_values(
     provider: Any, names: dict[Any, str], qrels: object, run: object
 ) -> dict[tuple[str, str], float]:
-    """Return the values of an ir_measures provider by karat's name and query."""
+    """Return the values of an ir_measures provider by findwell's name and query."""
     return {
         (names[metric.measure], metric.query_id): metric.value
         for metric in provider.iter_calc(list(names), qrels, run)
@@ -152,7 +152,7 @@ def test_ir_measures_by_pytrec_eval(seed: int) -> None:
 
 @pytest.mark.parametrize("seed", range(3))
 def test_ir_measures_is_what_its_own_spelling_parses_to(seed: int) -> None:
-    # no SetF: its beta is trec_eval's x; no gains: karat's table has another form
+    # no SetF: its beta is trec_eval's x; no gains: findwell's table has another form
     names = {
         measure: str(measure)
         for measure in IR_MEASURES
@@ -237,7 +237,7 @@ SUBTOPIC_MEASURES: dict[Any, str] = {
 def ndeval_values(
     names: dict[Any, str], qrels: object, run: object
 ) -> dict[tuple[str, str], float]:
-    """Return ndeval's values by karat's name and query, one measure at a time."""
+    """Return ndeval's values by findwell's name and query, one measure at a time."""
     values: dict[tuple[str, str], float] = {}
     for measure, name in names.items():
         values |= ir_values(ir_measures.pyndeval, {measure: name}, qrels, run)
@@ -247,7 +247,7 @@ def ndeval_values(
 def compare_with_ndeval(
     names: dict[Any, str], run: Scored, rows: list[tuple[str, str, str, int]], folder: Path
 ) -> None:
-    """Assert that karat, reading a file, agrees with ndeval."""
+    """Assert that findwell, reading a file, agrees with ndeval."""
     path = folder / "subtopics.qrels"
     path.write_text("".join(f"{' '.join(map(str, row))}\n" for row in rows), "utf-8")
     qrels = [
@@ -330,7 +330,7 @@ RANX = {
 
 
 def ranx_values(names: dict[str, str], run: Scored, gold: Graded) -> dict[tuple[str, str], float]:
-    """Return ranx's values by karat's name and query, its formulas run as the Python they are."""
+    """Return ranx's values by findwell's name and query, its formulas run as plain Python."""
     import numba
 
     config: Any = numba.config

@@ -1,4 +1,4 @@
-"""karat against pytrec_eval, which wraps the C code of trec_eval 9: the same number, per query.
+"""findwell against pytrec_eval, which wraps the C code of trec_eval 9: the same number, per query.
 
 Facts about the peer that the tests rely on, all verified here:
 
@@ -23,7 +23,7 @@ import pytest
 import pytrec_eval
 from hypothesis import example, given
 
-import karat
+import findwell
 from tests.strategies import TRICKY_IDS, by_measure, quick, random_scored, scored_cases
 
 if TYPE_CHECKING:
@@ -65,7 +65,7 @@ ASKED = {
     "num_rel_ret",
     "num_nonrel_judged_ret",
 }
-# what pytrec_eval calls it → what karat calls it at relevance level 1
+# what pytrec_eval calls it → what findwell calls it at relevance level 1
 SAME = {
     "map": "AP",
     **{f"map_cut_{k}": f"AP@{k}" for k in CUTOFFS},
@@ -126,12 +126,14 @@ def peer(run: Scored, gold: Graded, asked: set[str], level: int = 1) -> dict[str
 
 
 def ours(run: Scored, gold: Graded, dialect: str, level: int = 1) -> dict[str, dict[str, Any]]:
-    """Return karat's values by pytrec_eval's name and by query."""
+    """Return findwell's values by pytrec_eval's name and by query."""
     # parsed, as P and recall stand for lists where trec_eval's names are asked for
-    parsed = {name: karat.parse_measure(name) for name in SAME.values()}
+    parsed = {name: findwell.parse_measure(name) for name in SAME.values()}
     asked = list(parsed.values())
     # num_ret and the like have no level, so it is written into those that have one
-    result = karat.evaluate(run, gold, asked, dialect=dialect, missing="zero", rel=level, by="ids")
+    result = findwell.evaluate(
+        run, gold, asked, dialect=dialect, missing="zero", rel=level, by="ids"
+    )
     values = by_measure(result)
     spelled = {str(measure.with_level(level)): name for name, measure in parsed.items()}
     ours_by_name = {spelled[name]: column for name, column in values.items()}
@@ -145,20 +147,20 @@ def has_relevant(docs: dict[str, int], our_name: str, level: int) -> bool:
 
 
 def has_value(docs: dict[str, int], our_name: str) -> bool:
-    """Tell whether karat's own policy has a value where nothing is relevant.
+    """Tell whether findwell's own policy has a value where nothing is relevant.
 
     Where documents were judged, none of them relevant, the list is bad, as for trec_eval; but how
     much there is to find is unknown.
     """
     judged = any(grade >= 0 for grade in docs.values())
-    return judged and not karat.parse_measure(our_name).counts_items
+    return judged and not findwell.parse_measure(our_name).counts_items
 
 
 def agree(run: Scored, gold: Graded, level: int = 1) -> None:
-    """Assert that all measures agree for all queries, under trec_eval's dialects and karat's."""
+    """Assert that all measures agree for all queries, under trec_eval's dialects and findwell's."""
     theirs = peer(run, gold, ASKED, level)
     assert all(values.keys() == SAME.keys() for values in theirs.values())
-    for dialect in ("trec_eval", "trec_eval-9", "karat"):
+    for dialect in ("trec_eval", "trec_eval-9", "findwell"):
         found = ours(run, gold, dialect, level)
         for name, our_name in SAME.items():
             if dialect == "trec_eval" and name in ROUNDED:
@@ -168,7 +170,7 @@ def agree(run: Scored, gold: Graded, level: int = 1) -> None:
                 undefined = name not in COUNTS and not has_relevant(docs, our_name, level)
                 if undefined:
                     assert expected == 0, (name, query)
-                if undefined and dialect == "karat" and not has_value(docs, our_name):
+                if undefined and dialect == "findwell" and not has_value(docs, our_name):
                     expected = None
                 assert close(found[name][query], expected), (
                     f"{name} of {query} in {dialect}: {found[name][query]}, not {expected}"
@@ -186,15 +188,15 @@ def means_agree(run: Scored, gold: Graded, level: int = 1) -> None:
     """Assert that the aggregates agree, the geometric mean included."""
     theirs = peer(run, gold, {*ASKED, *GEOMETRIC}, level)
     names = {**SAME, **GEOMETRIC}
-    asked = [karat.parse_measure(name) for name in names.values()]
-    result = karat.evaluate(
+    asked = [findwell.parse_measure(name) for name in names.values()]
+    result = findwell.evaluate(
         run, gold, asked, dialect="trec_eval-9", missing="zero", rel=level, by="ids"
     )
     for name, our_name in names.items():
         expected = pytrec_eval.compute_aggregated_measure(
             name, [values[name] for values in theirs.values()]
         )
-        found = result[str(karat.parse_measure(our_name).with_level(level))]
+        found = result[str(findwell.parse_measure(our_name).with_level(level))]
         assert close(found, expected), name
 
 
@@ -302,7 +304,9 @@ def test_missing_queries_can_be_skipped_like_trec_eval_9_does() -> None:
         del run[query]
     evaluator = pytrec_eval.RelevanceEvaluator(gold, {"map", "gm_map", "num_q", "num_rel"})
     theirs = evaluator.evaluate(run)
-    result = karat.evaluate(run, gold, ["AP", "GMAP", "queries", "relevant"], dialect="trec_eval-9")
+    result = findwell.evaluate(
+        run, gold, ["AP", "GMAP", "queries", "relevant"], dialect="trec_eval-9"
+    )
     for name, our_name in (("map", "AP"), ("gm_map", "GMAP"), ("num_q", "queries")):
         expected = pytrec_eval.compute_aggregated_measure(
             name, [values[name] for values in theirs.values()]
@@ -317,7 +321,7 @@ def test_set_f_with_another_x(x: str, level: int) -> None:
     run, gold = random_scored(23)
     theirs = peer(run, gold, {f"set_F.{x}"}, level)
     beta = math.sqrt(float(x))  # trec_eval's x is beta²
-    result = karat.evaluate(
+    result = findwell.evaluate(
         run, gold, [f"F(beta={beta!r})"], dialect="trec_eval-9", missing="zero", rel=level
     )
     (found,) = by_measure(result).values()
@@ -329,7 +333,7 @@ def test_set_f_with_another_x(x: str, level: int) -> None:
 def test_gm_map_of_one_query_is_a_logarithm(level: int) -> None:
     run, gold = random_scored(31)
     theirs = peer(run, gold, {"gm_map"}, level)
-    result = karat.evaluate(run, gold, ["GMAP"], dialect="trec_eval-9", rel=level)
+    result = findwell.evaluate(run, gold, ["GMAP"], dialect="trec_eval-9", rel=level)
     (found,) = by_measure(result).values()
     for query in gold:
         value = found[query]
@@ -351,9 +355,9 @@ def test_near_equal_scores_tie_in_version_9_only(high: float, low: float) -> Non
     # the tie, if it is one, goes to the document with the greater id: the lower score
     run, gold = {"q": {"a": high, "b": low}}, {"q": {"b": 1, "a": 0}}
     assert peer(run, gold, {"recip_rank"})["q"]["recip_rank"] == 1
-    assert karat.evaluate(run, gold, ["RR"], dialect="trec_eval-9")["RR"] == 1
-    assert karat.evaluate(run, gold, ["RR"], dialect="trec_eval")["RR"] == 0.5
-    assert karat.evaluate(run, gold, ["RR"], dialect="karat")["RR"] == 0.5
+    assert findwell.evaluate(run, gold, ["RR"], dialect="trec_eval-9")["RR"] == 1
+    assert findwell.evaluate(run, gold, ["RR"], dialect="trec_eval")["RR"] == 0.5
+    assert findwell.evaluate(run, gold, ["RR"], dialect="findwell")["RR"] == 0.5
 
 
 def test_many_near_equal_scores_as_version_9_ranks_them() -> None:

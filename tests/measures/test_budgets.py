@@ -11,18 +11,18 @@ import numpy as np
 import polars as pl
 import pytest
 
-import karat
-from karat.align.align import Ties
-from karat.core.cutoff import Budget, read_budget
-from karat.errors import KaratError, MeasureError
-from karat.relate.match import known_matchers
-from karat.results.bounds import reordered
+import findwell
+from findwell.align.align import Ties
+from findwell.core.cutoff import Budget, read_budget
+from findwell.errors import FindwellError, MeasureError
+from findwell.relate.match import known_matchers
+from findwell.results.bounds import reordered
 from tests.test_invariances import OPTIONS, untidy
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from tests.conftest import Karat, Save
+    from tests.conftest import Findwell, Save
 
 BY_RULE = [name for name, matcher in known_matchers().items() if not matcher.judged]
 TEXTS = {"a": "Press twice.", "x": "It is warm today.", "b": "Call us.", "c": "Rest"}  # 3 5 3 1
@@ -31,7 +31,7 @@ GOLD = {"q1": ["a", "b"], "q2": ["c"]}
 
 
 def evaluate(*measures: str, **options: Any) -> dict[str, float | None]:
-    return karat.evaluate(RUN, GOLD, measures, corpus=TEXTS, **options).values
+    return findwell.evaluate(RUN, GOLD, measures, corpus=TEXTS, **options).values
 
 
 def saved(save: Save) -> tuple[str, ...]:
@@ -76,21 +76,21 @@ def test_worked_examples(measure: str, value: float) -> None:
     ],
 )
 def test_names(spelling: str, name: str) -> None:
-    measure = karat.parse_measure(spelling)
+    measure = findwell.parse_measure(spelling)
     assert str(measure) == name
-    assert karat.parse_measure(name) == measure
+    assert findwell.parse_measure(name) == measure
 
 
 def test_mistakes_in_names() -> None:
     with pytest.raises(MeasureError, match="use a rank such as recall@10, or a budget such as"):
-        karat.parse_measure("recall@5pages")
+        findwell.parse_measure("recall@5pages")
     with pytest.raises(MeasureError, match="is not a whole number from 1"):
         Budget(0, "tokens")
-    with pytest.raises(KaratError, match="did you mean tokens"):
+    with pytest.raises(FindwellError, match="did you mean tokens"):
         Budget(5, "token")
     assert read_budget("²tokens") is None
-    with pytest.raises(KaratError, match="cut it at a rank, for example recall@5/sufficiency"):
-        karat.evaluate(RUN, GOLD, "recall@50tokens/sufficiency")
+    with pytest.raises(FindwellError, match="cut it at a rank, for example recall@5/sufficiency"):
+        findwell.evaluate(RUN, GOLD, "recall@50tokens/sufficiency")
 
 
 def truncated(records: list[dict[str, Any]], chars: int) -> list[dict[str, Any]]:
@@ -106,15 +106,15 @@ def truncated(records: list[dict[str, Any]], chars: int) -> list[dict[str, Any]]
 @pytest.mark.parametrize("relation", BY_RULE)
 @pytest.mark.parametrize("seed", [1, 2])
 def test_a_budget_measures_the_list_that_it_cuts(relation: str, seed: int) -> None:
-    records = untidy(seed, "karat")
-    classes = [cls for cls in karat.known_measures().values() if cls.at == "k"]
+    records = untidy(seed, "findwell")
+    classes = [cls for cls in findwell.known_measures().values() if cls.at == "k"]
     # what a judge, a corpus or several searches are needed for is tested elsewhere
     plain = [cls(relation=relation) for cls in classes if cls().facts() <= {"tokens", "chars"}]
     differing = []
     for chars in (40, 90, 150):
         cut = [replace(each, k=Budget(chars, "chars")) for each in plain]
-        found = karat.evaluate(records, None, cut, **OPTIONS)
-        whole = karat.evaluate(truncated(records, chars), None, plain, **OPTIONS)
+        found = findwell.evaluate(records, None, cut, **OPTIONS)
+        whole = findwell.evaluate(truncated(records, chars), None, plain, **OPTIONS)
         (run,) = found.runs
         differing += [
             (str(one), query, value, other)
@@ -137,7 +137,7 @@ def test_batches_and_blocks_give_the_same() -> None:
     run = {f"q{number}": list(pick.permutation(docs)[:12]) for number in range(40)}
     gold = {query: list(pick.permutation(docs)[:3]) for query in run}
     measures = ["recall@20tokens", "P@30tokens", "tokens@4", "cost_to(unit=tokens,recall=0.3)"]
-    result = karat.evaluate(run, gold, measures, corpus=texts)
+    result = findwell.evaluate(run, gold, measures, corpus=texts)
     (name,) = result.runs
     relation = result.relation(name)
     for measure in result.measures:
@@ -150,19 +150,21 @@ def test_batches_and_blocks_give_the_same() -> None:
 
 
 def test_texts_that_are_missing() -> None:
-    with pytest.raises(KaratError, match="no document has a text") as found:
-        karat.evaluate(RUN, GOLD, "recall@5tokens")
+    with pytest.raises(FindwellError, match="no document has a text") as found:
+        findwell.evaluate(RUN, GOLD, "recall@5tokens")
     assert "--corpus, corpus=" in str(found.value)
-    with pytest.raises(KaratError, match="1 retrieved document has no text in the corpus") as found:
-        karat.evaluate(RUN, GOLD, "recall@5tokens", corpus={"a": "A", "x": "X", "b": "B"})
+    with pytest.raises(
+        FindwellError, match="1 retrieved document has no text in the corpus"
+    ) as found:
+        findwell.evaluate(RUN, GOLD, "recall@5tokens", corpus={"a": "A", "x": "X", "b": "B"})
     assert "'c'" in str(found.value)
     with pytest.raises(MeasureError, match="does not know the tokens"):
-        _ = karat.evaluate(RUN, GOLD, "recall@5").score("recall@5tokens").values
+        _ = findwell.evaluate(RUN, GOLD, "recall@5").score("recall@5tokens").values
 
 
 def test_texts_that_are_ids() -> None:
     record = {"contexts": ["Press the red button.", "Yes"], "reference_contexts": ["Yes"]}
-    assert karat.evaluate([record], measures=["recall@5tokens", "recall@6tokens"]).values == {
+    assert findwell.evaluate([record], measures=["recall@5tokens", "recall@6tokens"]).values == {
         "recall@5tokens": 0.0,
         "recall@6tokens": 1.0,
     }
@@ -173,22 +175,22 @@ def test_a_chunk_that_is_a_place_costs_its_characters() -> None:
     gold = [{"query": "q", "gold": [{"doc": "doc", "start": 0, "end": 26}]}]
     listed = [{"doc": "doc", "start": 27, "end": 47}, {"doc": "doc", "start": 0, "end": 26}]
     run = [{"query": "q", "retrieved": listed}]
-    found = karat.evaluate(
+    found = findwell.evaluate(
         run, gold, ["recall@45chars/spans", "recall@46chars/spans"], corpus=corpus
     )
     assert list(found.values.values()) == [0.0, 1.0]
 
 
 def test_a_relation_without_budgets_knows_no_costs() -> None:
-    result = karat.evaluate(RUN, GOLD, ["recall@5", "recall@5tokens/exact"], corpus=TEXTS)
+    result = findwell.evaluate(RUN, GOLD, ["recall@5", "recall@5tokens/exact"], corpus=TEXTS)
     assert result.relations["run", "ids"].chunk_facts is None
     assert set(result.relations["run", "exact"].chunk_facts or ()) == {"tokens"}
 
 
 def test_saved_and_loaded(tmp_path: Path) -> None:
-    result = karat.evaluate(RUN, GOLD, ["recall@8tokens"], corpus=TEXTS, tokenizer=str.split)
+    result = findwell.evaluate(RUN, GOLD, ["recall@8tokens"], corpus=TEXTS, tokenizer=str.split)
     result.save(tmp_path / "saved")
-    again = karat.load(tmp_path / "saved")
+    again = findwell.load(tmp_path / "saved")
     assert again.values == result.values
     assert again.provenance.tokenizer == "str.split"
     assert again.score("recall@2tokens").values == evaluate("recall@2tokens", tokenizer=str.split)
@@ -198,7 +200,7 @@ def test_saved_and_loaded(tmp_path: Path) -> None:
 
 def test_costs_move_with_tied_units() -> None:
     run = {"q": {"a": 2.0, "x": 1.0, "b": 1.0, "c": 1.0}}
-    result = karat.evaluate(run, {"q": ["a", "b"]}, ["recall@6tokens"], corpus=TEXTS)
+    result = findwell.evaluate(run, {"q": ["a", "b"]}, ["recall@6tokens"], corpus=TEXTS)
     relation = result.relation("run")
     ties = Ties(np.array([0]), np.array([2]), np.array([4]))
     assert relation.fact("tokens").tolist() == [3, 5, 1, 3]  # ids of ties descend: x, c, b
@@ -210,20 +212,22 @@ def test_costs_move_with_tied_units() -> None:
 
 
 def test_bounds() -> None:
-    result = karat.evaluate(RUN, {"q1": ["b"], "q2": ["c"]}, "P@8tokens", corpus=TEXTS, bounds=True)
+    result = findwell.evaluate(
+        RUN, {"q1": ["b"], "q2": ["c"]}, "P@8tokens", corpus=TEXTS, bounds=True
+    )
     row = result.summary.row(0, named=True)
     assert (row["lower"], row["value"], row["upper"]) == (0.25, 0.25, 1.0)
 
 
-def test_curves(cli: Karat, save: Save) -> None:
-    result = karat.evaluate(RUN, GOLD, ["recall@1tokens"], corpus=TEXTS)
-    table = karat.curve(result, "recall", [3, 8, 11], over="tokens")
+def test_curves(cli: Findwell, save: Save) -> None:
+    result = findwell.evaluate(RUN, GOLD, ["recall@1tokens"], corpus=TEXTS)
+    table = findwell.curve(result, "recall", [3, 8, 11], over="tokens")
     assert table["value"].to_list() == [0.25, 0.75, 1.0]
-    assert karat.smallest_k(result, "recall", 0.75, over="tokens") == 6
-    assert karat.smallest_k(result, "P", 0.75, over="tokens") == 6
-    assert karat.smallest_k(result, "P", 0.9, over="tokens") is None
-    with pytest.raises(KaratError, match="did you mean tokens"):
-        karat.curve(result, "recall", over="token")
+    assert findwell.smallest_k(result, "recall", 0.75, over="tokens") == 6
+    assert findwell.smallest_k(result, "P", 0.75, over="tokens") == 6
+    assert findwell.smallest_k(result, "P", 0.9, over="tokens") is None
+    with pytest.raises(FindwellError, match="did you mean tokens"):
+        findwell.curve(result, "recall", over="token")
     done = cli(
         "curve", *saved(save), "--over", "chars", "--at", "12,40",
         "-m", "recall", "--reach", "recall>=0.7",
@@ -232,7 +236,7 @@ def test_curves(cli: Karat, save: Save) -> None:
     assert "recall >= 0.7 is reached at 21 chars" in done.out
 
 
-def test_gates_and_reports(cli: Karat, save: Save) -> None:
+def test_gates_and_reports(cli: Findwell, save: Save) -> None:
     inputs = saved(save)
     done = cli("score", *inputs, "--require", "recall@11tokens>=0.9", "--decide", "value")
     assert "✓ pass" in done.out
@@ -245,21 +249,21 @@ def test_gates_and_reports(cli: Karat, save: Save) -> None:
 
 def test_what_a_budget_costs_at_most() -> None:
     """The relation holds one number per chunk and unit, whatever the number of measures."""
-    result = karat.evaluate(RUN, GOLD, ["recall@1,5,9tokens", "P@7tokens"], corpus=TEXTS)
+    result = findwell.evaluate(RUN, GOLD, ["recall@1,5,9tokens", "P@7tokens"], corpus=TEXTS)
     facts = result.relation("run").chunk_facts or {}
     assert {name: len(values) for name, values in facts.items()} == {"tokens": 5}
 
 
 def test_frames_with_texts() -> None:
     frame = pl.DataFrame({"query": ["q", "q"], "doc": ["a", "b"], "text": ["one two", "three"]})
-    found = karat.evaluate(frame, {"q": ["b"]}, ["recall@2tokens", "recall@3tokens"])
+    found = findwell.evaluate(frame, {"q": ["b"]}, ["recall@2tokens", "recall@3tokens"])
     assert list(found.values.values()) == [0.0, 1.0]
 
 
 def test_lists_that_end_before_the_budget_are_a_finding() -> None:
     gold = {"q1": ["a", "b", "z"], "q2": ["c"], "q3": ["c"]}
     run = {**RUN, "q3": ["c"], "q4": []}
-    result = karat.evaluate(run, gold, ["recall@100tokens", "all_found@100tokens"], corpus=TEXTS)
+    result = findwell.evaluate(run, gold, ["recall@100tokens", "all_found@100tokens"], corpus=TEXTS)
     (found,) = [each for each in result.findings if each.kind == "short-list"]
     assert (found.count, found.examples, found.run) == (1, ("q1: 11 tokens",), "run")
     assert (
@@ -268,7 +272,7 @@ def test_lists_that_end_before_the_budget_are_a_finding() -> None:
     )
     values = {}
     for longer in (run, {**run, "q1": ["a", "x", "b", "z"]}):
-        values[len(longer["q1"])] = karat.evaluate(
+        values[len(longer["q1"])] = findwell.evaluate(
             longer, gold, "recall@100tokens", corpus={**TEXTS, "z": "Last."}
         )["recall@100tokens"]
     assert (values[3] or 0.0) < (values[4] or 0.0)
@@ -276,7 +280,7 @@ def test_lists_that_end_before_the_budget_are_a_finding() -> None:
 
 def test_what_kind_of_bound_a_short_list_gives() -> None:
     def kinds(*measures: str) -> list[str]:
-        found = karat.evaluate(RUN, {"q1": ["a", "z"]}, measures, corpus=TEXTS).findings
+        found = findwell.evaluate(RUN, {"q1": ["a", "z"]}, measures, corpus=TEXTS).findings
         return [each.message for each in found if each.kind == "short-list"]
 
     (said,) = kinds("P@99tokens")
@@ -287,8 +291,10 @@ def test_what_kind_of_bound_a_short_list_gives() -> None:
 
 def test_judged_lists_and_two_runs() -> None:
     runs = {"short": {"q1": ["x"]}, "long": {"q1": ["x", "a", "b", "c"]}}
-    found = karat.evaluate(runs, {"q1": ["a", "b"]}, "recall@9tokens", corpus=TEXTS).findings
+    found = findwell.evaluate(runs, {"q1": ["a", "b"]}, "recall@9tokens", corpus=TEXTS).findings
     assert [each.run for each in found if each.kind == "short-list"] == ["short"]
     samples = [{"question": "How?", "contexts": ["Press twice."], "reference": "Press."}]
-    judged = karat.evaluate(samples, measures="P@90tokens/relevance", judge="local:text").findings
+    judged = findwell.evaluate(
+        samples, measures="P@90tokens/relevance", judge="local:text"
+    ).findings
     assert "short-list" in [each.kind for each in judged]

@@ -9,17 +9,17 @@ import numpy as np
 import polars as pl
 import pytest
 
-import karat
-from karat.errors import KaratError
+import findwell
+from findwell.errors import FindwellError
 
 if TYPE_CHECKING:
-    from tests.conftest import Karat, Save
+    from tests.conftest import Findwell, Save
 
 LONG = "Charging the battery takes four hours at room temperature and longer in winter"
 
 
 def value(run: Any, gold: Any, measure: str, **options: Any) -> float | None:
-    return karat.evaluate({"q": run}, {"q": gold}, measure, **options)[measure]
+    return findwell.evaluate({"q": run}, {"q": gold}, measure, **options)[measure]
 
 
 @pytest.mark.parametrize(
@@ -53,7 +53,7 @@ def test_thirds_part_the_found_items() -> None:
     run = {f"q{at}": list(pick.permutation(docs)[: 1 + at % 11]) for at in range(40)}
     gold = {query: listed[::2] for query, listed in run.items()}
     thirds = [f"in_third(third={each})" for each in ("first", "middle", "last")]
-    table = karat.evaluate(run, gold, thirds).per_query
+    table = findwell.evaluate(run, gold, thirds).per_query
     sums = table.group_by("query").agg(pl.col("value").sum())["value"]
     assert sums.to_list() == pytest.approx([1.0] * 40)
 
@@ -72,7 +72,7 @@ def test_near_duplicates() -> None:
     assert value(run, ["a"], "near_duplicates", corpus=texts) == pytest.approx(2 / 7)  # b and g
     assert value(run, ["a"], "near_duplicates@2", corpus=texts) == pytest.approx(1 / 2)
     # with an id of its own, but in another list it repeats nothing
-    result = karat.evaluate(
+    result = findwell.evaluate(
         {"q": ["a"], "r": ["b"]}, {"q": ["a"], "r": ["a"]}, "near_duplicates", corpus=texts
     )
     assert result.values == {"near_duplicates": 0.0}
@@ -84,27 +84,27 @@ def test_forbidden_by_query_and_by_corpus() -> None:
         {"query": "r", "gold": ["a"], "forbidden": []},
     ]
     run = {"q": ["a", "x", "x"], "r": ["x", "y"]}
-    found = karat.evaluate(run, gold, ["forbidden@1", "forbidden@2", "forbidden"])
+    found = findwell.evaluate(run, gold, ["forbidden@1", "forbidden@2", "forbidden"])
     assert list(found.values.values()) == [0.0, 1.0, 2.0]
     corpus = [{"doc": doc, "text": doc, "forbidden": doc == "y"} for doc in "axy"]
-    found = karat.evaluate(run, {"q": ["a"], "r": ["a"]}, ["forbidden"], corpus=corpus)
+    found = findwell.evaluate(run, {"q": ["a"], "r": ["a"]}, ["forbidden"], corpus=corpus)
     assert found.values == {"forbidden": 1.0}
-    with pytest.raises(KaratError, match="nothing says which documents are forbidden"):
-        karat.evaluate(run, {"q": ["a"]}, "forbidden")
+    with pytest.raises(FindwellError, match="nothing says which documents are forbidden"):
+        findwell.evaluate(run, {"q": ["a"]}, "forbidden")
     corpus[0]["forbidden"] = "maybe"
-    with pytest.raises(KaratError, match="'maybe' does not say"):
-        karat.evaluate(run, {"q": ["a"]}, "forbidden", corpus=corpus)
+    with pytest.raises(FindwellError, match="'maybe' does not say"):
+        findwell.evaluate(run, {"q": ["a"]}, "forbidden", corpus=corpus)
 
 
 def test_forbidden_after_normalising() -> None:
     gold = [{"query": "q", "gold": ["a"], "forbidden": ["x#2"]}]
     run = {"q": ["a#1", "x#1", "x#2"]}
-    found = karat.evaluate(run, gold, ["forbidden@2", "forbidden@3"], ids="chunk-to-doc:#")
+    found = findwell.evaluate(run, gold, ["forbidden@2", "forbidden@3"], ids="chunk-to-doc:#")
     assert list(found.values.values()) == [0.0, 1.0]
 
 
 @pytest.mark.parametrize(("docs", "code"), [(["a", "b"], 0), (["a", "x"], 1)])
-def test_forbidden_is_a_gate(cli: Karat, save: Save, docs: list[str], code: int) -> None:
+def test_forbidden_is_a_gate(cli: Findwell, save: Save, docs: list[str], code: int) -> None:
     record = {"query": "q", "retrieved": docs, "gold": ["a"], "forbidden": ["x"]}
     done = cli("score", save("a.jsonl", json.dumps(record)), "--require", "forbidden@10<=0")
     assert done.code == code
@@ -133,21 +133,21 @@ def test_age(measure: str, expected: float) -> None:
 
 
 def test_age_that_is_not_known() -> None:
-    result = karat.evaluate({"q": ["d"], "r": []}, {"q": ["d"], "r": ["d"]}, "age", corpus=DATED)
+    result = findwell.evaluate({"q": ["d"], "r": []}, {"q": ["d"], "r": ["d"]}, "age", corpus=DATED)
     assert result.per_query["reason"].to_list() == ["no date is known"] * 2
-    with pytest.raises(KaratError, match="nothing says from when the documents are"):
+    with pytest.raises(FindwellError, match="nothing says from when the documents are"):
         value(["a"], ["a"], "age", corpus={"a": "A"})
-    with pytest.raises(KaratError, match="'May' is not a date"):
+    with pytest.raises(FindwellError, match="'May' is not a date"):
         value(["a"], ["a"], "age", corpus=[{"doc": "a", "text": "A", "date": "May"}])
-    with pytest.raises(KaratError, match="on is a date"):
-        karat.parse_measure("age(on=yesterday)")
+    with pytest.raises(FindwellError, match="on is a date"):
+        findwell.parse_measure("age(on=yesterday)")
 
 
 def test_units_of_costs() -> None:
-    with pytest.raises(KaratError, match="unit is one of"):
-        karat.parse_measure("cost_to(unit=bytes)")
+    with pytest.raises(FindwellError, match="unit is one of"):
+        findwell.parse_measure("cost_to(unit=bytes)")
     texts = {"a": "one two three", "x": "four"}
-    found = karat.evaluate(
+    found = findwell.evaluate(
         {"q": ["x", "a"]},
         {"q": ["a"]},
         ["tokens@1", "chars", "items_per", "tokens_to", "context_cost(unit=ranks)"],
@@ -163,7 +163,7 @@ def test_large_values_are_compared() -> None:
         "short": {query: ["a"] for query in gold},
         "long": {query: ["a", "b"] for query in gold},
     }
-    found = karat.compare(runs, gold=gold, measures=["tokens"], corpus=texts)  # no overflow
+    found = findwell.compare(runs, gold=gold, measures=["tokens"], corpus=texts)  # no overflow
     assert found["context_cost"]["difference"] == 9000
 
 

@@ -13,16 +13,16 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pytest
 
-import karat
-from karat.dialects import known_dialects
-from karat.measures.alpha_ndcg import UNSHARED, greedy_gains
-from karat.measures.running import LONG, running_products, running_sums
+import findwell
+from findwell.dialects import known_dialects
+from findwell.measures.alpha_ndcg import UNSHARED, greedy_gains
+from findwell.measures.running import LONG, running_products, running_sums
 from tests.chunk_facts import with_facts
 from tests.growth import SLACK, assert_near_linear, cpu_seconds
 
 if TYPE_CHECKING:
-    from karat import Measure
-    from karat.core.relation import Relation
+    from findwell import Measure
+    from findwell.core.relation import Relation
 
 SMALL, LARGE = 4_000, 32_000
 DEAREST = 300  # times nDCG of the same relation; a loop over hits in Python comes to about 100
@@ -75,12 +75,12 @@ SHAPES = {
 @cache
 def relation_of(shape: str, size: int) -> Relation:
     run, gold = SHAPES[shape](size, np.random.default_rng(20))
-    result = karat.evaluate(run, gold, measures=["queries"])
+    result = findwell.evaluate(run, gold, measures=["queries"])
     return with_facts(result.relation(result.runs[0]))
 
 
 def _formulas() -> dict[str, Measure]:
-    plain = [cls() for cls in karat.known_measures().values()]
+    plain = [cls() for cls in findwell.known_measures().values()]
     cut = [replace(each, k=1000) for each in plain if each.at == "k"]
     every = {f"{each}": each for each in (*plain, *cut)}
     for dialect in known_dialects().values():
@@ -110,7 +110,7 @@ def test_a_measure_costs_what_was_hit(name: str, shape: str) -> None:
         lambda: measure.values(replace(large)),
         LARGE // SMALL,
     )
-    usual = cpu_seconds(lambda: karat.parse_measure("nDCG").values(replace(large)), 3)
+    usual = cpu_seconds(lambda: findwell.parse_measure("nDCG").values(replace(large)), 3)
     assert seconds <= DEAREST * usual + SLACK
 
 

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 import polars as pl
 import pytest
 
-import karat
-from karat.errors import KaratError
+import findwell
+from findwell.errors import FindwellError
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -32,7 +32,7 @@ RECORDS: list[dict[str, Any]] = [
 
 
 def per_query(records: Any, *measures: str, **options: Any) -> dict[str, list[float | None]]:
-    table = karat.evaluate(records, None, measures, **options).per_query
+    table = findwell.evaluate(records, None, measures, **options).per_query
     return {name: table.filter(pl.col("measure") == name)["value"].to_list() for name in measures}
 
 
@@ -65,22 +65,22 @@ def test_tokens_until_a_recall() -> None:
 
 
 def test_curve_over_hops() -> None:
-    result = karat.evaluate(RECORDS, None, "recall@1hops")
-    table = karat.curve(result, "recall", [1, 2, 3], over="hops")
+    result = findwell.evaluate(RECORDS, None, "recall@1hops")
+    table = findwell.curve(result, "recall", [1, 2, 3], over="hops")
     assert table["value"].to_list() == pytest.approx([1 / 6, 5 / 6, 5 / 6])
-    assert karat.smallest_k(result, "recall", 0.5, over="hops") == 2
+    assert findwell.smallest_k(result, "recall", 0.5, over="hops") == 2
 
 
 def test_formats(save: Save, tmp_path: Path) -> None:
-    expected = karat.evaluate(RECORDS, None, ["recall@1hops", "calls"]).values
+    expected = findwell.evaluate(RECORDS, None, ["recall@1hops", "calls"]).values
     lines = save("a.jsonl", "\n".join(map(json.dumps, RECORDS)))
-    assert karat.evaluate(lines, None, ["recall@1hops", "calls"]).values == expected
+    assert findwell.evaluate(lines, None, ["recall@1hops", "calls"]).values == expected
     run = [{"query": each["query"], "hops": each["hops"]} for each in RECORDS]
     gold = {each["query"]: each["gold"] for each in RECORDS}
-    assert karat.evaluate(run, gold, ["recall@1hops", "calls"]).values == expected
-    karat.evaluate(lines, None, ["recall@1hops", "calls"]).save(tmp_path / "saved")
-    assert karat.load(tmp_path / "saved").values == expected
-    assert list(karat.evaluate(RECORDS, None, "recall").by("topic")["slice"]) == ["books", None]
+    assert findwell.evaluate(run, gold, ["recall@1hops", "calls"]).values == expected
+    findwell.evaluate(lines, None, ["recall@1hops", "calls"]).save(tmp_path / "saved")
+    assert findwell.load(tmp_path / "saved").values == expected
+    assert list(findwell.evaluate(RECORDS, None, "recall").by("topic")["slice"]) == ["books", None]
 
 
 def test_hops_of_other_tools_and_with_texts() -> None:
@@ -98,7 +98,7 @@ def test_hops_of_other_tools_and_with_texts() -> None:
 
 def test_mistakes() -> None:
     for hops in ([{"documents": 5}], ["d1"], [{"retrieved": "d1"}]):
-        with pytest.raises(KaratError, match=r"hop 1 holds no list|is a str, not a list"):
-            karat.evaluate([{"query": "q", "hops": hops, "gold": ["a"]}], None, "recall")
-    with pytest.raises(KaratError, match="does not say which search found what"):
-        karat.evaluate({"q": ["a"]}, {"q": ["a"]}, "recall@1hops")
+        with pytest.raises(FindwellError, match=r"hop 1 holds no list|is a str, not a list"):
+            findwell.evaluate([{"query": "q", "hops": hops, "gold": ["a"]}], None, "recall")
+    with pytest.raises(FindwellError, match="does not say which search found what"):
+        findwell.evaluate({"q": ["a"]}, {"q": ["a"]}, "recall@1hops")

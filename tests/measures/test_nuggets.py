@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pytest
 
-import karat
-from karat.errors import KaratError
-from karat.reports.explanation import render
-from karat.results.bounds import with_unjudged
+import findwell
+from findwell.errors import FindwellError
+from findwell.reports.explanation import render
+from findwell.results.bounds import with_unjudged
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -63,27 +63,27 @@ EXPECTED = {
 def test_the_published_scores(score: str, save: Save, tmp_path: Path) -> None:
     lines = save("assignments.jsonl", "\n".join(map(json.dumps, RECORDS)))
     for given in (RECORDS, lines):
-        result = karat.evaluate(given, None, [SCORES[score]])
+        result = findwell.evaluate(given, None, [SCORES[score]])
         assert result.per_query["value"].to_list() == pytest.approx(EXPECTED[score])
     result.save(tmp_path / "saved")
-    again = karat.load(tmp_path / "saved")
+    again = findwell.load(tmp_path / "saved")
     assert again.values == result.values
-    assert again.score("recall").values == karat.evaluate(RECORDS, None, "recall").values
+    assert again.score("recall").values == findwell.evaluate(RECORDS, None, "recall").values
 
 
 def test_no_vital_nugget_is_undefined() -> None:
     records = [record("1", "okay support"), record("2", "vital support")]
-    found = karat.evaluate(records, None, "recall(rel=2)")
+    found = findwell.evaluate(records, None, "recall(rel=2)")
     assert found.per_query["reason"].to_list() == ["no relevant item", None]  # nuggetizer says 0
 
 
 def test_labels_that_are_none() -> None:
-    with pytest.raises(KaratError, match="the assignment of a nugget is 'maybe'"):
-        karat.evaluate([record("1", "vital maybe")], None, "recall")
-    with pytest.raises(KaratError, match="is not a number from 0 to 1"):
-        karat.evaluate({"q": ["a"]}, [{"query": "q", "gold": [{"docs": {"a": 2}}]}], "recall")
-    with pytest.raises(KaratError, match="support is a number from 0 to 1"):
-        karat.parse_measure("recall(support=2)")
+    with pytest.raises(FindwellError, match="the assignment of a nugget is 'maybe'"):
+        findwell.evaluate([record("1", "vital maybe")], None, "recall")
+    with pytest.raises(FindwellError, match="is not a number from 0 to 1"):
+        findwell.evaluate({"q": ["a"]}, [{"query": "q", "gold": [{"docs": {"a": 2}}]}], "recall")
+    with pytest.raises(FindwellError, match="support is a number from 0 to 1"):
+        findwell.parse_measure("recall(support=2)")
 
 
 def by_hand(run: list[str], items: list[dict[str, float]], k: int, least: float) -> float:
@@ -108,7 +108,7 @@ def test_lists_of_documents_against_a_loop() -> None:
         gold.append({"query": query, "gold": [{"docs": item} for item in items[query]]})
     for k, least in ((1, 0.0), (3, 0.0), (3, 0.5), (5, 1.0)):
         name = f"recall(support={least:g})@{k}" if least else f"recall@{k}"
-        result = karat.evaluate(run, gold, [name])
+        result = findwell.evaluate(run, gold, [name])
         expected = [by_hand(run[q], items[q], k, least) for q in run]
         assert result.per_query["value"].to_list() == pytest.approx(expected)
         (measure,) = result.measures
@@ -124,12 +124,14 @@ def test_lists_of_documents_against_a_loop() -> None:
 
 def test_all_found_asks_for_full_support() -> None:
     gold = [{"query": "q", "gold": [{"docs": {"a": 0.5, "b": 1}}]}]
-    found = karat.evaluate({"q": ["a", "b"]}, gold, ["all_found@1", "all_found@2"])
+    found = findwell.evaluate({"q": ["a", "b"]}, gold, ["all_found@1", "all_found@2"])
     assert list(found.values.values()) == [0.0, 1.0]
 
 
 def test_plain_gold_carries_no_weights() -> None:
-    assert karat.evaluate({"q": ["a"]}, {"q": ["a"]}, "recall").relation("run").edge_weight is None
+    assert (
+        findwell.evaluate({"q": ["a"]}, {"q": ["a"]}, "recall").relation("run").edge_weight is None
+    )
 
 
 EVERY = ["P@1", "RR", "AP", "nDCG@3", "recall@1", "judged@1"]
@@ -137,7 +139,7 @@ EVERY = ["P@1", "RR", "AP", "nDCG@3", "recall@1", "judged@1"]
 
 def test_a_document_without_support_is_no_hit() -> None:
     gold = [{"query": "q", "gold": [{"docs": {"a": 0, "b": 1}}, {"docs": ["z"]}]}]
-    found = karat.evaluate({"q": ["a", "x", "b"]}, gold, EVERY)
+    found = findwell.evaluate({"q": ["a", "x", "b"]}, gold, EVERY)
     # b alone is relevant, at rank 3 of 3; a is judged
     ideal = 1 + 1 / np.log2(3)
     expected = [0.0, 1 / 3, 1 / 3 / 2, 0.5 / ideal, 0.0, 1.0]
@@ -146,11 +148,11 @@ def test_a_document_without_support_is_no_hit() -> None:
 
 def test_an_item_without_any_support_is_still_asked_for(tmp_path: Path) -> None:
     gold = [{"query": "q", "gold": [{"docs": {"a": 0}}, {"docs": {"b": 1}}]}]
-    found = karat.evaluate({"q": ["a", "b"]}, gold, ["recall", "alpha_nDCG"])
+    found = findwell.evaluate({"q": ["a", "b"]}, gold, ["recall", "alpha_nDCG"])
     assert found.values == pytest.approx({"recall": 0.5, "alpha_nDCG": 1 / np.log2(3)})
     found.save(tmp_path / "saved")
-    assert karat.load(tmp_path / "saved").score(["recall", "alpha_nDCG"]).values == found.values
-    (explained,) = karat.explain({"q": ["a", "b"]}, gold, ["recall"])
+    assert findwell.load(tmp_path / "saved").score(["recall", "alpha_nDCG"]).values == found.values
+    (explained,) = findwell.explain({"q": ["a", "b"]}, gold, ["recall"])
     assert [step.mark for step in explained.rankings[0].steps] == ["rejected", "hit"]
     assert "(no document supports it)" in render(explained, "table")
 
@@ -162,24 +164,24 @@ def test_what_it_takes_counts_support_in_part() -> None:
     hops = [{"retrieved": ["a"]}, {"retrieved": ["x", "b"]}]
     record = {"query": "q", "hops": hops, "gold": [{"docs": {"a": 0.5, "b": 1}}]}
     texts = {"a": "one two", "x": "three", "b": "four five six"}
-    found = karat.evaluate([record], None, [*COSTS, "items_per_call@1hop"], corpus=texts)
+    found = findwell.evaluate([record], None, [*COSTS, "items_per_call@1hop"], corpus=texts)
     assert list(found.values.values()) == [3.0, 1.0, 6.0, 2.0, 2.0, 0.5]
-    half = karat.evaluate({"q": ["a"]}, [{"query": "q", "gold": record["gold"]}], "cost_to")
+    half = findwell.evaluate({"q": ["a"]}, [{"query": "q", "gold": record["gold"]}], "cost_to")
     assert half.per_query["value"].to_list() == [None]  # recall does not get there
 
 
 def test_full_support_in_steps_is_exactly_full() -> None:
     steps = {"a": 0.1, "b": 0.7, "c": 0.8, "d": 1}
     gold = [{"query": "q", "gold": [{"docs": steps} for _ in range(7)]}]
-    found = karat.evaluate({"q": list(steps)}, gold, ["recall", "all_found", "cost_to"])
+    found = findwell.evaluate({"q": list(steps)}, gold, ["recall", "all_found", "cost_to"])
     assert list(found.values.values()) == [1.0, 1.0, 4.0]
 
 
 def test_the_best_support_of_a_document_that_is_told_twice() -> None:
     gold = [{"query": "q", "gold": [[{"docs": {"a": 0.25}}, {"docs": {"a": 0.75}}, "b"]]}]
-    assert karat.evaluate({"q": ["a"]}, gold, "recall").values == {"recall": 0.75}
+    assert findwell.evaluate({"q": ["a"]}, gold, "recall").values == {"recall": 0.75}
     upper = [{"query": "q", "gold": [{"docs": {"a": 0.25, "A": 0.75}}]}]
-    assert karat.evaluate({"q": ["a"]}, upper, "recall", ids="lower").values == {"recall": 0.75}
+    assert findwell.evaluate({"q": ["a"]}, upper, "recall", ids="lower").values == {"recall": 0.75}
 
 
 WHOLE = ("ids", "exact", "rouge", "containment", "spans", "semantic")  # which compare documents
@@ -196,7 +198,8 @@ def test_support_under_every_relation(by: str) -> None:
     gold = [{"query": "q", "gold": [{"docs": {"c": 0, "a": 0.5, "b": 1}}]}]
     options: dict[str, Any] = {"by": by, "corpus": texts, "embedder": _letters}
     found = {
-        doc: karat.evaluate({"q": [doc]}, gold, ["recall", "RR"], **options).values for doc in texts
+        doc: findwell.evaluate({"q": [doc]}, gold, ["recall", "RR"], **options).values
+        for doc in texts
     }
     # a document counts as far as it supports the item; of its parts the best document's are asked
     expected = {"c": 0.0, "a": 0.5, "b": 1.0} if by in WHOLE else {"c": 0.0, "a": 0.0, "b": 1.0}
@@ -208,6 +211,6 @@ def test_support_under_every_relation(by: str) -> None:
 
 def test_an_ideal_list_that_gains_nothing_leaves_0() -> None:
     gold = [{"query": "q", "gold": [{"docs": {"a": 0}}]}, {"query": "r", "gold": ["a"]}]
-    found = karat.evaluate({"q": ["a"], "r": ["a"]}, gold, ["alpha_nDCG", "recall"])
+    found = findwell.evaluate({"q": ["a"], "r": ["a"]}, gold, ["alpha_nDCG", "recall"])
     assert found.arrays["run", found.measures[0]].tolist() == [0.0, 1.0]
     assert found.values == {"alpha_nDCG": 0.5, "recall": 0.5}

@@ -1,7 +1,7 @@
 """What holds for every measure of the registry, so that a new one is tested by existing.
 
-The measures are taken from `karat.known_measures()`: each with its defaults, at some cutoffs, and
-with every choice of `CHOICES` for the parameters that it has.
+The measures are taken from `findwell.known_measures()`: each with its defaults, at some cutoffs,
+and with every choice of `CHOICES` for the parameters that it has.
 """
 
 from __future__ import annotations
@@ -18,15 +18,15 @@ import numpy as np
 import pytest
 from hypothesis import example, given
 
-import karat
-from karat.core.cutoff import Budget
-from karat.errors import MeasureError
+import findwell
+from findwell.core.cutoff import Budget
+from findwell.errors import MeasureError
 from tests.strategies import by_measure, grouped_cases, quick
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from karat import Measure
+    from findwell import Measure
 
 CHOICES: dict[str, tuple[Any, ...]] = {
     "rel": (0.5, 2.0),
@@ -55,7 +55,7 @@ BUDGETS = (Budget(4, "tokens"), Budget(60, "chars"))
 # that may be undefined though an item is relevant: recall is not reached, nothing has a date
 SOMETIMES = {"cost_to", "age"}
 BELOW_ZERO = {"utility"}  # what noise costs may be more than what hits are worth
-CLASSES = karat.known_measures()
+CLASSES = findwell.known_measures()
 each_class = pytest.mark.parametrize("cls", CLASSES.values(), ids=list(CLASSES))
 each_cut = pytest.mark.parametrize(
     "cls",
@@ -80,7 +80,7 @@ DEFINED = tuple(measure for measure in ALL if measure.name not in SOMETIMES)
 each_measure = pytest.mark.parametrize("measure", ALL, ids=str)
 
 
-def evaluate(run: Any, gold: Any, measures: Any, **options: Any) -> karat.Result:
+def evaluate(run: Any, gold: Any, measures: Any, **options: Any) -> findwell.Result:
     """Evaluate a run whose documents have texts, which cost something, and dates and marks."""
     docs = dict.fromkeys(("any", *itertools.chain.from_iterable(run.values())))
     corpus = [
@@ -88,7 +88,7 @@ def evaluate(run: Any, gold: Any, measures: Any, **options: Any) -> karat.Result
         for doc, at in ((doc, sum(map(ord, doc))) for doc in docs)
     ]
     corpus[0]["date"] = "2026-06-01"  # the newest, whatever was retrieved
-    return karat.evaluate(run, gold, measures, corpus=corpus, **options)
+    return findwell.evaluate(run, gold, measures, corpus=corpus, **options)
 
 
 def is_count(measure: Measure) -> bool:
@@ -102,8 +102,8 @@ def rewards_relevance(measure: Measure) -> bool:
 
 def holds(
     measures: tuple[Measure, ...],
-    found: karat.Result,
-    other: karat.Result,
+    found: findwell.Result,
+    other: findwell.Result,
     test: Callable[[float, float], bool],
 ) -> None:
     """Assert that a test holds for the two values of every measure and query."""
@@ -128,24 +128,24 @@ def test_the_choices_reach_every_parameter() -> None:
 
 @each_measure
 def test_the_name_spells_the_measure(measure: Measure) -> None:
-    again = karat.parse_measure(str(measure))
+    again = findwell.parse_measure(str(measure))
     assert again == measure
     assert hash(again) == hash(measure)
     assert str(again) == str(measure)
-    assert karat.parse_measure(measure) is measure
+    assert findwell.parse_measure(measure) is measure
 
 
 @each_class
 def test_lookup_ignores_case(cls: type[Measure]) -> None:
     for spelling in (cls.name, cls.name.lower(), cls.name.upper(), f"  {cls.name} "):
-        assert karat.parse_measure(spelling) == cls()
+        assert findwell.parse_measure(spelling) == cls()
 
 
 @each_class
 def test_every_alias_is_an_alias_of_this_measure(cls: type[Measure]) -> None:
     for alias in cls.aliases:
         written = re.sub(r"\{\w+\}", "0.5", alias.replace("{k}", "7"))
-        assert type(karat.parse_measure(written)) is cls, written
+        assert type(findwell.parse_measure(written)) is cls, written
 
 
 @each_class
@@ -163,7 +163,7 @@ def test_a_measure_is_a_value(cls: type[Measure]) -> None:
 )
 def test_a_cutoff_is_a_whole_number_from_one(cls: type[Measure], cutoff: str) -> None:
     with pytest.raises(MeasureError):
-        karat.parse_measure(f"{cls.name}@{cutoff}")
+        findwell.parse_measure(f"{cls.name}@{cutoff}")
 
 
 @each_cut
@@ -177,13 +177,13 @@ def test_a_cutoff_below_one_cannot_be_made(cls: type[Measure], k: int) -> None:
 def test_a_cutoff_where_none_is_taken_is_refused(cls: type[Measure]) -> None:
     if cls.at is None:
         with pytest.raises(MeasureError, match="no cutoff"):
-            karat.parse_measure(f"{cls.name}@5")
+            findwell.parse_measure(f"{cls.name}@5")
 
 
 @each_class
 def test_an_unknown_parameter_is_refused(cls: type[Measure]) -> None:
     with pytest.raises(MeasureError, match="no parameter 'nonsense'"):
-        karat.parse_measure(f"{cls.name}(nonsense=1)")
+        findwell.parse_measure(f"{cls.name}(nonsense=1)")
 
 
 @each_class
@@ -191,7 +191,7 @@ def test_an_unknown_parameter_is_refused(cls: type[Measure]) -> None:
 def test_a_relevance_level_is_a_positive_number(cls: type[Measure], rel: str) -> None:
     if "rel" in cls.parameters():
         with pytest.raises(MeasureError):
-            karat.parse_measure(f"{cls.name}(rel={rel})")
+            findwell.parse_measure(f"{cls.name}(rel={rel})")
 
 
 @each_class

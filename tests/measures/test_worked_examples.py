@@ -7,12 +7,12 @@ from typing import Any
 
 import pytest
 
-import karat
+import findwell
 
 
 def value(name: str, run: Any, gold: Any, **options: Any) -> float | None:
     """Return one measure of one query."""
-    return karat.evaluate({"q": run}, {"q": gold}, [name], **options)[name]
+    return findwell.evaluate({"q": run}, {"q": gold}, [name], **options)[name]
 
 
 def log2(number: float) -> float:
@@ -123,8 +123,8 @@ def test_a_flat_list(name: str, expected: float) -> None:
 
 
 def test_every_measure_has_a_worked_example() -> None:
-    shown = {karat.parse_measure(name).name for name in (*FLAT, *GRADED, *GROUPED)} | {"infAP"}
-    assert shown | BESIDE == set(karat.known_measures())
+    shown = {findwell.parse_measure(name).name for name in (*FLAT, *GRADED, *GROUPED)} | {"infAP"}
+    assert shown | BESIDE == set(findwell.known_measures())
 
 
 def test_the_course_notes() -> None:
@@ -133,7 +133,7 @@ def test_the_course_notes() -> None:
     # first ranks 1, 3, 6, 2: (1 + 1/3 + 1/6 + 1/2) / 4 = 1/2
     run = {f"q{rank}": [*(f"n{n}" for n in range(rank - 1)), "a"] for rank in (1, 3, 6, 2)}
     gold = {query: ["a"] for query in run}
-    assert karat.evaluate(run, gold, ["MRR"])["RR"] == pytest.approx(0.5)
+    assert findwell.evaluate(run, gold, ["MRR"])["RR"] == pytest.approx(0.5)
 
 
 GRADED_RUN = ["b", "n", "a", "u", "c"]
@@ -207,7 +207,7 @@ GRADED = {
 
 @pytest.mark.parametrize(("name", "expected"), GRADED.items())
 def test_a_graded_list(name: str, expected: float) -> None:
-    canonical = str(karat.parse_measure(name))
+    canonical = str(findwell.parse_measure(name))
     found = value(canonical, GRADED_RUN, GRADED_GOLD)
     assert found == pytest.approx(expected, rel=1e-14, abs=1e-15)
 
@@ -234,8 +234,8 @@ def test_a_unit_that_is_relevant_is_not_pooled_as_well() -> None:
     run = {"q": ["a", "b"]}
     plain = [{"docs": ["a"], "grade": 1}, {"docs": ["b"], "grade": 1}]
     pooled = [*plain, {"docs": ["a", "c"], "grade": -1}]
-    expected = karat.evaluate(run, [{"query": "q", "gold": plain}], ["infAP"])["infAP"]
-    found = karat.evaluate(run, [{"query": "q", "gold": pooled}], ["infAP"])["infAP"]
+    expected = findwell.evaluate(run, [{"query": "q", "gold": plain}], ["infAP"])["infAP"]
+    found = findwell.evaluate(run, [{"query": "q", "gold": pooled}], ["infAP"])["infAP"]
     assert found == expected
     assert found == pytest.approx((1 + 1 / 2 + 1 / 2 * 1.00001 / 1.00002) / 2, rel=1e-14)
 
@@ -374,7 +374,7 @@ def test_graded_groups() -> None:
     # the better item first; b finds it at rank 1, c the other at rank 2
     gold = [{"docs": ["a", "b"], "grade": 3}, {"docs": ["c"], "grade": 0.5}]
     run = {"q": ["c", "b", "a"]}
-    result = karat.evaluate(run, [{"query": "q", "gold": gold}], ["nDCG", "recall", "P", "DCG"])
+    result = findwell.evaluate(run, [{"query": "q", "gold": gold}], ["nDCG", "recall", "P", "DCG"])
     assert result["DCG"] == pytest.approx(0.5 + 3 / log2(3))
     assert result["nDCG"] == pytest.approx((0.5 + 3 / log2(3)) / (3 + 0.5 / log2(3)))
     assert result["recall"] == 1  # ½ is below the level
@@ -389,7 +389,7 @@ def test_a_rich_unit_satisfies_with_its_best_grade() -> None:
         {"docs": ["c"], "grade": 1},
     ]
     name = "ERR(max=3)"
-    found = karat.evaluate({"q": ["r", "c"]}, [{"query": "q", "gold": gold}], [name])[name]
+    found = findwell.evaluate({"q": ["r", "c"]}, [{"query": "q", "gold": gold}], [name])[name]
     assert found == pytest.approx(7 / 8 + 1 / 8 * 1 / 8 / 2)
 
 
@@ -400,7 +400,7 @@ def test_a_rejected_unit_that_also_covers_something_relevant_is_relevant() -> No
         {"docs": ["a", "c"], "grade": 0},
         {"docs": ["b"], "grade": 1},
     ]
-    found = karat.evaluate({"q": ["a", "b"]}, [{"query": "q", "gold": gold}], ["bpref"])["bpref"]
+    found = findwell.evaluate({"q": ["a", "b"]}, [{"query": "q", "gold": gold}], ["bpref"])["bpref"]
     assert found == 1
 
 
@@ -408,7 +408,7 @@ def test_err_with_grades_that_leave_no_doubt() -> None:
     # (2^60 − 1) ÷ 2^60 is 1 in floating point: the reader surely stops, and only that reader
     run = {"p": ["a", "b"], "q": ["x", "a"], "r": ["b"]}
     gold = {"p": {"a": 60, "b": 60}, "q": {"a": 60}, "r": {"b": 60}}
-    result = karat.evaluate(run, gold, ["ERR(max=60)"])
+    result = findwell.evaluate(run, gold, ["ERR(max=60)"])
     values = dict(zip(result.per_query["query"], result.per_query["value"], strict=True))
     assert values == pytest.approx({"p": 1.0, "q": 0.5, "r": 1.0})
 
@@ -416,7 +416,7 @@ def test_err_with_grades_that_leave_no_doubt() -> None:
 def test_means_leave_out_the_undefined_and_count_the_missing_as_zero() -> None:
     run = {"q1": ["a"], "q3": ["a"]}
     gold = {"q1": {"a": 1}, "q2": {"a": 1}, "q3": {"a": 0}}
-    result = karat.evaluate(run, gold, ["recall", "GMAP", "queries"])
+    result = findwell.evaluate(run, gold, ["recall", "GMAP", "queries"])
     assert result["recall"] == 1 / 2
     assert result["GMAP"] == pytest.approx(math.sqrt(1 * 0.00001))
     assert result["queries"] == 3
@@ -425,7 +425,7 @@ def test_means_leave_out_the_undefined_and_count_the_missing_as_zero() -> None:
 def test_bounds_of_a_list_with_an_unjudged_unit() -> None:
     # if u is relevant: P 2/2, recall 2/3, RR 1; if not: P 1/2, recall 1/2, RR 1/2
     run, gold = {"q": ["u", "a"]}, {"q": {"a": 1, "b": 1}}
-    table = karat.evaluate(run, gold, ["P", "recall", "RR", "judged"], bounds=True).per_query
+    table = findwell.evaluate(run, gold, ["P", "recall", "RR", "judged"], bounds=True).per_query
     bounds = {row["measure"]: (row["lower"], row["upper"]) for row in table.to_dicts()}
     assert bounds == {
         "P": (1 / 2, 1.0),
@@ -437,5 +437,5 @@ def test_bounds_of_a_list_with_an_unjudged_unit() -> None:
 
 def test_bounds_of_pooled_but_unjudged_units_stay_in_range() -> None:
     run, gold = {"q": ["u", "a"]}, {"q": {"a": 1, "u": -1}}
-    row = karat.evaluate(run, gold, ["infAP"], bounds=True).per_query.row(0, named=True)
+    row = findwell.evaluate(run, gold, ["infAP"], bounds=True).per_query.row(0, named=True)
     assert 0 <= row["lower"] <= row["value"] <= row["upper"] <= 1

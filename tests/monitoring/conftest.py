@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from karat.monitoring.receiver import ReceiverLimits
-from karat.monitoring.store import TraceStore
-from karat.read.traces.schema import RetrievalCall, Retrieved, frame_of_calls
-from karat.web.trace_server import TraceAddress, TraceServer, trace_server
+from findwell.monitoring.receiver import ReceiverLimits
+from findwell.monitoring.store import TraceStore
+from findwell.read.traces.schema import RetrievalCall, Retrieved, frame_of_calls
+from findwell.web.trace_server import TraceAddress, TraceServer, trace_server
 from tests.monitoring.sending import Sender
 
 if TYPE_CHECKING:

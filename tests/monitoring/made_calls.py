@@ -6,8 +6,8 @@ from datetime import UTC, datetime, timedelta
 import numpy as np
 import polars as pl
 
-from karat.monitoring.references import References
-from karat.read.traces.schema import TRACE_SCHEMA
+from findwell.monitoring.references import References
+from findwell.read.traces.schema import TRACE_SCHEMA
 
 START = datetime(2026, 5, 4, 22, 30, tzinfo=UTC)  # a Monday
 SUBJECTS = ("battery", "screen", "parcel", "invoice", "Schlüssel")

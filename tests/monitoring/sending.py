@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Self
 
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
 
-from karat.monitoring.store import TraceStore
+from findwell.monitoring.store import TraceStore
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -117,7 +117,7 @@ class TraceBodies:
 
 
 class ServerProcess:
-    """`karat monitor serve` as a process, on a port that it keeps through restarts."""
+    """`findwell monitor serve` as a process, on a port that it keeps through restarts."""
 
     def __init__(self, store: Path, *options: str) -> None:
         self.store = store
@@ -133,7 +133,7 @@ class ServerProcess:
         self.stop()
 
     def start(self) -> None:
-        command = [sys.executable, "-m", "karat", "monitor", "serve", "--store", str(self.store)]
+        command = [sys.executable, "-m", "findwell", "monitor", "serve", "--store", str(self.store)]
         self.process = subprocess.Popen(
             [*command, "--port", str(self.port), *self._options],
             stdout=subprocess.PIPE,

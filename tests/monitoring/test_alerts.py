@@ -7,12 +7,12 @@ from pathlib import Path
 
 import pytest
 
-import karat
-from karat.errors import KaratError, OptionError
-from karat.monitoring.alerts import parse_alert
-from karat.monitoring.baselines import find_baseline
-from karat.monitoring.signals import SIGNALS
-from karat.monitoring.store import Mark
+import findwell
+from findwell.errors import FindwellError, OptionError
+from findwell.monitoring.alerts import parse_alert
+from findwell.monitoring.baselines import find_baseline
+from findwell.monitoring.signals import SIGNALS
+from findwell.monitoring.store import Mark
 
 NOW = datetime(2026, 11, 12, 15, 30, tzinfo=UTC)  # a Thursday
 
@@ -111,7 +111,7 @@ def test_windows(text: str, since: str, until: str) -> None:
 def test_numbers_results_and_what_is_no_baseline(tmp_path: Path) -> None:
     assert find_baseline("0.7", NOW).number == 0.7
     assert find_baseline("2 %", NOW).number == 0.02
-    result = karat.evaluate({"q": ["a"], "r": ["x"]}, {"q": ["a"], "r": ["b"]}, measures="RR")
+    result = findwell.evaluate({"q": ["a"], "r": ["x"]}, {"q": ["a"], "r": ["b"]}, measures="RR")
     result.save(tmp_path / "saved")
     saved = find_baseline(str(tmp_path / "saved"), NOW)
     with pytest.raises(OptionError, match="no measure empty"):
@@ -123,6 +123,6 @@ def test_numbers_results_and_what_is_no_baseline(tmp_path: Path) -> None:
         "before:v9",
         "nowhere",
     ):
-        with pytest.raises(KaratError) as caught:
+        with pytest.raises(FindwellError) as caught:
             find_baseline(text, NOW, [Mark("v1", NOW)])
         assert caught.value.fix

@@ -12,14 +12,14 @@ from pathlib import Path
 import polars as pl
 import pytest
 
-import karat
-from karat.errors import KaratError
-from karat.monitoring.alarm_report import ALARM, QUIET, RESOLVED, STILL_OPEN, UNDECIDED
-from karat.monitoring.alarm_text import prometheus_text
-from karat.monitoring.check import STATE, check
-from karat.monitoring.store import TraceStore
-from karat.reports.alarms import render
-from karat.reports.gate import as_junit
+import findwell
+from findwell.errors import FindwellError
+from findwell.monitoring.alarm_report import ALARM, QUIET, RESOLVED, STILL_OPEN, UNDECIDED
+from findwell.monitoring.alarm_text import prometheus_text
+from findwell.monitoring.check import STATE, check
+from findwell.monitoring.store import TraceStore
+from findwell.reports.alarms import render
+from findwell.reports.gate import as_junit
 from tests.monitoring.watched_calls import STEP, WEEK, at, made_calls, store_of
 
 BREAK = WEEK + 600
@@ -211,9 +211,9 @@ def test_numbers_and_results_as_baselines(tmp_path: Path, calls: pl.DataFrame) -
         assert quiet == {"empty rises by 0.3": QUIET}
         below = check(store, "p95 rises by 50%", baseline="last-week", until=at(BREAK + 200))
         assert below.exit_code == 1
-        result = karat.evaluate({"q": ["a"]}, {"q": ["a"]}, measures="RR")
+        result = findwell.evaluate({"q": ["a"]}, {"q": ["a"]}, measures="RR")
         result.save(tmp_path / "saved")
-        with pytest.raises(KaratError, match="no measure empty"):
+        with pytest.raises(FindwellError, match="no measure empty"):
             check(store, "empty rises", baseline=str(tmp_path / "saved"), until=at(BREAK))
         for options in (
             {},
@@ -221,7 +221,7 @@ def test_numbers_and_results_as_baselines(tmp_path: Path, calls: pl.DataFrame) -
             {"baseline": "last-week", "run_length": 1},
             {"baseline": "last-week", "since": at(10)},
         ):
-            with pytest.raises(KaratError):
+            with pytest.raises(FindwellError):
                 check(store, "empty rises", until=at(BREAK), **options)  # type: ignore[arg-type]
 
 
@@ -230,7 +230,7 @@ def test_limits_of_very_many_calls(
 ) -> None:
     found = []
     for most in (100_000, 10):
-        monkeypatch.setattr("karat.monitoring.check.MANY", most)
+        monkeypatch.setattr("findwell.monitoring.check.MANY", most)
         with store_of(tmp_path / str(most), calls) as store:
             (verdict,) = check(store, "empty>3%", since=at(WEEK), until=at(BREAK)).verdicts
         assert verdict.low is not None
@@ -304,7 +304,7 @@ def test_texts_tables_junit_and_prometheus(tmp_path: Path, calls: pl.DataFrame) 
         )
         text = prometheus_text(store)
     rest = 'slice="",baseline="last-week",kind="retriever"}'
-    assert f'karat_alarm_open{{alert="p95>800ms",signal="latency_p95",{rest} 1.0' in text
+    assert f'findwell_alarm_open{{alert="p95>800ms",signal="latency_p95",{rest} 1.0' in text
     assert 'slice="tenant=a\\"b\\n<script>' in text
     assert text.count("\n") == sum(bool(line) for line in text.splitlines())
     table = render(report, "table", width=80)

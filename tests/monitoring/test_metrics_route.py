@@ -5,13 +5,13 @@ from __future__ import annotations
 import http.client
 from typing import TYPE_CHECKING
 
-from karat.monitoring.alarm_text import prometheus_text
-from karat.monitoring.check import check
+from findwell.monitoring.alarm_text import prometheus_text
+from findwell.monitoring.check import check
 from tests.monitoring.conftest import serving
 from tests.monitoring.watched_calls import at, made_calls
 
 if TYPE_CHECKING:
-    from karat.monitoring.store import TraceStore
+    from findwell.monitoring.store import TraceStore
 
 
 def ask(port: int, method: str = "GET", **headers: str) -> tuple[int, str, str]:
@@ -32,9 +32,9 @@ def test_prometheus_reads_the_state_of_alarms(store: TraceStore) -> None:
         assert (status, kind.split(";")[0]) == (200, "text/plain")
         assert text == prometheus_text(store)
         rest = 'slice="",baseline="",kind="retriever"}'
-        assert f'karat_alarm_open{{alert="empty>3%",signal="empty",{rest} 1.0\n' in text
-        assert f'karat_alarm_open{{alert="top_score<0.2",signal="top_score",{rest} 0.0\n' in text
-        assert "karat_store_calls 900\n" in text
+        assert f'findwell_alarm_open{{alert="empty>3%",signal="empty",{rest} 1.0\n' in text
+        assert f'findwell_alarm_open{{alert="top_score<0.2",signal="top_score",{rest} 0.0\n' in text
+        assert "findwell_store_calls 900\n" in text
         assert ask(port, "POST")[0] == 404
     with serving(store, token="s3cret") as (ready, _):
         port = ready.listener.getsockname()[1]
@@ -52,6 +52,6 @@ def test_no_two_series_have_the_same_labels(store: TraceStore) -> None:
     series = [each.rpartition(" ") for each in prometheus_text(store).splitlines()]
     names = [name for name, _, _ in series if not name.startswith("#")]
     assert len(names) == len(set(names))
-    evidence = {name for name in names if name.startswith("karat_alarm_log_evidence")}
+    evidence = {name for name in names if name.startswith("findwell_alarm_log_evidence")}
     assert len(evidence) == 2  # JSON has null for the others
-    assert sum(name.startswith("karat_alarm_undecided") for name in names) == 6
+    assert sum(name.startswith("findwell_alarm_undecided") for name in names) == 6

@@ -10,18 +10,18 @@ import polars as pl
 import pytest
 from polars.testing import assert_frame_equal, assert_series_equal
 
-import karat
-from karat.errors import JudgeError, OptionError
-from karat.judges.verdicts import Sample
-from karat.monitoring.call_values import signal_frame
-from karat.monitoring.check import STATE
-from karat.monitoring.judged import JudgedSample, judged_frame
-from karat.monitoring.monitor import Monitor
-from karat.monitoring.signals import SIGNALS
-from karat.monitoring.time_buckets import buckets
-from karat.reports.signals import render
+import findwell
+from findwell.errors import JudgeError, OptionError
+from findwell.judges.verdicts import Sample
+from findwell.monitoring.call_values import signal_frame
+from findwell.monitoring.check import STATE
+from findwell.monitoring.judged import JudgedSample, judged_frame
+from findwell.monitoring.monitor import Monitor
+from findwell.monitoring.signals import SIGNALS
+from findwell.monitoring.time_buckets import buckets
+from findwell.reports.signals import render
 from tests.client.server import serve
-from tests.conftest import Karat
+from tests.conftest import Findwell
 from tests.judges.model import well
 from tests.monitoring.made_calls import START, known_beside, letters, made_calls, text_of
 
@@ -43,7 +43,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture
 def monitor(folder: Path) -> Iterator[Monitor]:
-    with karat.Monitor.open(folder) as opened:
+    with findwell.Monitor.open(folder) as opened:
         yield opened
 
 
@@ -55,7 +55,7 @@ def corpus() -> list[dict[str, str]]:
 def test_a_store_says_what_its_calls_say(
     monitor: Monitor, at_once: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("karat.monitoring.monitor.AT_ONCE", at_once)
+    monkeypatch.setattr("findwell.monitoring.monitor.AT_ONCE", at_once)
     assert_frame_equal(monitor.signals(by="service"), signal_frame(CALLS, by="service"))
     for every in ("1h", "1d", "1w", None):
         expected = buckets(signal_frame(CALLS, by="service"), every, by="service")
@@ -64,7 +64,7 @@ def test_a_store_says_what_its_calls_say(
     assert_frame_equal(churned, buckets(signal_frame(CALLS, ["churn", "empty"]), "1d"))
 
 
-def test_the_language_of_questions_is_not_that_of_prompts(folder: Path, cli: Karat) -> None:
+def test_the_language_of_questions_is_not_that_of_prompts(folder: Path, cli: Findwell) -> None:
     args = ("monitor", "show", "--store", folder, "-s", "other_language", "--format", "json")
     usual, german = (
         json.loads(cli(*args, *more).out) for more in ((), ("--expected-language", "de"))
@@ -122,7 +122,7 @@ def told(sample: Sample) -> dict[str, object]:
     return {"relevance": fits, "statements": parts, "sufficiency": any(fits)}
 
 
-def test_what_a_judge_says_is_what_karat_judge_says(monitor: Monitor) -> None:
+def test_what_a_judge_says_is_what_findwell_judge_says(monitor: Monitor) -> None:
     found = monitor.signals(sorted(TOLD), judge=told)
     answered = CALLS.filter(kind="retriever").filter(
         pl.col("error").is_null() & pl.col("question").is_not_null()
@@ -136,7 +136,7 @@ def test_what_a_judge_says_is_what_karat_judge_says(monitor: Monitor) -> None:
         for row in answered.iter_rows(named=True)
     ]
     measures = ["context_relevancy", "context_precision", "context_sufficiency"]
-    result = karat.judge(records, measures, judge=told)
+    result = findwell.judge(records, measures, judge=told)
     for name, measure in zip(sorted(TOLD - {"sufficiency"}), sorted(measures[:2]), strict=True):
         values = dict(result.per_query.filter(measure=measure).select("query", "value").rows())
         for span, value in found.select("span", name).rows():
@@ -196,9 +196,9 @@ def test_the_budget_of_a_day_does_not_depend_on_the_period(monitor: Monitor, hou
 def test_a_second_look_asks_a_model_nothing(
     monitor: Monitor, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setenv("KARAT_CACHE", str(tmp_path))
+    monkeypatch.setenv("FINDWELL_CACHE", str(tmp_path))
     with serve(well) as server:
-        judge = karat.Judge("openai:some-model", base_url=server.url, key="")
+        judge = findwell.Judge("openai:some-model", base_url=server.url, key="")
         first = monitor.buckets("context_precision", "1d", judge=judge, per_day=10)
         asked = len(server.calls)
         assert 0 < asked <= 40
@@ -251,7 +251,8 @@ def test_estimates_from_labels_are_those_of_ppi(monitor: Monitor) -> None:
     }
     found = monitor.ppi(labels, "P@3", judge=told)
     assert (
-        found["P@3", "ppi"].value == karat.ppi(run, labels, "P@3", judge=told)["P@3", "ppi"].value
+        found["P@3", "ppi"].value
+        == findwell.ppi(run, labels, "P@3", judge=told)["P@3", "ppi"].value
     )
 
 
@@ -279,7 +280,7 @@ def test_alarms_see_what_signals_show(tmp_path: Path) -> None:
 # the command line
 
 
-def test_the_command_line_says_the_same(monitor: Monitor, folder: Path, cli: Karat) -> None:
+def test_the_command_line_says_the_same(monitor: Monitor, folder: Path, cli: Findwell) -> None:
     done = cli(
         *("monitor", "show", "--store", folder, "--every", "6h", "--slice", "tenant.id"),
         *("--format", "json"),
@@ -293,7 +294,7 @@ def test_the_command_line_says_the_same(monitor: Monitor, folder: Path, cli: Kar
     assert {each["name"] for each in said["signals"]} == set(table["signal"])
 
 
-def test_tables_of_the_command_line(folder: Path, cli: Karat, tmp_path: Path) -> None:
+def test_tables_of_the_command_line(folder: Path, cli: Findwell, tmp_path: Path) -> None:
     done = cli("monitor", "show", "--store", folder)
     assert "latency_p95" in done.out
     done = cli("monitor", "show", "--store", folder, "-s", "empty", "-s", "p99", "--every", "day")
@@ -323,7 +324,7 @@ def test_tables_of_the_command_line(folder: Path, cli: Karat, tmp_path: Path) ->
         (("-s", "sufficiency", "--judge", "local:text"), "needs a language model"),
     ],
 )
-def test_mistakes(folder: Path, cli: Karat, arguments: tuple[str, ...], said: str) -> None:
+def test_mistakes(folder: Path, cli: Findwell, arguments: tuple[str, ...], said: str) -> None:
     done = cli("monitor", "show", "--store", folder, *arguments)
     assert done.code == 2
     assert said in done.err
@@ -331,12 +332,12 @@ def test_mistakes(folder: Path, cli: Karat, arguments: tuple[str, ...], said: st
 
 
 @pytest.mark.parametrize("every", [(), ("--every", "day")])
-def test_a_time_without_calls_is_said(folder: Path, cli: Karat, every: tuple[str, ...]) -> None:
+def test_a_time_without_calls_is_said(folder: Path, cli: Findwell, every: tuple[str, ...]) -> None:
     shown = cli("monitor", "show", "--store", str(folder), "--since", "2040-01-01", *every)
     assert (shown.code, shown.out.startswith("no calls")) == (0, True)
 
 
-def test_no_store(tmp_path: Path, cli: Karat) -> None:
+def test_no_store(tmp_path: Path, cli: Findwell) -> None:
     assert "there is no trace store" in cli("monitor", "show", "--store", tmp_path).err
     assert "--store DIR" in cli("monitor", "show").err
 
@@ -352,9 +353,9 @@ def test_tables_fit_the_terminal(monitor: Monitor, columns: int) -> None:
 
 
 def test_a_dry_run_counts_all_calls_and_saves_nothing(
-    folder: Path, cli: Karat, monkeypatch: pytest.MonkeyPatch
+    folder: Path, cli: Findwell, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("karat.monitoring.judged.AT_ONCE", 7)
+    monkeypatch.setattr("findwell.monitoring.judged.AT_ONCE", 7)
     judge = ("--judge", "openai:MODEL", "--dry-run", "--format", "json")
     named = ("--store", folder, "--until", START + timedelta(hours=40))
     shown = cli("monitor", "show", *named, "-s", "context_relevancy", *judge)

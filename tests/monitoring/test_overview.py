@@ -8,21 +8,21 @@ from typing import TYPE_CHECKING
 import polars as pl
 import pytest
 
-from karat.monitoring.before_after import around_mark
-from karat.monitoring.known_alarms import known_alarms
-from karat.monitoring.monitor import Monitor
-from karat.monitoring.overview import Look, overview
-from karat.monitoring.signals import SIGNALS
-from karat.monitoring.store import is_trace_store
-from karat.monitoring.worst_calls import VALUE, telling_calls, worst_calls
-from karat.reports.monitor_page import calls_page, monitor_report
-from karat.statistics.unpaired import unpaired_interval
+from findwell.monitoring.before_after import around_mark
+from findwell.monitoring.known_alarms import known_alarms
+from findwell.monitoring.monitor import Monitor
+from findwell.monitoring.overview import Look, overview
+from findwell.monitoring.signals import SIGNALS
+from findwell.monitoring.store import is_trace_store
+from findwell.monitoring.worst_calls import VALUE, telling_calls, worst_calls
+from findwell.reports.monitor_page import calls_page, monitor_report
+from findwell.statistics.unpaired import unpaired_interval
 from tests.monitoring.made_calls import START, made_calls
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from karat.monitoring.store import TraceStore
+    from findwell.monitoring.store import TraceStore
 
 
 @pytest.fixture

@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 
 from benchmarks.dependent_calls import WORLDS, World, late_runs, runs
-from karat.monitoring.alerts import parse_alert
-from karat.monitoring.bounded import BoundedSignal, against_calls
-from karat.monitoring.periods import (
+from findwell.monitoring.alerts import parse_alert
+from findwell.monitoring.bounded import BoundedSignal, against_calls
+from findwell.monitoring.periods import (
     DAY,
     HOUR,
     calls_per_period,

@@ -11,13 +11,13 @@ import polars as pl
 import pytest
 from polars.testing import assert_frame_equal
 
-from karat.errors import OptionError
-from karat.monitoring.call_values import NO_SLICE, signal_frame
-from karat.monitoring.references import References
-from karat.monitoring.signals import SIGNALS, find_signal, find_signals
-from karat.monitoring.time_buckets import buckets
-from karat.read.traces.schema import TRACE_SCHEMA
-from karat.statistics.agreement import rbo
+from findwell.errors import OptionError
+from findwell.monitoring.call_values import NO_SLICE, signal_frame
+from findwell.monitoring.references import References
+from findwell.monitoring.signals import SIGNALS, find_signal, find_signals
+from findwell.monitoring.time_buckets import buckets
+from findwell.read.traces.schema import TRACE_SCHEMA
+from findwell.statistics.agreement import rbo
 from tests.monitoring.made_calls import START, known_beside, made_calls
 
 CALLS = made_calls()

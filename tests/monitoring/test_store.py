@@ -16,11 +16,11 @@ import polars as pl
 import pytest
 from polars.testing import assert_frame_equal
 
-from karat.errors import InputError, OptionError, SaveError
-from karat.monitoring import upkeep
-from karat.monitoring.store import TraceStore
-from karat.read.traces.hops import number_hops, outermost
-from karat.read.traces.schema import TRACE_SCHEMA
+from findwell.errors import InputError, OptionError, SaveError
+from findwell.monitoring import upkeep
+from findwell.monitoring.store import TraceStore
+from findwell.read.traces.hops import number_hops, outermost
+from findwell.read.traces.schema import TRACE_SCHEMA
 from tests.monitoring.conftest import NOON, calls
 
 if TYPE_CHECKING:
@@ -44,11 +44,11 @@ def test_what_is_added_is_read_again(store: TraceStore) -> None:
     assert days == [f"day={NOON + timedelta(days=each):%Y-%m-%d}" for each in range(3)]
 
 
-def test_users_read_the_files_without_karat(store: TraceStore) -> None:
+def test_users_read_the_files_without_findwell(store: TraceStore) -> None:
     given = calls(50, every=timedelta(hours=1))
     store.add(given)
     store.flush()
-    (store.path / ".karat-0123456789abcdef.draft").write_bytes(b"another process is writing it")
+    (store.path / ".findwell-0123456789abcdef.draft").write_bytes(b"another process is writing it")
     found = pl.scan_parquet(store.path / "queries").sort("time").collect()
     assert_frame_equal(found.select(*TRACE_SCHEMA), given)
     assert found["day"].cast(pl.String).to_list() == found["time"].dt.strftime("%Y-%m-%d").to_list()
@@ -216,7 +216,7 @@ def test_what_is_no_store(tmp_path: Path, store: TraceStore) -> None:
 def test_a_store_of_a_newer_version(store: TraceStore) -> None:
     with closing(sqlite3.connect(store.path / "catalogue.db")) as connection:
         connection.execute("PRAGMA user_version = 99")
-    with pytest.raises(InputError, match="written by a newer karat: layout 99"):
+    with pytest.raises(InputError, match="written by a newer findwell: layout 99"):
         TraceStore.open(store.path)
 
 
@@ -284,7 +284,7 @@ def test_what_a_killed_process_left_is_not_read(store: TraceStore) -> None:
     left = folder / "calls-0123456789abcdef.parquet"
     given.write_parquet(left)
     mine = folder / "notes.parquet"
-    mine.write_bytes(b"not karat's")
+    mine.write_bytes(b"not findwell's")
     assert_frame_equal(held(store), given[:5])
     with TraceStore.open(store.path) as anew:
         anew.add(given)
@@ -296,7 +296,7 @@ def test_what_a_killed_process_left_is_not_read(store: TraceStore) -> None:
 
 WRITER = """
 import sys
-from karat.monitoring.store import TraceStore
+from findwell.monitoring.store import TraceStore
 from tests.monitoring.conftest import calls
 with TraceStore.open(sys.argv[1], create=True) as store:
     for first in range(0, 60, 3):

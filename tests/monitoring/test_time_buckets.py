@@ -6,13 +6,13 @@ import numpy as np
 import polars as pl
 import pytest
 
-from karat.errors import OptionError
-from karat.monitoring.call_values import signal_frame
-from karat.monitoring.signals import SIGNALS, find_signals
-from karat.monitoring.time_buckets import bucket_length, buckets, gini
-from karat.statistics.intervals import interval
-from karat.statistics.prediction_powered import ppi_mean
-from karat.statistics.quantiles import quantile_interval
+from findwell.errors import OptionError
+from findwell.monitoring.call_values import signal_frame
+from findwell.monitoring.signals import SIGNALS, find_signals
+from findwell.monitoring.time_buckets import bucket_length, buckets, gini
+from findwell.statistics.intervals import interval
+from findwell.statistics.prediction_powered import ppi_mean
+from findwell.statistics.quantiles import quantile_interval
 from tests.monitoring.made_calls import START, known_beside, made_calls
 
 CALLS = made_calls()

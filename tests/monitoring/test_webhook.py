@@ -20,17 +20,17 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from karat.client.endpoint import Secret
-from karat.client.retry import RetryPolicy
-from karat.errors import OptionError
-from karat.monitoring.check import OUTBOX, STATE, check
-from karat.monitoring.store import TraceStore
-from karat.monitoring.webhook import Webhook
+from findwell.client.endpoint import Secret
+from findwell.client.retry import RetryPolicy
+from findwell.errors import OptionError
+from findwell.monitoring.check import OUTBOX, STATE, check
+from findwell.monitoring.store import TraceStore
+from findwell.monitoring.webhook import Webhook
 from tests.cli.test_widths import lines, on_terminal
 from tests.monitoring.watched_calls import WEEK, at, made_calls, store_of
 
 if TYPE_CHECKING:
-    from tests.conftest import Karat
+    from tests.conftest import Findwell
 
 Request = tuple[dict[str, str], bytes, str]  # headers, body, path
 BREAK = WEEK + 600
@@ -110,9 +110,9 @@ def test_news_are_signed_and_have_no_texts(store: TraceStore) -> None:
         assert not hook(url).deliver(store)  # an open alarm is no news
         ((headers, body, path),) = got
     assert path == "/hook?token=t0ken"
-    signed = headers["x-karat-timestamp"].encode() + b"." + body
+    signed = headers["x-findwell-timestamp"].encode() + b"." + body
     expected = hmac.new(b"s3cret", signed, hashlib.sha256).hexdigest()
-    assert headers["x-karat-signature"] == f"sha256={expected}"
+    assert headers["x-findwell-signature"] == f"sha256={expected}"
     message = json.loads(body)
     assert headers["idempotency-key"] == message["id"]
     assert b"secret question" not in body
@@ -126,7 +126,7 @@ def test_news_are_signed_and_have_no_texts(store: TraceStore) -> None:
         check(store, "p95>800ms", until=at(BREAK + 150), webhook=plain)
         assert not plain.deliver(store)
         ((headers, body, _),) = got
-    assert "x-karat-signature" not in headers
+    assert "x-findwell-signature" not in headers
     assert b"secret question" in body
 
 
@@ -193,7 +193,7 @@ def test_what_another_check_adds_meanwhile_is_kept(store: TraceStore) -> None:
 @pytest.mark.skipif(sys.platform == "win32", reason="signals of POSIX")
 @pytest.mark.parametrize("stop", ["SIGKILL", "SIGTERM", "SIGINT"])
 def test_a_check_that_is_killed_before_it_could_send_loses_no_message(
-    store: TraceStore, cli: Karat, stop: str
+    store: TraceStore, cli: Findwell, stop: str
 ) -> None:
     """The server takes no request; the check is killed when it has saved the alarm."""
     with socket.create_server(("127.0.0.1", 0)) as deaf:
@@ -202,7 +202,7 @@ def test_a_check_that_is_killed_before_it_could_send_loses_no_message(
         command += ["--until", at(BREAK + 150).isoformat()]
         command += ["--webhook", f"http://127.0.0.1:{port}/hook?token=t0ken"]
         with subprocess.Popen(
-            [sys.executable, "-m", "karat", *command],
+            [sys.executable, "-m", "findwell", *command],
             stdout=subprocess.DEVNULL,
             stderr=subprocess.DEVNULL,
         ) as process:
@@ -218,18 +218,18 @@ def test_a_check_that_is_killed_before_it_could_send_loses_no_message(
 
 
 def test_the_command(
-    store: TraceStore, tmp_path: Path, cli: Karat, monkeypatch: pytest.MonkeyPatch
+    store: TraceStore, tmp_path: Path, cli: Findwell, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.delenv("KARAT_WEBHOOK_SECRET", raising=False)
+    monkeypatch.delenv("FINDWELL_WEBHOOK_SECRET", raising=False)
     monkeypatch.setenv("GITHUB_STEP_SUMMARY", str(tmp_path / "summary.md"))
     known = ("monitor", "check", "--store", store.path, "--baseline", "last-week", *ALERTS)
     quiet = cli(*known, "--until", at(BREAK).isoformat())
     assert quiet.code == 0, quiet.err
     with receiver(200) as (url, got):
-        files = {name: tmp_path / name for name in ("junit.xml", "karat.prom")}
+        files = {name: tmp_path / name for name in ("junit.xml", "findwell.prom")}
         alarm = cli(
             *known, "--until", at(BREAK + 200).isoformat(), "--webhook", url, "--format", "json",
-            "--junit", files["junit.xml"], "--prometheus", files["karat.prom"],
+            "--junit", files["junit.xml"], "--prometheus", files["findwell.prom"],
         )  # fmt: skip
         assert len(got) == 1
     assert alarm.code == 1
@@ -238,7 +238,7 @@ def test_the_command(
     assert shown["check"] == "alarm"
     assert {each["outcome"] for each in shown["alerts"]} == {"alarm"}
     assert 'failures="4"' in files["junit.xml"].read_text()
-    assert "karat_alarm_open" in files["karat.prom"].read_text()
+    assert "findwell_alarm_open" in files["findwell.prom"].read_text()
     summary = (tmp_path / "summary.md").read_text()
     assert summary.count("✗ alarm | p95\\>800ms by tenant | tenant=acme") == 1
     assert "secret question" not in summary

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 PROJECT = Path(__file__).parents[2]
-PACKAGE = "karat"
+PACKAGE = "findwell"
 # room → the tests that should notice; the cheap ones first
 TESTS = {
     "measures": ["tests/measures", "tests/dialects", "tests/test_invariances.py"],

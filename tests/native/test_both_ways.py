@@ -12,13 +12,13 @@ import numpy as np
 import polars as pl
 import pytest
 
-import karat
-from karat import native
-from karat.core.data import Gold
-from karat.core.relation import Relation
-from karat.errors import KaratError
-from karat.native import SWITCH, kernel
-from karat.read import load_gold, source, trec
+import findwell
+from findwell import native
+from findwell.core.data import Gold
+from findwell.core.relation import Relation
+from findwell.errors import FindwellError
+from findwell.native import SWITCH, kernel
+from findwell.read import load_gold, source, trec
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -121,17 +121,17 @@ def described(value: Any) -> Any:
 def outcome(run: Path, gold: Path, dialect: str) -> Any:
     """Return all that an evaluation tells, or its error."""
     try:
-        result = karat.evaluate(run, gold, measures=["nDCG@3", "AP", "recall"], dialect=dialect)
+        result = findwell.evaluate(run, gold, measures=["nDCG@3", "AP", "recall"], dialect=dialect)
         relation = next(iter(result.relations.values()))
         return described(relation), result.findings, result.values
-    except KaratError as error:
+    except FindwellError as error:
         return type(error).__name__, str(error)
 
 
 def gold_outcome(gold: Path) -> Any:
     try:
         return described(load_gold(gold))
-    except KaratError as error:
+    except FindwellError as error:
         return type(error).__name__, str(error)
 
 
@@ -164,7 +164,7 @@ def write_files(seed: int, folder: Path) -> tuple[Path, Path]:
 def test_untidy_files(first: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     for seed in range(first, first + 30):
         size = random.Random(seed).choice((1 << 21, 100, 333, 2000))
-        dialect = ("karat", "trec_eval", "karat")[seed % 3]
+        dialect = ("findwell", "trec_eval", "findwell")[seed % 3]
         compare_both(*write_files(seed, tmp_path), dialect, monkeypatch, size=size)
 
 
@@ -187,7 +187,7 @@ def compare_worse(seeds: range, folder: Path, monkeypatch: pytest.MonkeyPatch) -
         compare_both(
             folder / "run.trec",
             folder / "gold.qrels",
-            ("karat", "trec_eval", "karat", "autorag")[seed % 4],
+            ("findwell", "trec_eval", "findwell", "autorag")[seed % 4],
             monkeypatch,
             size=chance.choice(sizes),
             block=chance.choice(sizes),
@@ -203,7 +203,7 @@ def test_the_first_error_and_the_same_examples(
     for sizes in ((20, 1 << 21), (1 << 21, 20), (20, 20)):
         monkeypatch.setattr(native, "PIECE", sizes[0])
         monkeypatch.setattr(source, "BLOCK", sizes[1])
-        told = outcome(tmp_path / "run.trec", tmp_path / "gold.qrels", "karat")
+        told = outcome(tmp_path / "run.trec", tmp_path / "gold.qrels", "findwell")
         assert "line 4: the score 'x' is not a number" in told[1]
     compare_worse(range(90, 130), tmp_path, monkeypatch)  # of which 98 and 122 once differed
 
@@ -217,7 +217,7 @@ def test_many_files_with_several_errors(tmp_path: Path, monkeypatch: pytest.Monk
 def test_many_untidy_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     for seed in range(120, 2300):
         size = random.Random(seed).choice((1 << 21, 100, 333, 2000))
-        dialect = ("karat", "trec_eval", "karat")[seed % 3]
+        dialect = ("findwell", "trec_eval", "findwell")[seed % 3]
         compare_both(*write_files(seed, tmp_path), dialect, monkeypatch, size=size)
 
 
@@ -302,7 +302,7 @@ def test_numbers_that_do_not_fit_64_bits(tmp_path: Path, monkeypatch: pytest.Mon
     run = ["q Q0 a 1 18446744073709551616 t", "q Q0 b 2 0.5 t"]
     (tmp_path / "run.trec").write_text("\n".join(run))
     (tmp_path / "gold.qrels").write_text("q 0 a 1\n")
-    values = karat.evaluate(tmp_path / "run.trec", tmp_path / "gold.qrels", "RR").values
+    values = findwell.evaluate(tmp_path / "run.trec", tmp_path / "gold.qrels", "RR").values
     assert values == {"RR": 1.0}
     odd = (*ODD_SCORES, "1e", "e5", ".", "-", "+-1", "1e+", "0b1", "1.5.2", "٣.5", "１", "1e1000")
     for number, score in enumerate((*odd, *spelled[:2000:40])):
@@ -310,11 +310,11 @@ def test_numbers_that_do_not_fit_64_bits(tmp_path: Path, monkeypatch: pytest.Mon
         (tmp_path / "run.trec").write_text("\n".join(lines), encoding="utf-8")
         (tmp_path / "gold.qrels").write_text(f"q 0 a 1\nr 0 a {score}\n", encoding="utf-8")
         compare_both(
-            tmp_path / "run.trec", tmp_path / "gold.qrels", "karat", monkeypatch, size=4096
+            tmp_path / "run.trec", tmp_path / "gold.qrels", "findwell", monkeypatch, size=4096
         )
         (tmp_path / "gold.qrels").write_text("q 0 a 1\nr 0 a 1\n")
         compare_both(
-            tmp_path / "run.trec", tmp_path / "gold.qrels", "karat", monkeypatch, size=4096
+            tmp_path / "run.trec", tmp_path / "gold.qrels", "findwell", monkeypatch, size=4096
         )
 
 
@@ -322,7 +322,7 @@ def test_a_query_longer_than_a_piece(tmp_path: Path, monkeypatch: pytest.MonkeyP
     run = "".join(f"q{n // 500} Q0 d{n} 1 {n % 97} t\n" for n in range(2000))
     (tmp_path / "run.trec").write_text(run)
     (tmp_path / "gold.qrels").write_text("".join(f"q{n // 500} 0 d{n} 1\n" for n in range(2000)))
-    compare_both(tmp_path / "run.trec", tmp_path / "gold.qrels", "karat", monkeypatch, size=256)
+    compare_both(tmp_path / "run.trec", tmp_path / "gold.qrels", "findwell", monkeypatch, size=256)
 
 
 def test_a_line_without_end(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -330,7 +330,7 @@ def test_a_line_without_end(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> 
     monkeypatch.setattr(source, "LINE", 5000)
     (tmp_path / "run.trec").write_text("q1 Q0 d1 1 1 t\nq1 Q0 " + "d" * 20_000)
     (tmp_path / "gold.qrels").write_text("q1 0 d1 1\nq1 0 " + "d" * 20_000)
-    compare_both(tmp_path / "run.trec", tmp_path / "gold.qrels", "karat", monkeypatch, size=256)
+    compare_both(tmp_path / "run.trec", tmp_path / "gold.qrels", "findwell", monkeypatch, size=256)
 
 
 def test_a_kernel_of_another_interface_is_not_used(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -11,14 +11,14 @@ import shutil
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import karat
-from karat.cli import main
+import findwell
+from findwell.cli import main
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
 INPUTS = Path(__file__).parent / "inputs"
-DEMO = Path(karat.__file__).parent / "demo"
+DEMO = Path(findwell.__file__).parent / "demo"
 GOLD = "--gold questions.jsonl"
 BOTH = f"bm25.trec minilm.trec {GOLD}"
 JUDGED = "judged.jsonl --judge local:text"
@@ -44,8 +44,8 @@ COMMANDS = {
     "check-records": "check untidy.jsonl",
     "explain": f"explain bm25.trec {GOLD} -q {TRACED} -m nDCG@10 -m AP -m bpref -m RBP",
     "explain-dialects": (
-        f"explain bm25.trec {GOLD} -q {TRACED} -m AP -m nDCG --dialect karat --dialect trec_eval "
-        "--dialect autorag"
+        f"explain bm25.trec {GOLD} -q {TRACED} -m AP -m nDCG --dialect findwell "
+        "--dialect trec_eval --dialect autorag"
     ),
     "explain-judged": f"explain {JUDGED} -q j1 -m context_precision -m context_recall",
     "curve": f"curve {BOTH} -m recall -m P --at 1,3,5,10",
@@ -60,10 +60,15 @@ COMMANDS = {
     "anchor": "anchor chunks-gold.jsonl --chunks chunks.jsonl --corpus documents.jsonl -o new",
 }
 LISTED_LINES = 200  # of an answer that is not one JSON object
-ENVIRONMENT = {"COLUMNS": "100", "NO_COLOR": "1", "KARAT_CONFIG": "none", "KARAT_TUNINGS": "none"}
+ENVIRONMENT = {
+    "COLUMNS": "100",
+    "NO_COLOR": "1",
+    "FINDWELL_CONFIG": "none",
+    "FINDWELL_TUNINGS": "none",
+}
 # keys whose values depend on when, where and with which versions a command ran
 MASKED = re.compile(
-    r"seconds|duration|elapsed|created|written|started|at|version|versions|karat|python|"
+    r"seconds|duration|elapsed|created|written|started|at|version|versions|findwell|python|"
     r"platform|hash|sha256|path|folder|memory|throughput|size"
 )
 

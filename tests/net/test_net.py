@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import click
 import pytest
 
-from karat.cli import cli
+from findwell.cli import cli
 from tests.net import commands, values
 from tests.net.__main__ import RECORDED
 from tests.test_invariances import DIALECTS, QUICK

@@ -19,16 +19,22 @@ def spent(query: Query, units: list[Unit], unit: str) -> float:
     return float(sum(query.cost(each, unit) for each in units))
 
 
+def price(query: Query, k: object, unit: str) -> float:
+    """Return what the first k units cost; without a cutoff, searches that found nothing, too."""
+    made = float(query.searches) if unit == "hops" and k is None else 0.0
+    return max(made, spent(query, query.cut(k), unit))
+
+
 def context_cost(query: Query, k: object, unit: str = "tokens") -> float:
     """What the first k units cost."""
-    return spent(query, query.cut(k), unit)
+    return price(query, k, unit)
 
 
 def items_per(query: Query, k: object, unit: str = "tokens", rel: float = 1.0) -> float:
     """Relevant items found for each 1,000 tokens or characters, for each search or rank."""
-    price = spent(query, query.cut(k), unit)
+    paid = price(query, k, unit)
     many = 1000 if unit in ("tokens", "chars") else 1
-    return found(query, k, rel, 0.0) / price * many if price else 0.0
+    return found(query, k, rel, 0.0) / paid * many if paid else 0.0
 
 
 def cost_to(

@@ -60,6 +60,7 @@ class Query:
     items: Sequence[Item]
     tokens: Callable[[str], int] = len
     newest: str | None = None  # the newest date of the corpus
+    searches: int = 0  # how many were made, also those that found nothing
 
     @classmethod
     def of(
@@ -144,11 +145,15 @@ class Query:
 def one_item_per_set(
     gold: Iterable[tuple[Iterable[str] | Mapping[str, float], float]],
 ) -> list[Item]:
-    """Return items; those that the same documents satisfy are one, with the highest grade."""
-    items: dict[tuple[tuple[str, float], ...], Item] = {}
+    """Return items: a document that is listed again is one, with the highest grade.
+
+    Two groups of several documents are two items, even of the same documents: two things to find.
+    """
+    items: dict[tuple[object, ...], Item] = {}
     for docs, grade in gold:
         support = dict(docs) if isinstance(docs, dict) else dict.fromkeys(docs, 1.0)
-        key = tuple(sorted(support.items()))
+        alone = len(support) == 1
+        key = (*support.items(),) if alone else (*support.items(), len(items))
         if key not in items or items[key].grade < grade:
             items[key] = Item(support, grade)
     return list(items.values())

@@ -52,6 +52,7 @@ def bpref(query: Query, _k: object, rel: float = 1.0) -> float:
     total = 0.0
     for _, rank in query.first_ranks(rel, None):
         above = sum(query.is_rejected(unit, rel) for unit in query.cut(rank - 1))
+        above = min(above, rejected)  # several documents may be one rejected item
         total += 1 - min(above, relevant) / min(rejected, relevant) if above else 1
     return total / relevant
 

@@ -12,14 +12,14 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-import karat
+import findwell
 from tests import sample
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from pathlib import Path
 
-    from tests.conftest import Karat, Outcome, Save
+    from tests.conftest import Findwell, Outcome, Save
 
 MEMORY = 3 << 30  # address space, of which Python with polars needs a good part before it begins
 SECONDS = 60
@@ -27,8 +27,8 @@ ESCAPES = ["\x1b", "\x07", "\x9b", "\x00", "\u202e", "\r", "\x7f"]
 
 
 @pytest.fixture
-def karat_confined() -> Callable[..., Outcome]:
-    """Call karat with little time and memory."""
+def findwell_confined() -> Callable[..., Outcome]:
+    """Call findwell with little time and memory."""
     from tests.conftest import Outcome
 
     def limit() -> None:
@@ -36,7 +36,7 @@ def karat_confined() -> Callable[..., Outcome]:
 
     def call(*arguments: object) -> Outcome:
         done = subprocess.run(
-            [sys.executable, "-m", "karat", *map(str, arguments)],
+            [sys.executable, "-m", "findwell", *map(str, arguments)],
             capture_output=True,
             timeout=SECONDS,
             check=False,
@@ -75,20 +75,20 @@ HUGE_LINES = {
 @pytest.mark.slow
 @pytest.mark.parametrize("start", HUGE_LINES)
 def test_one_line_of_200_megabytes(
-    start: str, karat_confined: Callable[..., Outcome], gold: Path, tmp_path: Path
+    start: str, findwell_confined: Callable[..., Outcome], gold: Path, tmp_path: Path
 ) -> None:
     head = HUGE_LINES[start]
     chunks = iter([head, *[b"x" * (1 << 20)] * 200])
-    done = karat_confined("score", _write(tmp_path / "run", chunks), "--gold", gold)
+    done = findwell_confined("score", _write(tmp_path / "run", chunks), "--gold", gold)
     assert done.code == 2
-    assert "karat: " in done.err
+    assert "findwell: " in done.err
 
 
 @pytest.mark.parametrize("start", [b"", b"q1 Q0 d1 1 1 t\n", b"query,doc,score\n", b"{"])
 def test_ten_megabytes_of_nothing(
-    start: bytes, karat_confined: Callable[..., Outcome], gold: Path, save: Save
+    start: bytes, findwell_confined: Callable[..., Outcome], gold: Path, save: Save
 ) -> None:
-    done = karat_confined("score", save("run", start + b"\0" * (10 << 20)), "--gold", gold)
+    done = findwell_confined("score", save("run", start + b"\0" * (10 << 20)), "--gold", gold)
     assert done.code == 2
     assert len(done.err) < 1000
 
@@ -96,10 +96,10 @@ def test_ten_megabytes_of_nothing(
 @pytest.mark.parametrize("opening", ["[", '{"a":', '{"query": "q1", "retrieved": ['])
 @pytest.mark.parametrize("name", ["run.json", "run.jsonl"])
 def test_json_nested_a_million_times(
-    opening: str, name: str, karat_confined: Callable[..., Outcome], gold: Path, save: Save
+    opening: str, name: str, findwell_confined: Callable[..., Outcome], gold: Path, save: Save
 ) -> None:
     nested = opening + "[" * 1_000_000 + "]" * 1_000_000
-    done = karat_confined("score", save(name, nested), "--gold", gold)
+    done = findwell_confined("score", save(name, nested), "--gold", gold)
     assert done.code == 2
     assert "not valid JSON" in done.err
 
@@ -131,16 +131,16 @@ BOMBS = {
 @pytest.mark.parametrize("role", ["run", "gold"])
 @pytest.mark.parametrize("kind", BOMBS)
 def test_a_gzip_bomb_is_refused(
-    kind: str, role: str, karat_confined: Callable[..., Outcome], save: Save
+    kind: str, role: str, findwell_confined: Callable[..., Outcome], save: Save
 ) -> None:
     files = {"run": save("run", sample.trec_run()), "gold": save("gold", sample.qrels())}
     files[role] = save("bomb.gz", _bomb(*BOMBS[kind]))
-    done = karat_confined("score", files["run"], "--gold", files["gold"])
+    done = findwell_confined("score", files["run"], "--gold", files["gold"])
     assert done.code == 2
     assert "bomb.gz" in done.err
 
 
-def test_a_csv_of_20000_columns(cli: Karat, gold: Path, save: Save) -> None:
+def test_a_csv_of_20000_columns(cli: Findwell, gold: Path, save: Save) -> None:
     extra = ",".join(f"c{number}" for number in range(20_000))
     cells = ",".join(["1"] * 20_000)
     before = save("before.csv", f"query,doc,score,{extra}\nq1,d3,1,{cells}\n")
@@ -152,11 +152,11 @@ def test_a_csv_of_20000_columns(cli: Karat, gold: Path, save: Save) -> None:
 def test_a_hundred_thousand_grades(save: Save) -> None:
     count = 100_000
     gold = save("qrels", "".join(f"q1 0 d{n} {n / 7!r}\n" for n in range(1, count + 1)))
-    result = karat.evaluate({"q1": [f"d{count}"]}, gold, ["nDCG@1", "P@1", "nDCG"])
+    result = findwell.evaluate({"q1": [f"d{count}"]}, gold, ["nDCG@1", "P@1", "nDCG"])
     assert result["nDCG@1"] == 1
 
 
-def test_ids_of_a_megabyte(cli: Karat, save: Save) -> None:
+def test_ids_of_a_megabyte(cli: Findwell, save: Save) -> None:
     long, other = "x" * (1 << 20), "y" * (1 << 20)
     run = save("run", f"{long} Q0 {long} 1 1 t\n{long} Q0 {other} 2 1 t\n")
     gold = save("gold", f"{long} 0 {long} 1\n")
@@ -167,7 +167,7 @@ def test_ids_of_a_megabyte(cli: Karat, save: Save) -> None:
     assert detected.out == done.out
 
 
-def test_a_million_blank_lines(cli: Karat, gold: Path, save: Save) -> None:
+def test_a_million_blank_lines(cli: Findwell, gold: Path, save: Save) -> None:
     blank = "\n" * 1_000_000
     for name, text in (("none", blank), ("spaces", "  \n" * 1_000_000)):
         done = cli("score", save(name, text), "--gold", gold)
@@ -181,7 +181,7 @@ def test_a_million_blank_lines(cli: Karat, gold: Path, save: Save) -> None:
 
 @pytest.mark.parametrize("how", ["table", "markdown"])
 @pytest.mark.parametrize("mark", ESCAPES, ids=ascii)
-def test_ids_cannot_steer_the_terminal(mark: str, how: str, cli: Karat, save: Save) -> None:
+def test_ids_cannot_steer_the_terminal(mark: str, how: str, cli: Findwell, save: Save) -> None:
     name = f"a{mark}]0;owned{mark}[31mb"
     records: list[dict[str, Any]] = [
         {"query": name, "retrieved": [name, name], "gold": [name], "topic": name},
@@ -199,7 +199,7 @@ def test_ids_cannot_steer_the_terminal(mark: str, how: str, cli: Karat, save: Sa
 
 
 @pytest.mark.parametrize("mark", ESCAPES, ids=ascii)
-def test_messages_cannot_steer_the_terminal(mark: str, cli: Karat, save: Save) -> None:
+def test_messages_cannot_steer_the_terminal(mark: str, cli: Findwell, save: Save) -> None:
     record = {"query": f"a{mark}b", "retrieved": [{f"x{mark}": 1}], "gold": []}
     twice = [{"query": f"a{mark}b", "retrieved": ["x", "x"], "gold": ["x"]}]
     for path, options in (
@@ -215,7 +215,7 @@ def test_200_000_documents_for_one_query(save: Save) -> None:
     count = 200_000
     lines = (f"q1 Q0 d{n} {n} {count - n} t\n" for n in range(count))
     run = save("run", "".join(lines))
-    result = karat.evaluate(run, {"q1": [f"d{count - 1}"]}, ["RR", "recall"])
+    result = findwell.evaluate(run, {"q1": [f"d{count - 1}"]}, ["RR", "recall"])
     assert result["RR"] == pytest.approx(1 / count)
     assert result["recall"] == 1
 
@@ -223,5 +223,5 @@ def test_200_000_documents_for_one_query(save: Save) -> None:
 def test_a_run_of_many_tiny_queries_scattered(save: Save) -> None:
     lines = [f"q{n % 50_000} Q0 d{n} 1 {n} t\n" for n in range(100_000)]
     gold = {f"q{n}": [f"d{n}"] for n in range(50_000)}
-    result = karat.evaluate(save("run", "".join(lines)), gold, ["RR"])
+    result = findwell.evaluate(save("run", "".join(lines)), gold, ["RR"])
     assert result["RR"] == 0.5

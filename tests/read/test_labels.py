@@ -8,9 +8,9 @@ import pandas as pd
 import polars as pl
 import pytest
 
-import karat
-from karat.errors import InputError
-from karat.read import load_gold, load_run
+import findwell
+from findwell.errors import InputError
+from findwell.read import load_gold, load_run
 from tests import sample
 from tests.sample import delimited, gold_table, kinds, run_table, score
 
@@ -41,7 +41,7 @@ def labelled(header: tuple[str, ...], yes: str = "1", no: str = "0", separator: 
 @pytest.mark.parametrize("header", HEADERS, ids="-".join)
 def test_labels_are_a_gold(header: tuple[str, ...], separator: str, name: str, save: Save) -> None:
     gold = save(name if separator != "\t" else "labels", labelled(header, separator=separator))
-    result = karat.evaluate(RUN, gold, ["RR", "judged@2"])
+    result = findwell.evaluate(RUN, gold, ["RR", "judged@2"])
     assert (result["RR"], result["judged@2"]) == (0.75, 1)
     assert not result.findings
 
@@ -58,11 +58,11 @@ def test_questions_join_labels_with_records_and_tables(save: Save) -> None:
         for rank, doc in enumerate(each["retrieved"])
     ]
     for run in (asked, pl.DataFrame(rows)):
-        result = karat.evaluate(run, gold, ["RR"])
+        result = findwell.evaluate(run, gold, ["RR"])
         assert result["RR"] == 0.75
     ids = [{**each, "gold": ["c1"] if each["query"] == "q0" else ["c3"]} for each in asked]
     by_question = pl.DataFrame(rows).drop("query_id")
-    assert karat.evaluate(by_question, ids, ["RR"])["RR"] == 0.75
+    assert findwell.evaluate(by_question, ids, ["RR"])["RR"] == 0.75
 
 
 @pytest.mark.parametrize(("yes", "no"), WORDS)
@@ -96,13 +96,13 @@ def test_truths_of_frames_are_grades() -> None:
 def test_texts_as_ids_are_told(save: Save) -> None:
     gold = save("g.csv", 'question,chunk,label\nWhy?,"It is\nred, mostly.",1\nWhy?,blue,0\n')
     run = save("r.csv", 'question,chunk,score\nWhy?,blue,2\nWhy?,"It is\nred, mostly.",1\n')
-    result = karat.evaluate(run, gold, ["RR"])
+    result = findwell.evaluate(run, gold, ["RR"])
     assert result["RR"] == 0.5
     assert [(each.kind, each.count, each.run) for each in result.findings] == [
         ("text-as-id", 1, ""),
         ("text-as-id", 1, "r"),
     ]
-    by_text = karat.evaluate(run, gold, ["RR"], by="exact")
+    by_text = findwell.evaluate(run, gold, ["RR"], by="exact")
     assert by_text["RR"] == 0.5
     assert not by_text.findings
 
@@ -116,7 +116,7 @@ def test_semicolons_separate_too(form: str, save: Save) -> None:
     assert score(*paths.values(), **{f"{form}_format": "csv"}) == score(sample.RUN)
     queries = save("queries.csv", "query;topic\nq1;a\nq2;b\n")
     run, gold = paths.values()
-    assert karat.evaluate(run, gold, queries=queries).by("topic").height
+    assert findwell.evaluate(run, gold, queries=queries).by("topic").height
 
 
 def test_a_decimal_comma_is_refused_with_what_to_write(save: Save) -> None:
@@ -148,7 +148,7 @@ def test_the_same_however_a_table_is_cut(
     )
     whole = [load_run(path).collect() for path in (run, text)]
     assert [len(each.findings) for each in whole] == [3, 1]
-    monkeypatch.setattr("karat.read.tables.ROWS", rows)
+    monkeypatch.setattr("findwell.read.tables.ROWS", rows)
     for path, same in zip((run, text), whole, strict=True):
         cut = load_run(path).collect()
         assert cut.rows.equals(same.rows)
@@ -168,4 +168,4 @@ def test_line_breaks_inside_quotes(change: str, save: Save) -> None:
 
 def test_kinds_of_findings_of_labels_name_the_gold() -> None:
     labels = pl.DataFrame({"question": ["a"], "chunk": ["one two"], "label": [1]})
-    assert kinds(karat.evaluate({"a": ["one two"]}, labels)) == {"text-as-id": 1}
+    assert kinds(findwell.evaluate({"a": ["one two"]}, labels)) == {"text-as-id": 1}

@@ -14,22 +14,22 @@ from uuid import UUID
 import polars as pl
 import pytest
 
-import karat
-from karat.errors import InputError
-from karat.read.object_sources import (
+import findwell
+from findwell.errors import InputError
+from findwell.read.object_sources import (
     COLUMN_FORMS,
     OBJECT_SOURCES,
     RESPONSES,
     ObjectSource,
     register_source,
 )
-from karat.read.objects import EntryNotes, entries_of
-from karat.read.traces.parts import TakenParts
+from findwell.read.objects import EntryNotes, entries_of
+from findwell.read.traces.parts import TakenParts
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
 
-    from tests.conftest import Karat, Save
+    from tests.conftest import Findwell, Save
 
 IDS = ["7", "3", "5"]
 TEXTS = ["It lasts six hours.", "Charge it first.", "Press the red button."]
@@ -264,7 +264,7 @@ def test_the_same_data_gives_the_same_values(name: str, by: str | None, save: Sa
     if name not in DICTS:
         runs += [[{"query": "q1", "retrieved": _as_object(answer)}]]
     names = ["RR", "AP", "nDCG@2", "P@2"]
-    values = [karat.evaluate(run, gold, names, by=by).values for run in runs]
+    values = [findwell.evaluate(run, gold, names, by=by).values for run in runs]
     assert values == [values[0]] * len(runs)
     assert values[0]["RR"] == 0.5
 
@@ -273,12 +273,12 @@ def test_the_same_data_gives_the_same_values(name: str, by: str | None, save: Sa
 def test_gold_and_corpus_take_the_same_objects(name: str) -> None:
     answer = ANSWERS[name]
     for given in (answer, answer if name in DICTS else _as_object(answer)):
-        loaded = karat.load_gold([{"query": "q1", "gold": given}], texts=True)
+        loaded = findwell.load_gold([{"query": "q1", "gold": given}], texts=True)
         assert sorted(loaded.rows()["doc"]) == sorted(IDS)
         assert set(loaded.rows()["text"]) == set(TEXTS)
         if name in {"langchain, scored", "haystack, a pipeline"}:
             continue
-        corpus = karat.load_corpus(given)
+        corpus = findwell.load_corpus(given)
         assert corpus.select("doc", "text").rows() == list(zip(IDS, TEXTS, strict=True))
 
 
@@ -289,9 +289,9 @@ def _documents(**metadata: str) -> list[dict[str, Any]]:
     ]
 
 
-def test_ids_come_from_the_field_that_is_named(save: Save, cli: Karat) -> None:
+def test_ids_come_from_the_field_that_is_named(save: Save, cli: Findwell) -> None:
     gold = {"q1": ["3.md"]}
-    found = karat.evaluate({"q1": _documents()}, gold, "RR", id_from="metadata.source")
+    found = findwell.evaluate({"q1": _documents()}, gold, "RR", id_from="metadata.source")
     assert found["RR"] == 0.5
     assert not found.findings
     run = save("run.json", json.dumps({"q1": _documents()}))
@@ -326,19 +326,21 @@ def test_the_field_of_the_id_may_be_named_in_several_ways(answer: object, id_fro
 
 def test_a_named_field_that_is_missing_is_an_error() -> None:
     with pytest.raises(InputError, match=r"no 'metadata.url'.* holds source \(query 'q1'\)"):
-        karat.load_run({"q1": _documents()}, id_from="metadata.url")
+        findwell.load_run({"q1": _documents()}, id_from="metadata.url")
 
 
 def test_ids_and_own_entries_need_no_named_field() -> None:
     gold: Any = {"q1": ["3.md", {"doc": "x", "grade": 0}]}
-    assert karat.evaluate({"q1": _documents()}, gold, "RR", id_from="metadata.source")["RR"] == 0.5
+    assert (
+        findwell.evaluate({"q1": _documents()}, gold, "RR", id_from="metadata.source")["RR"] == 0.5
+    )
     saved = [{"doc": "text-1", "text": "…", "metadata": {"source": "3.md"}}]
-    assert karat.evaluate({"q1": saved}, gold, "RR", id_from="metadata.source")["RR"] == 1
+    assert findwell.evaluate({"q1": saved}, gold, "RR", id_from="metadata.source")["RR"] == 1
 
 
 def test_an_id_in_the_metadata_serves_and_a_finding_says_so() -> None:
     given = [{"page_content": "…", "metadata": {"chunk_id": doc, "source": "guide"}} for doc in IDS]
-    found = karat.evaluate({"q1": given}, {"q1": ["3"]}, "RR")
+    found = findwell.evaluate({"q1": given}, {"q1": ["3"]}, "RR")
     assert found["RR"] == 0.5
     (finding,) = found.findings
     assert (finding.kind, finding.count) == ("id-from-metadata", 3)
@@ -347,25 +349,25 @@ def test_an_id_in_the_metadata_serves_and_a_finding_says_so() -> None:
 
 def test_without_an_id_the_text_serves_and_a_finding_says_so() -> None:
     gold = {"q1": [_documents()[1]]}
-    found = karat.evaluate({"q1": _documents()}, gold, "RR")
+    found = findwell.evaluate({"q1": _documents()}, gold, "RR")
     assert found["RR"] == 0.5
     counted = {(each.run, each.kind): each.count for each in found.findings}
     assert counted == {("", "text-as-id"): 1, ("run", "text-as-id"): 3, ("run", "only-ids"): 1}
     assert "a hash of its text" in found.findings[0].message
     # where texts are compared, ids do not matter
-    assert not karat.evaluate({"q1": _documents()}, gold, "RR", by="exact").findings
+    assert not findwell.evaluate({"q1": _documents()}, gold, "RR", by="exact").findings
 
 
 def test_equal_texts_have_equal_ids_wherever_they_stand() -> None:
-    corpus = karat.load_corpus(_documents())
+    corpus = findwell.load_corpus(_documents())
     assert corpus["doc"].to_list() == [each["doc"] for each in entries_of(_documents())]
 
 
 def test_scores_never_reorder() -> None:
     mixed = [(doc, score) for doc, score in zip(IDS, (0.1, 0.9, 0.5), strict=True)]
     assert [(each["doc"], each["score"]) for each in entries_of(mixed)] == mixed
-    for dialect in ("karat", "trec_eval"):
-        values = karat.evaluate({"q1": mixed}, {"q1": ["7"]}, "RR", dialect=dialect)
+    for dialect in ("findwell", "trec_eval"):
+        values = findwell.evaluate({"q1": mixed}, {"q1": ["7"]}, "RR", dialect=dialect)
         assert values["RR"] == 1
 
 
@@ -387,24 +389,24 @@ def test_fields_of_texts_hold_objects() -> None:
     """Objects without ids are compared with bare texts; with ids, by id."""
     record = {"user_input": "?", "retrieved_contexts": _documents()}
     by_text = [record | {"reference_contexts": [TEXTS[1]]}]
-    assert karat.evaluate(by_text, measures="RR")["RR"] == 0.5
-    assert karat.evaluate(by_text, measures="RR", by="exact")["RR"] == 0.5
+    assert findwell.evaluate(by_text, measures="RR")["RR"] == 0.5
+    assert findwell.evaluate(by_text, measures="RR", by="exact")["RR"] == 0.5
     known = [each | {"id": doc} for doc, each in zip(IDS, _documents(), strict=True)]
     samples = [record | {"retrieved_contexts": known}]
-    found = karat.evaluate(samples, {"?": ["3"]}, "RR")
+    found = findwell.evaluate(samples, {"?": ["3"]}, "RR")
     assert found["RR"] == 0.5
     assert "text-as-id" not in {each.kind for each in found.findings}
     both = [record | {"retrieved_contexts": known, "reference_contexts": [known[2]]}]
-    assert karat.evaluate(both, measures="RR")["RR"] == pytest.approx(1 / 3)
-    assert karat.evaluate(both, measures="RR", by="exact")["RR"] == pytest.approx(1 / 3)
-    assert karat.evaluate(both, measures="RR", id_from="metadata.source")["RR"] == (
+    assert findwell.evaluate(both, measures="RR")["RR"] == pytest.approx(1 / 3)
+    assert findwell.evaluate(both, measures="RR", by="exact")["RR"] == pytest.approx(1 / 3)
+    assert findwell.evaluate(both, measures="RR", id_from="metadata.source")["RR"] == (
         pytest.approx(1 / 3)
     )
 
 
 def test_groups_of_the_gold_hold_objects() -> None:
     one, two, three = ({"id": doc, "content": "…", **NO_BLOB} for doc in IDS)
-    gold = karat.load_gold({"q1": [[one, two], [(three, 0.5)], {**one, "id": "9", "grade": 2}]})
+    gold = findwell.load_gold({"q1": [[one, two], [(three, 0.5)], {**one, "id": "9", "grade": 2}]})
     assert sorted(gold.rows().select("doc", "grade").rows()) == [
         ("3", 1.0),
         ("5", 1.0),
@@ -442,7 +444,7 @@ def test_tables_of_hits(kind: str) -> None:
         "arrow": table.to_arrow,
     }[kind]()
     assert [each["doc"] for each in entries_of(given)] == IDS
-    assert karat.evaluate({"q1": given}, {"q1": ["3"]}, "RR")["RR"] == 0.5
+    assert findwell.evaluate({"q1": given}, {"q1": ["3"]}, "RR")["RR"] == 0.5
 
 
 def test_other_iterables() -> None:
@@ -450,7 +452,7 @@ def test_other_iterables() -> None:
         yield from ANSWERS["azure"]["value"]
 
     assert [each["doc"] for each in entries_of(answer())] == IDS
-    assert karat.evaluate({"q1": answer()}, {"q1": ["3"]}, "RR")["RR"] == 0.5
+    assert findwell.evaluate({"q1": answer()}, {"q1": ["3"]}, "RR")["RR"] == 0.5
     assert entries_of([UUID(int=1), 7, "x"])[0] == {"doc": str(UUID(int=1))}
     assert entries_of(None) == entries_of([]) == []
     (entry,) = entries_of({"passages": ["bare"]})
@@ -485,14 +487,14 @@ def test_what_cannot_be_read(answer: object, message: str) -> None:
 
 def test_the_error_of_an_evaluation_names_the_query() -> None:
     with pytest.raises(InputError, match=r"test_objects.Unknown is not an id.*\(query 'q1'\)"):
-        karat.evaluate({"q1": [Unknown()]}, {"q1": ["a"]})
+        findwell.evaluate({"q1": [Unknown()]}, {"q1": ["a"]})
     with pytest.raises(InputError, match=r"is one dict, not a list \(query 'q1'\)"):
-        karat.evaluate([{"query": "q1", "retrieved": _documents()[0]}], {"q1": ["a"]})
+        findwell.evaluate([{"query": "q1", "retrieved": _documents()[0]}], {"q1": ["a"]})
 
 
 def test_several_runs_of_objects_are_told_from_answers() -> None:
     run = {"q1": ANSWERS["elasticsearch"]}
-    found = karat.evaluate({"a": run, "b": {"q1": ["3"]}}, {"q1": ["3"]}, "RR")
+    found = findwell.evaluate({"a": run, "b": {"q1": ["3"]}}, {"q1": ["3"]}, "RR")
     assert found.summary["value"].to_list() == [0.5, 1.0]
 
 
@@ -511,7 +513,7 @@ def test_every_search_of_several_may_hold_objects() -> None:
     document = {"page_content": "It lasts.", "metadata": {"source": "a.md"}, "id": "b"}
     for second in ({"query": "then", "retrieved": [document]}, [document]):
         record = {"query": "q", "hops": [{"query": "first", "retrieved": ["a", "x"]}, second]}
-        result = karat.evaluate([{**record, "gold": ["a", "b", "c"]}], measures=["recall"])
+        result = findwell.evaluate([{**record, "gold": ["a", "b", "c"]}], measures=["recall"])
         assert result["recall"] == pytest.approx(2 / 3)
 
 
@@ -535,8 +537,8 @@ def test_chunks_with_offsets_are_places_in_their_documents(save: Save) -> None:
             line = json.dumps({"query": "q1", "retrieved": [other, entry]}) + "\n"
             runs.append(save("run.jsonl", line))
         for run in runs:
-            assert karat.evaluate(run, gold, "RR", by="spans")["RR"] == 0.5
-        found = karat.evaluate(
+            assert findwell.evaluate(run, gold, "RR", by="spans")["RR"] == 0.5
+        found = findwell.evaluate(
             {"q1": [{"doc": "guide", "start": 0, "end": 20}]}, {"q1": [entry]}, "RR", by="spans"
         )
         assert found["RR"] == 1

@@ -12,8 +12,8 @@ import numpy as np
 import polars as pl
 import pytest
 
-import karat
-from karat.errors import InputError, OptionError
+import findwell
+from findwell.errors import InputError, OptionError
 from tests import sample
 from tests.sample import kinds, ranked, score
 
@@ -38,8 +38,8 @@ RUNS: dict[str, Callable[[], object]] = {
     "numpy ids": lambda: {
         np.str_(query): [np.str_(doc) for doc in docs] for query, docs in ranked().items()
     },
-    "a stream": lambda: karat.load_run(sample.RUN),
-    "a run": lambda: karat.load_run(sample.RUN).collect(),
+    "a stream": lambda: findwell.load_run(sample.RUN),
+    "a run": lambda: findwell.load_run(sample.RUN).collect(),
     "a generator of records": lambda: (
         {"query": query, "retrieved": docs} for query, docs in ranked().items()
     ),
@@ -50,7 +50,7 @@ GOLDS: dict[str, Callable[[], object]] = {
         query: {doc: np.int32(grade) for doc, grade in docs.items()}
         for query, docs in sample.GOLD.items()
     },
-    "a gold": lambda: karat.load_gold(sample.GOLD),
+    "a gold": lambda: findwell.load_gold(sample.GOLD),
     "lists of objects": lambda: {
         query: [{"docs": [doc], "grade": grade} for doc, grade in docs.items()]
         for query, docs in sample.GOLD.items()
@@ -81,15 +81,15 @@ def test_json_of_dicts(form: str, indent: int | None, name: str, save: Save) -> 
 def test_ids_of_every_type_become_text(kind: Callable[[Any], Any]) -> None:
     run = {kind(1): {kind(10): 2.0, kind(11): 1.0}}
     for gold in ({"1": {"11": 1}}, {1: {11: 1}}, {np.int8(1): [np.int8(11)]}):
-        assert karat.evaluate(run, gold, ["RR"])["RR"] == 0.5
+        assert findwell.evaluate(run, gold, ["RR"])["RR"] == 0.5
 
 
 def test_text_keeps_its_zeros() -> None:
-    assert karat.evaluate({"q": ["007", "7"]}, {"q": ["7"]}, ["RR"])["RR"] == 0.5
+    assert findwell.evaluate({"q": ["007", "7"]}, {"q": ["7"]}, ["RR"])["RR"] == 0.5
 
 
 def test_ids_of_mixed_types_are_a_finding() -> None:
-    result = karat.evaluate({"1": ["a"], 2: ["a"]}, {"1": ["a"], "2": ["a"]}, ["P@1"])
+    result = findwell.evaluate({"1": ["a"], 2: ["a"]}, {"1": ["a"], "2": ["a"]}, ["P@1"])
     assert result["P@1"] == 1
     assert kinds(result) == {"id-type-mix": 2}
 
@@ -150,25 +150,25 @@ def test_what_is_no_run_and_no_gold(data: Any) -> None:
 
 @pytest.mark.parametrize("run", [{}, {"q1": []}, {"q1": {}}, []], ids=repr)
 def test_an_empty_run_found_nothing(run: Any) -> None:
-    result = karat.evaluate(run, {"q1": ["d1"]}, ["recall"])
+    result = findwell.evaluate(run, {"q1": ["d1"]}, ["recall"])
     assert result["recall"] == 0
     assert kinds(result) == {"retrieved-nothing" if run else "missing-query": 1}
 
 
 def test_a_query_that_retrieved_nothing_scores_zero() -> None:
     for run in ({"q1": ["d1"], "q2": []}, {"q1": {"d1": 1.0}, "q2": {}}):
-        values = karat.evaluate(run, {"q1": ["d1"], "q2": ["d1"]}, ["P@1"])
+        values = findwell.evaluate(run, {"q1": ["d1"], "q2": ["d1"]}, ["P@1"])
         assert values["P@1"] == 0.5
 
 
 def test_several_runs_keep_their_names(save: Save) -> None:
     runs: dict[str, Any] = {"scored": sample.RUN, "listed": ranked()}
-    result = karat.evaluate(runs, sample.GOLD, ["AP"])
+    result = findwell.evaluate(runs, sample.GOLD, ["AP"])
     assert result.runs == ["scored", "listed"]
     assert result["scored", "AP"] == result["listed", "AP"]
     paths = [save("a/run.trec", sample.trec_run()), save("b/run.trec", sample.trec_run())]
-    assert karat.evaluate(paths, sample.GOLD, ["AP"]).runs == ["run", "run-2"]
-    named = karat.evaluate({"x": paths[0], "y": paths[1]}, sample.GOLD, ["AP"])
+    assert findwell.evaluate(paths, sample.GOLD, ["AP"]).runs == ["run", "run-2"]
+    named = findwell.evaluate({"x": paths[0], "y": paths[1]}, sample.GOLD, ["AP"])
     assert named.runs == ["x", "y"]
 
 
@@ -176,8 +176,8 @@ def test_inputs_are_never_changed() -> None:
     run, gold = copy.deepcopy(sample.RUN), copy.deepcopy(sample.GOLD)
     lists, items = ranked(), {"q1": ["d1", ["d2", "d3"]], "q2": [{"docs": ["7"], "grade": 2}]}
     before = copy.deepcopy((run, gold, lists, items))
-    karat.evaluate(run, gold, ["AP"], ids="chunk-to-doc:#", bounds=True, rel=2)
-    karat.evaluate(lists, items, ["AP"], queries={"q1": {"topic": "x"}})
+    findwell.evaluate(run, gold, ["AP"], ids="chunk-to-doc:#", bounds=True, rel=2)
+    findwell.evaluate(lists, items, ["AP"], queries={"q1": {"topic": "x"}})
     assert (run, gold, lists, items) == before
 
 
@@ -197,5 +197,5 @@ def test_unknown_choices_are_named(missing: str) -> None:
     ids=["dict", "polars", "records"],
 )
 def test_a_table_about_the_queries_adds_slices(queries: Any) -> None:
-    result = karat.evaluate(sample.RUN, sample.GOLD, ["RR"], queries=queries)
+    result = findwell.evaluate(sample.RUN, sample.GOLD, ["RR"], queries=queries)
     assert result.by("topic")["slice"].to_list()[:2] == ["x", "y"]

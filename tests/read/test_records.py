@@ -1,4 +1,4 @@
-"""karat's own records: one JSON object a query."""
+"""findwell's own records: one JSON object a query."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-import karat
-from karat.errors import InputError
+import findwell
+from findwell.errors import InputError
 from tests import sample
 from tests.sample import jsonl, ranked, score
 from tests.strategies import by_measure
@@ -95,7 +95,7 @@ def test_every_layout_under_every_name(layout: str, name: str, save: Save) -> No
 )
 def test_and_of_ors(gold: list[Any], save: Save) -> None:
     run = {"q1": ["d3", "x", "d2", "d1"]}
-    result = karat.evaluate(run, {"q1": gold}, ["recall@1", "recall", "AP", "P@3"])
+    result = findwell.evaluate(run, {"q1": gold}, ["recall@1", "recall", "AP", "P@3"])
     # d3 satisfies the pair at rank 1; d2 adds nothing to it
     assert result["recall@1"] == 0.5
     assert result["recall"] == 1
@@ -111,7 +111,7 @@ def test_one_relevant_document_in_every_spelling(gold: Any) -> None:
 
 
 def test_a_set_lists_documents_that_are_all_needed() -> None:
-    assert karat.evaluate({"q1": ["a"]}, {"q1": {"a", "b"}}, ["recall"])["recall"] == 0.5
+    assert findwell.evaluate({"q1": ["a"]}, {"q1": {"a", "b"}}, ["recall"])["recall"] == 0.5
 
 
 def test_further_fields_describe_the_queries(save: Save) -> None:
@@ -121,7 +121,7 @@ def test_further_fields_describe_the_queries(save: Save) -> None:
         {"query": 3, "retrieved": ["a"], "gold": ["a"], "topic": "y", "hops": 2},
     ]
     path = save("samples.jsonl", jsonl(records))
-    result = karat.evaluate(path, measures=["P@1"])
+    result = findwell.evaluate(path, measures=["P@1"])
     columns = ["query", "topic", "hops", "tags", "reference"]
     assert sorted(result.queries.columns) == sorted(columns)
     by_topic = {row["slice"]: row["value"] for row in result.by("topic").iter_rows(named=True)}
@@ -136,13 +136,13 @@ def test_fields_of_several_types_become_text() -> None:
         {"query": "b", "retrieved": ["x"], "gold": ["x"], "level": "hard"},
         {"query": "c", "retrieved": ["x"], "gold": ["x"], "level": {"deep": True}},
     ]
-    result = karat.evaluate(records, measures=["P@1"])
+    result = findwell.evaluate(records, measures=["P@1"])
     assert result.by("level")["slice"].to_list() == ["1", "hard", '{"deep": true}']
 
 
 def test_records_without_a_query_are_numbered(save: Save) -> None:
     path = save("s.jsonl", jsonl([{"retrieved": ["a"], "gold": ["a"]} for _ in range(3)]))
-    result = karat.evaluate(path, measures=["P@1"])
+    result = findwell.evaluate(path, measures=["P@1"])
     assert by_measure(result)["P@1"] == {"1": 1.0, "2": 1.0, "3": 1.0}
 
 
@@ -155,7 +155,7 @@ def test_a_long_line_is_a_line(save: Save) -> None:
         ("c.jsonl.gz", sample.gzipped(jsonl([record]))),
         ("d.jsonl.gz", sample.gzipped(json.dumps(record), members=2)),
     ):
-        assert karat.evaluate(save(name, content), measures=["RR"])["RR"] == 1
+        assert findwell.evaluate(save(name, content), measures=["RR"])["RR"] == 1
 
 
 WRONG: dict[str, tuple[Any, str]] = {
@@ -233,5 +233,5 @@ def test_two_records_of_one_query_are_refused(role: str, save: Save) -> None:
     ],
 )
 def test_what_are_no_records(records: Any, message: str) -> None:
-    with pytest.raises(karat.KaratError, match=message):
+    with pytest.raises(findwell.FindwellError, match=message):
         score(records, None)

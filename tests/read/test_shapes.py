@@ -1,4 +1,4 @@
-"""Records of other tools, in every container they come in, give the numbers of karat's own."""
+"""Records of other tools, in every container they come in, give the numbers of findwell's own."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ import pandas as pd
 import polars as pl
 import pytest
 
-import karat
-from karat.errors import AlignError, InputError
-from karat.read import load_gold, load_run, load_samples
-from karat.read.shapes import SHAPES, or_groups, shape_of
+import findwell
+from findwell.errors import AlignError, InputError
+from findwell.read import load_gold, load_run, load_samples
+from findwell.read.shapes import SHAPES, or_groups, shape_of
 from tests.dialects.golden import cases
 from tests.sample import jsonl, kinds, score
 from tests.strategies import by_measure
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
 
-    from tests.conftest import Karat, Save
+    from tests.conftest import Findwell, Save
 
 Records = list[dict[str, Any]]
 
@@ -48,7 +48,7 @@ def _text(docs: list[str]) -> list[str]:
 
 
 SAMPLES: dict[str, Records] = {
-    "karat": _of(
+    "findwell": _of(
         lambda q, text, docs, gold: {"query": q, "question": text, "retrieved": docs, "gold": gold}
     ),
     "ragas": _of(
@@ -187,11 +187,11 @@ def test_every_shape_in_every_container(shape: str, container: str, tmp_path: Pa
     expected = _expected(shape)
     assert score(data, None) == expected
     assert score(data, data) == expected  # run and gold apart
-    result = karat.evaluate(data, measures=["RR"])
+    result = findwell.evaluate(data, measures=["RR"])
     assert ("text-as-id" in kinds(result)) == (shape in BY_TEXT)
     questions = [text for text, _, _ in FACTS.values()]
     assert result.queries["question"].to_list() == questions
-    if shape != "karat":
+    if shape != "findwell":
         assert result.queries["reference"].to_list() == [f"answer {query}" for query in FACTS]
 
 
@@ -208,28 +208,28 @@ def test_a_shape_is_told_from_its_fields(shape: str) -> None:
 def test_samples_of_ragas_keep_their_own_ids(name: str) -> None:
     record = {name: "x7", "user_input": "Why?", "retrieved_contexts": ["a b"], "reference": "c"}
     gold = record | {"reference_contexts": ["a b"]}
-    result = karat.evaluate([gold], measures="recall", by="exact")
+    result = findwell.evaluate([gold], measures="recall", by="exact")
     assert result.per_query["query"].to_list() == ["x7"]
 
 
 def test_what_is_no_list_describes_the_query() -> None:
-    result = karat.evaluate(SAMPLES["liverag"], measures=["RR"], dialect="liverag")
+    result = findwell.evaluate(SAMPLES["liverag"], measures=["RR"], dialect="liverag")
     assert set(result.queries.columns) == {"query", "question", "reference", "context"}
-    result = karat.evaluate(SAMPLES["deepeval"], measures=["RR"])
+    result = findwell.evaluate(SAMPLES["deepeval"], measures=["RR"])
     assert result.queries["actual_output"].to_list() == ["so"] * 4
 
 
 def test_the_call_of_an_autorag_user() -> None:
     names = ["precision", "recall", "f1", "mrr", "map", "ndcg"]
     record = {"retrieval_gt": [["a", "b"], ["c"]], "retrieved_ids": ["a", "x"]}
-    result = karat.evaluate([record], measures=names, dialect="autorag")
+    result = findwell.evaluate([record], measures=names, dialect="autorag")
     assert result["P"] == 0.5
     assert result["recall"] == 0.5
     example = {
         "retrieval_gt": [["test-1", "test-2"], ["test-3"]],
         "retrieved_ids": ["test-1", "pred-1", "test-2", "pred-3"],
     }
-    worked = karat.evaluate([example], measures=names, dialect="autorag")
+    worked = findwell.evaluate([example], measures=names, dialect="autorag")
     values = [row["value"] for row in worked.summary.iter_rows(named=True)]
     assert values == pytest.approx([0.5, 0.5, 0.5, 0.5, 5 / 12, 0.7039180890341347], abs=1e-12)
 
@@ -243,7 +243,7 @@ def test_autorag_casts_its_ground_truth(case: Any) -> None:
         with pytest.raises(InputError, match="is not a ground truth"):
             or_groups(given)
     elif expected == "IndexError":
-        assert or_groups(given) == []  # no gold, which karat can say
+        assert or_groups(given) == []  # no gold, which findwell can say
     else:
         assert or_groups(given) == expected
 
@@ -251,7 +251,7 @@ def test_autorag_casts_its_ground_truth(case: Any) -> None:
 def test_a_flat_ground_truth_of_autorag_is_one_group() -> None:
     records = [{"qid": "q", "retrieval_gt": ["a", "b"], "retrieved_ids": ["b"]}]
     for data in (records, pl.DataFrame(records)):
-        assert karat.evaluate(data, measures=["recall"])["recall"] == 1
+        assert findwell.evaluate(data, measures=["recall"])["recall"] == 1
 
 
 @pytest.mark.parametrize("container", ["polars", "pandas", "parquet", "jsonl", "json", "list"])
@@ -265,7 +265,7 @@ def test_autorag_results_without_ids_follow_the_rows_of_qa(container: str, tmp_p
     gold = CONTAINERS[container](qa, tmp_path / "qa")
     run = CONTAINERS[container](results, tmp_path / "results")
     assert score(run, gold) == _expected("autorag")
-    assert kinds(karat.evaluate(run, gold, ["RR"]))["joined-by-position"] == 4
+    assert kinds(findwell.evaluate(run, gold, ["RR"]))["joined-by-position"] == 4
     with pytest.raises(InputError, match="carry no id, and they are 3 where the gold has 4"):
         score(results[:3], gold)
     with pytest.raises(InputError, match="more than 4 where the gold has 4"):
@@ -275,11 +275,11 @@ def test_autorag_results_without_ids_follow_the_rows_of_qa(container: str, tmp_p
 def test_lists_without_ids_are_joined_by_position() -> None:
     run = [{"retrieved": ["a"]}, {"retrieved": ["x", "b"]}]
     gold = [{"gold": ["a"]}, {"gold": ["b"]}]
-    result = karat.evaluate(run, gold, ["RR"])
+    result = findwell.evaluate(run, gold, ["RR"])
     assert by_measure(result)["RR"] == {"1": 1.0, "2": 0.5}
     assert kinds(result) == {}
     named = [{"query": "first", "gold": ["a"]}, {"query": "second", "gold": ["b"]}]
-    assert by_measure(karat.evaluate(run, named, ["RR"]))["RR"] == {"first": 1.0, "second": 0.5}
+    assert by_measure(findwell.evaluate(run, named, ["RR"]))["RR"] == {"first": 1.0, "second": 0.5}
 
 
 ASKED: Records = [
@@ -305,17 +305,17 @@ def test_records_without_ids_are_joined_by_their_questions(container: str, tmp_p
         for at, order in enumerate(orders)
     }
     for one, other in [(0, 0), (0, 1), (1, 0), (1, 2), (2, 1)]:
-        result = karat.evaluate(given["retrieved", one], given["gold", other], ["RR"])
+        result = findwell.evaluate(given["retrieved", one], given["gold", other], ["RR"])
         assert by_measure(result)["RR"] == RANKS
     ids = dict(zip(RANKS, "abcd", strict=True))
     named = [{"query": "abcd"[at], **_side("gold", [at])[0]} for at in (3, 0, 2, 1)]
     gold = CONTAINERS[container](named, _folder(tmp_path / "named"))
-    result = karat.evaluate(given["retrieved", 1], gold, ["RR"])
+    result = findwell.evaluate(given["retrieved", 1], gold, ["RR"])
     assert by_measure(result)["RR"] == {ids[asked]: value for asked, value in RANKS.items()}
     assert kinds(result)["joined-by-question"] == 4
     named = [{"query": "abcd"[at], **_side("retrieved", [at])[0]} for at in (3, 0, 2, 1)]
     run = CONTAINERS[container](named, _folder(tmp_path / "named run"))
-    assert by_measure(karat.evaluate(run, given["gold", 2], ["RR"]))["RR"] == RANKS
+    assert by_measure(findwell.evaluate(run, given["gold", 2], ["RR"]))["RR"] == RANKS
 
 
 def _folder(path: Path) -> Path:
@@ -327,22 +327,24 @@ def test_questions_join_with_ids_that_are_questions() -> None:
     gold = {each["question"].strip().replace("  ", " "): each["gold"] for each in ASKED[1:]}
     run = _side("retrieved", [3, 1, 0])
     expected = {"how much?": 1.0, "how long?": 0.0, "why?": 1 / 3}
-    assert by_measure(karat.evaluate(run, gold, ["RR"]))["RR"] == expected | {"how long?": 0.0}
+    assert by_measure(findwell.evaluate(run, gold, ["RR"]))["RR"] == expected | {"how long?": 0.0}
     flipped = {asked: docs["retrieved"] for asked, docs in zip(gold, ASKED[1:], strict=True)}
-    assert by_measure(karat.evaluate(flipped, _side("gold", [3, 1, 2]), ["RR"]))["RR"] == expected
+    assert (
+        by_measure(findwell.evaluate(flipped, _side("gold", [3, 1, 2]), ["RR"]))["RR"] == expected
+    )
 
 
 def test_different_questions_are_never_paired() -> None:
     with pytest.raises(AlignError, match="share no query"):
-        karat.evaluate(_side("retrieved", [0, 1]), _side("gold", [3]), ["RR"])
-    result = karat.evaluate(_side("retrieved", [0, 1]), _side("gold", [1, 3]), ["RR"])
+        findwell.evaluate(_side("retrieved", [0, 1]), _side("gold", [3]), ["RR"])
+    result = findwell.evaluate(_side("retrieved", [0, 1]), _side("gold", [1, 3]), ["RR"])
     assert by_measure(result)["RR"] == {"how much?": 1.0, "why?": 0.0}
     assert kinds(result) == {"extra-query": 1, "missing-query": 1}
     with pytest.raises(AlignError, match="share no query"):
-        karat.compare({"a": ASKED[:2], "b": ASKED[3:]}, measures=["RR"])
+        findwell.compare({"a": ASKED[:2], "b": ASKED[3:]}, measures=["RR"])
     numbered = [{"query": "1", **each} for each in ASKED[:2]]
     with pytest.raises(AlignError, match=r"'1' is not the same question.*how long.*how  much"):
-        karat.compare({"a": numbered[:1], "b": numbered[1:]}, measures=["RR"])
+        findwell.compare({"a": numbered[:1], "b": numbered[1:]}, measures=["RR"])
 
 
 @pytest.mark.parametrize("write", [json.dumps, repr], ids=["JSON", "Python"])
@@ -357,7 +359,7 @@ def test_the_script_of_liverag_on_files(
         keep = _table("\t", write) if container == "tsv" else CONTAINERS[container]
         given[side] = keep(case["inputs"][side], tmp_path / side)
     names = ["recall", "precision", "f1", "nDCG@10"]
-    result = karat.evaluate(given["results"], given["references"], names, dialect="liverag")
+    result = findwell.evaluate(given["results"], given["references"], names, dialect="liverag")
     expected = case["expected"]["aggregated"]
     for name, key in (("recall", "avg_context_recall"), ("nDCG@10", "ndcg_10")):
         assert result[name] == pytest.approx(expected[key], abs=1e-9)
@@ -371,7 +373,7 @@ def test_the_last_reference_of_liverag_wins(container: str, tmp_path: Path) -> N
         {"qid": 1, "document_ids": ["c"]},
     ]
     gold = CONTAINERS[container](references, tmp_path)
-    result = karat.evaluate({"1": ["c"], "2": ["b"]}, gold, ["recall"], dialect="liverag")
+    result = findwell.evaluate({"1": ["c"], "2": ["b"]}, gold, ["recall"], dialect="liverag")
     assert result["recall"] == 1
     assert kinds(result)["replaced-gold"] == 1
 
@@ -407,7 +409,7 @@ def test_beir(beir: Path, save: Save) -> None:
         assert score(RUN, gold) == score(RUN, GOLD)
         assert load_gold(gold).queries["question"].to_list() == [t for t, _, _ in FACTS.values()]
     save("data/qrels/train.tsv", "query-id\tcorpus-id\tscore\n7\td1\t1\n")
-    assert kinds(karat.evaluate(RUN, beir.parent.parent, ["RR"]))["unused-split"] == 1
+    assert kinds(findwell.evaluate(RUN, beir.parent.parent, ["RR"]))["unused-split"] == 1
     beir.rename(beir.with_name("dev.tsv"))
     with pytest.raises(InputError, match=r"several judgements: dev\.tsv, train\.tsv"):
         load_gold(beir.parent.parent)
@@ -419,7 +421,7 @@ def test_another_folder_is_refused(tmp_path: Path) -> None:
 
 
 UNKNOWN: dict[str, tuple[str, dict[str, Any], str]] = {
-    "nothing known": ("run", {"vector": [1]}, "found only vector.*known shapes: karat, ragas"),
+    "nothing known": ("run", {"vector": [1]}, "found only vector.*known shapes: findwell, ragas"),
     "half a ragas record": (
         "samples",
         {"user_input": "?", "retrieved_contexts": ["a"], "response": "so"},
@@ -482,7 +484,7 @@ def test_what_is_wrong_with_a_record_is_said_with_its_place(case: str, save: Sav
 
 
 @pytest.mark.parametrize("cell", ["['a'", "a, b", "None", "nan", "{'a': 1}", "a"])
-def test_a_wrong_literal_in_a_cell(cell: str, cli: Karat, save: Save) -> None:
+def test_a_wrong_literal_in_a_cell(cell: str, cli: Findwell, save: Save) -> None:
     gold = save("gold.tsv", f"qid\tquestion\tdocument_ids\n1\t?\t['a']\n2\t?\t{cell}\n")
     with pytest.raises(InputError, match="the text in 'document_ids' is not a list") as error:
         load_gold(gold)
@@ -497,8 +499,8 @@ def test_a_wrong_literal_in_a_cell(cell: str, cli: Karat, save: Save) -> None:
 
 
 PLUGIN = """
-from karat.read import register_shape
-from karat.read.shapes import Shape
+from findwell.read import register_shape
+from findwell.read.shapes import Shape
 
 register_shape(Shape("mine", query=("key",), retrieved=("hits",), gold=("truth",)))
 """
@@ -509,11 +511,11 @@ def test_a_plugin_adds_a_shape(tmp_path: Path) -> None:
     info = tmp_path / "thirdparty-1.0.dist-info"
     info.mkdir()
     (info / "METADATA").write_text("Metadata-Version: 2.1\nName: thirdparty\nVersion: 1.0\n")
-    (info / "entry_points.txt").write_text("[karat.formats]\nmine = thirdparty\n")
+    (info / "entry_points.txt").write_text("[findwell.formats]\nmine = thirdparty\n")
     code = (
-        "import karat\n"
+        "import findwell\n"
         'data = [{"key": "q", "hits": ["a", "b"], "truth": ["b"]}]\n'
-        'print(karat.evaluate(data, measures=["RR"])["RR"])'
+        'print(findwell.evaluate(data, measures=["RR"])["RR"])'
     )
     done = subprocess.run(
         [sys.executable, "-c", code],
@@ -527,7 +529,7 @@ def test_a_plugin_adds_a_shape(tmp_path: Path) -> None:
 
 def test_the_shapes_have_distinct_lists() -> None:
     for side in ("retrieved", "gold"):
-        # the shape of several searches has karat's own gold
+        # the shape of several searches has findwell's own gold
         shapes = [shape for shape in SHAPES.values() if not (shape.searches and side == "gold")]
         names = [name for shape in shapes for name in getattr(shape, side)]
         assert len(names) == len(set(names))

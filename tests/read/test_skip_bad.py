@@ -7,14 +7,14 @@ from typing import TYPE_CHECKING, Any
 import polars as pl
 import pytest
 
-import karat
-from karat.errors import InputError
-from karat.read import load_gold, load_run, load_samples
+import findwell
+from findwell.errors import InputError
+from findwell.read import load_gold, load_run, load_samples
 from tests import sample
 from tests.sample import delimited, gold_table, jsonl, kinds, run_table, score
 
 if TYPE_CHECKING:
-    from tests.conftest import Karat, Save
+    from tests.conftest import Findwell, Save
 
 RUNS: dict[str, tuple[str, str, str]] = {
     "trec": (sample.trec_run(), "q1 Q0 x\n", "line 10"),
@@ -41,7 +41,7 @@ RUNS: dict[str, tuple[str, str, str]] = {
 
 
 @pytest.mark.parametrize("case", RUNS)
-def test_a_bad_line_of_a_run(case: str, cli: Karat, save: Save) -> None:
+def test_a_bad_line_of_a_run(case: str, cli: Findwell, save: Save) -> None:
     good, bad, place = RUNS[case]
     path = save("run", good + bad)
     with pytest.raises(InputError) as error:
@@ -49,7 +49,7 @@ def test_a_bad_line_of_a_run(case: str, cli: Karat, save: Save) -> None:
     if "again" not in case:
         assert error.value.where == f"{path}, {place}"
     assert score(path, skip_bad=True) == score(sample.RUN)
-    result = karat.evaluate(path, sample.GOLD, ["RR"], skip_bad=True)
+    result = findwell.evaluate(path, sample.GOLD, ["RR"], skip_bad=True)
     (found,) = [entry for entry in result.findings if entry.kind == "skipped-record"]
     assert (found.count, found.run) == (1, "run")
     assert found.examples[0].startswith(f"{path}, {place}: ")
@@ -102,7 +102,7 @@ def test_a_bad_record_is_left_out_of_run_and_gold(bad: Any, place: int, save: Sa
     for data in (given, save("s.jsonl", jsonl(given))):
         with pytest.raises(InputError):
             load_samples(data)
-        result = karat.evaluate(data, measures=["RR"], skip_bad=True)
+        result = findwell.evaluate(data, measures=["RR"], skip_bad=True)
         assert kinds(result) == {"skipped-record": 1}
         assert result.queries["query"].to_list() == ["a", "c"]
         assert result["RR"] == (0.75 if repeats else 0.5)
@@ -112,7 +112,7 @@ def test_positions_count_what_was_left_out(save: Save) -> None:
     run: list[Any] = [{"retrieved": ["a"]}, {"retrieved": 5}, {"retrieved": ["c"]}]
     gold = [{"gold": ["a"]}, {"gold": ["b"]}, {"gold": ["c"]}]
     for data in (run, save("run.jsonl", jsonl(run))):
-        result = karat.evaluate(data, gold, ["RR"], skip_bad=True)
+        result = findwell.evaluate(data, gold, ["RR"], skip_bad=True)
         assert result["RR"] == pytest.approx(2 / 3)
         assert kinds(result) == {"skipped-record": 1, "missing-query": 1}
 
@@ -143,6 +143,6 @@ def test_frames_are_skipped_through_too() -> None:
 
 
 def test_without_bad_records_nothing_is_said() -> None:
-    assert kinds(karat.evaluate(sample.RUN, sample.GOLD, ["RR"], skip_bad=True)) == kinds(
-        karat.evaluate(sample.RUN, sample.GOLD, ["RR"])
+    assert kinds(findwell.evaluate(sample.RUN, sample.GOLD, ["RR"], skip_bad=True)) == kinds(
+        findwell.evaluate(sample.RUN, sample.GOLD, ["RR"])
     )

@@ -15,10 +15,10 @@ from typing import TYPE_CHECKING, Any
 import polars as pl
 import pytest
 
-import karat
-from karat.errors import InputError, OptionError
-from karat.read import known_formats, source
-from karat.read.source import Source
+import findwell
+from findwell.errors import InputError, OptionError
+from findwell.read import known_formats, source
+from findwell.read.source import Source
 from tests import sample
 from tests.sample import delimited, gold_table, jsonl, ranked, run_table, score
 from tests.strategies import by_measure
@@ -26,7 +26,7 @@ from tests.strategies import by_measure
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from tests.conftest import Karat, Process, Save
+    from tests.conftest import Findwell, Process, Save
 
 NAMES = ["run", "run.trec", "run.json", "run.csv.txt", "run.parquet", "run.gz", "run.tsv.gz", ".x"]
 
@@ -156,7 +156,7 @@ def test_a_named_pipe(files: tuple[Path, Path], tmp_path: Path) -> None:
     os.mkfifo(pipe)
     writer = threading.Thread(target=lambda: pipe.write_bytes(run.read_bytes()))
     writer.start()
-    result = karat.evaluate(pipe, gold, sample.MEASURES)
+    result = findwell.evaluate(pipe, gold, sample.MEASURES)
     writer.join()
     assert result.runs == ["pipe"]
     assert by_measure(result) == score(sample.RUN)
@@ -169,7 +169,7 @@ def test_a_pipe_that_is_joined_by_questions(tmp_path: Path, save: Save) -> None:
     os.mkfifo(pipe)
     writer = threading.Thread(target=lambda: pipe.write_text(jsonl(records)))
     writer.start()
-    result = karat.evaluate(pipe, gold, ["RR"])
+    result = findwell.evaluate(pipe, gold, ["RR"])
     writer.join()
     assert (result.runs, result["RR"]) == (["pipe"], 1)
 
@@ -181,7 +181,7 @@ def test_standard_input(content: str, process: Process, save: Save) -> None:
     done = process("score", "-", "-g", save("gold", gold), "-m", "RR", "--format=jsonl", input=data)
     assert done.code == 0, done.err
     row = json.loads(done.out)
-    assert (row["run"], row["value"]) == ("stdin", karat.evaluate(sample.RUN, sample.GOLD)["RR"])
+    assert (row["run"], row["value"]) == ("stdin", findwell.evaluate(sample.RUN, sample.GOLD)["RR"])
 
 
 def test_the_gold_may_come_from_standard_input(process: Process, files: tuple[Path, Path]) -> None:
@@ -191,7 +191,7 @@ def test_the_gold_may_come_from_standard_input(process: Process, files: tuple[Pa
     assert done.code == 0, done.err
 
 
-def test_standard_input_only_once(cli: Karat) -> None:
+def test_standard_input_only_once(cli: Findwell) -> None:
     done = cli("score", "-", "--gold", "-")
     assert done.code == 2
     assert "only once" in done.err
@@ -200,7 +200,7 @@ def test_standard_input_only_once(cli: Karat) -> None:
 def test_process_substitution(files: tuple[Path, Path], tmp_path: Path) -> None:
     run, gold = files
     script = (
-        f"{sys.executable} -m karat score <(cat {run}) <(gzip -c {run}) --gold <(cat {gold})"
+        f"{sys.executable} -m findwell score <(cat {run}) <(gzip -c {run}) --gold <(cat {gold})"
         f" -m RR --format csv"
     )
     done = subprocess.run(
@@ -209,7 +209,7 @@ def test_process_substitution(files: tuple[Path, Path], tmp_path: Path) -> None:
     lines = done.stdout.splitlines()
     assert len(lines) == 3
     assert {line.split(",")[2] for line in lines[1:]} == {
-        str(karat.evaluate(sample.RUN, sample.GOLD, ["RR"])["RR"])
+        str(findwell.evaluate(sample.RUN, sample.GOLD, ["RR"])["RR"])
     }
 
 

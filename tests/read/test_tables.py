@@ -12,8 +12,8 @@ import polars as pl
 import pyarrow as pa
 import pytest
 
-import karat
-from karat.errors import InputError
+import findwell
+from findwell.errors import InputError
 from tests import sample
 from tests.sample import delimited, gold_table, kinds, run_table, score
 
@@ -71,7 +71,7 @@ def _as_float32(table: pl.DataFrame) -> pl.DataFrame:
 def test_every_frame_gives_the_numbers_of_the_dict(frame: str) -> None:
     run, gold = FRAMES[frame](run_table()), FRAMES[frame](gold_table())
     assert score(run, gold) == score(sample.RUN)
-    assert [found.kind for found in karat.check(run, gold)] == ["tied-scores"]
+    assert [found.kind for found in findwell.check(run, gold)] == ["tied-scores"]
 
 
 @pytest.mark.parametrize("frame", FRAMES)
@@ -108,7 +108,7 @@ def test_text_tables_by_the_names_people_give(
         for role, table in (("run", run), ("gold", gold))
     ]
     assert score(*paths) == score(sample.RUN)
-    assert [found.kind for found in karat.check(*paths)] == ["tied-scores"]
+    assert [found.kind for found in findwell.check(*paths)] == ["tied-scores"]
 
 
 TEXTS: dict[str, Callable[[str], bytes]] = {
@@ -153,7 +153,7 @@ def test_further_columns_do_not_matter(save: Save) -> None:
 
 def test_numbers_as_ids_keep_their_zeros_in_text_tables(save: Save) -> None:
     run = save("run.csv", "query,doc,score\n01,007,2\n01,7,1\n")
-    result = karat.evaluate(run, {"01": ["7"]}, ["RR"])
+    result = findwell.evaluate(run, {"01": ["7"]}, ["RR"])
     assert result["RR"] == 0.5
 
 
@@ -161,7 +161,7 @@ def test_numbers_as_ids_keep_their_zeros_in_text_tables(save: Save) -> None:
 def test_whole_numbers_are_ids(kind: Callable[[int], Any]) -> None:
     ids = [kind(value) for value in (1, 2, 3)]
     frame = pd.DataFrame({"query": ids, "doc": ids, "score": [1.0, 1.0, 1.0]})
-    assert karat.evaluate(frame, {"1": ["1"], "2": ["2"], "3": [4]}, ["P@1"])["P@1"] == 2 / 3
+    assert findwell.evaluate(frame, {"1": ["1"], "2": ["2"], "3": [4]}, ["P@1"])["P@1"] == 2 / 3
 
 
 @pytest.mark.parametrize("suffix", ["csv", "tsv"])
@@ -233,14 +233,14 @@ def test_what_is_no_score(score_: list[Any]) -> None:
 
 def test_nan_scores_of_pandas_are_a_finding() -> None:
     frame = pd.DataFrame({"query": ["q1", "q1"], "doc": ["d2", "d1"], "score": [1.0, None]})
-    result = karat.evaluate(frame, {"q1": ["d1"]}, ["RR"])
+    result = findwell.evaluate(frame, {"q1": ["d1"]}, ["RR"])
     assert result["RR"] == 0.5
     assert kinds(result) == {"nan-score": 1}
 
 
 @pytest.mark.parametrize("frame", [pl.DataFrame, pa.table])
 def test_a_table_without_rows_found_nothing(frame: Callable[[Columns], Any]) -> None:
-    result = karat.evaluate(frame({"query": [], "doc": []}), {"q1": ["d1"]}, ["recall"])
+    result = findwell.evaluate(frame({"query": [], "doc": []}), {"q1": ["d1"]}, ["recall"])
     assert result["recall"] == 0
 
 

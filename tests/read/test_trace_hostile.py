@@ -12,10 +12,10 @@ from typing import Any
 import polars as pl
 import pytest
 
-from karat.read.traces import TRACE_SCHEMA, decode, files, read_traces
-from karat.read.traces.parts import CUT_NAME, CUT_TEXT, MANY_DOCUMENTS, UNNAMED, WRONG_DOCUMENT
-from karat.read.traces.plain import NO_LATENCY
-from karat.read.traces.span import (
+from findwell.read.traces import TRACE_SCHEMA, decode, files, read_traces
+from findwell.read.traces.parts import CUT_NAME, CUT_TEXT, MANY_DOCUMENTS, UNNAMED, WRONG_DOCUMENT
+from findwell.read.traces.plain import NO_LATENCY
+from findwell.read.traces.span import (
     ATTRIBUTES,
     DOCUMENTS,
     NESTED,

@@ -1,4 +1,4 @@
-"""A trace is a run: `karat score` of traces gives the numbers of the same lists as records."""
+"""A trace is a run: `findwell score` of traces gives the numbers of the same lists as records."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-import karat
-from karat.errors import InputError
+import findwell
+from findwell.errors import InputError
 from tests.read.made_traces import (
     FILES,
     MadeCall,
@@ -23,7 +23,7 @@ from tests.read.made_traces import (
 )
 
 if TYPE_CHECKING:
-    from tests.conftest import Karat
+    from tests.conftest import Findwell
 
 MEASURES = ["nDCG@5", "recall@3", "P@3", "RR"]
 RANDOM = random.Random(18)
@@ -65,13 +65,13 @@ def gold(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="module")
-def expected(tmp_path_factory: pytest.TempPathFactory, gold: Path) -> karat.Result:
+def expected(tmp_path_factory: pytest.TempPathFactory, gold: Path) -> findwell.Result:
     """The result of the same lists as records."""
     path = lines(tmp_path_factory.mktemp("run") / "run.jsonl", RECORDS)
-    return karat.evaluate(path, gold, MEASURES)
+    return findwell.evaluate(path, gold, MEASURES)
 
 
-def values(result: karat.Result) -> dict[str, Any]:
+def values(result: findwell.Result) -> dict[str, Any]:
     return {
         "summary": {name: result[name] for name in MEASURES},
         "queries": result.per_query.sort("query", "measure").to_dicts(),
@@ -85,11 +85,11 @@ def renamed(found: dict[str, Any]) -> dict[str, Any]:
 
 @pytest.mark.parametrize("name", FILES)
 def test_every_form_scores_as_the_same_records(
-    tmp_path: Path, gold: Path, expected: karat.Result, name: str
+    tmp_path: Path, gold: Path, expected: findwell.Result, name: str
 ) -> None:
     path = tmp_path / name
     path.write_bytes(FILES[name](CALLS))
-    result = karat.evaluate(path, gold, MEASURES)
+    result = findwell.evaluate(path, gold, MEASURES)
     assert renamed(values(result)) == renamed(values(expected))
     assert result.about[name.split(".", maxsplit=1)[0]]["latency_ms"].to_list() == [12.5] * len(
         CALLS
@@ -103,8 +103,8 @@ def test_texts_match_as_those_of_records(tmp_path: Path) -> None:
     path.write_bytes(FILES["otlp.pb"](CALLS))
     records = lines(tmp_path / "run.jsonl", RECORDS)
     measures = ["recall@5", "P@3"]
-    expected = karat.evaluate(records, gold, measures, by="exact")
-    result = karat.evaluate(path, gold, measures, by="exact")
+    expected = findwell.evaluate(records, gold, measures, by="exact")
+    result = findwell.evaluate(path, gold, measures, by="exact")
     assert result["recall@5"] == expected["recall@5"] != 0
     assert result["P@3"] == expected["P@3"]
 
@@ -114,17 +114,17 @@ def test_the_order_of_spans_does_not_matter(tmp_path: Path, gold: Path) -> None:
     found = []
     for calls in (CALLS, CALLS[::-1], CALLS + CALLS):
         path.write_bytes(FILES["otlp-openinference.jsonl"](calls))
-        found.append(values(karat.evaluate(path, gold, MEASURES)))
+        found.append(values(findwell.evaluate(path, gold, MEASURES)))
     assert found[0] == found[1] == found[2]
 
 
-def test_ids_of_queries_from_an_attribute(tmp_path: Path, cli: Karat) -> None:
+def test_ids_of_queries_from_an_attribute(tmp_path: Path, cli: Findwell) -> None:
     ids = lines(tmp_path / "ids.jsonl", [{"query": e["query"], "gold": e["gold"]} for e in GOLD])
     path = tmp_path / "t.pb"
     path.write_bytes(FILES["otlp.pb"](CALLS))
     records = [each | {"query": f"q{n}"} for n, each in enumerate(RECORDS)]
-    expected = karat.evaluate(lines(tmp_path / "run.jsonl", records), ids, MEASURES)
-    result = karat.evaluate(path, ids, MEASURES, query_from="metadata.query_id")
+    expected = findwell.evaluate(lines(tmp_path / "run.jsonl", records), ids, MEASURES)
+    result = findwell.evaluate(path, ids, MEASURES, query_from="metadata.query_id")
     assert renamed(values(result)) == renamed(values(expected))
     given = cli("score", path, "-g", ids, "-m", "RR", "--query-from", "metadata.query_id")
     assert f"{expected['RR']:.4f}" in given.out
@@ -142,13 +142,13 @@ def test_questions_that_do_not_match(tmp_path: Path, gold: Path) -> None:
     others = [MadeCall(n, n + 1, f"Something else {n}", found(3)) for n in range(1, 4)]
     path.write_bytes(FILES["otlp.pb"](others))
     with pytest.raises(InputError, match="no question of the run is one of the gold"):
-        karat.evaluate(path, gold, MEASURES)
+        findwell.evaluate(path, gold, MEASURES)
     path.write_bytes(FILES["otlp.pb"]([*others, *CALLS]))
-    result = karat.evaluate(path, gold, MEASURES)
+    result = findwell.evaluate(path, gold, MEASURES)
     assert ("extra-query", 3) in [(each.kind, each.count) for each in result.findings]
     again = [MadeCall(900, 901, QUESTIONS[1], (), seconds=1000)]
     path.write_bytes(FILES["otlp.pb"](CALLS + again))
-    repeated = karat.evaluate(path, gold, MEASURES)
+    repeated = findwell.evaluate(path, gold, MEASURES)
     assert repeated["RR"] == result["RR"]
     assert ("asked-again", 1) in [(each.kind, each.count) for each in repeated.findings]
 
@@ -168,7 +168,7 @@ RERANKS = [name for name in FILES if "gen_ai" not in name and "memory" not in na
 
 
 @pytest.fixture(scope="module")
-def wanted() -> karat.Result:
+def wanted() -> findwell.Result:
     """The result of the lists before and after a reranker."""
     after = [CALLS[0].docs, *(call.docs for call in reranked())]
     lists = {
@@ -179,16 +179,16 @@ def wanted() -> karat.Result:
         which: dict(zip([f"q{n}" for n in range(9)], docs, strict=True))
         for which, docs in lists.items()
     }
-    return karat.evaluate(runs, {each["query"]: each["gold"] for each in GOLD}, MEASURES)
+    return findwell.evaluate(runs, {each["query"]: each["gold"] for each in GOLD}, MEASURES)
 
 
 @pytest.mark.parametrize("name", RERANKS)
 def test_a_reranker_gives_two_runs(
-    tmp_path: Path, gold: Path, wanted: karat.Result, name: str
+    tmp_path: Path, gold: Path, wanted: findwell.Result, name: str
 ) -> None:
     path = tmp_path / name
     path.write_bytes(FILES[name]([*CALLS, *reranked()]))
-    result = karat.evaluate(path, gold, MEASURES)
+    result = findwell.evaluate(path, gold, MEASURES)
     stem = name.split(".", maxsplit=1)[0]
     assert [*result.runs] == [stem, f"{stem}-reranked"]
     for run, which in ((stem, "before"), (f"{stem}-reranked", "after")):
@@ -199,26 +199,26 @@ def test_a_reranker_gives_two_runs(
 
 @pytest.mark.parametrize("traced", [0, 3])
 def test_retrievers_that_are_not_traced(
-    tmp_path: Path, gold: Path, wanted: karat.Result, traced: int
+    tmp_path: Path, gold: Path, wanted: findwell.Result, traced: int
 ) -> None:
     """What went into a reranker is what was retrieved; else reranking would gain too much."""
     path = tmp_path / "t.jsonl"
     path.write_bytes(FILES["otlp-openinference.jsonl"]([*CALLS[:traced], *reranked()]))
-    result = karat.evaluate(path, gold, MEASURES)
+    result = findwell.evaluate(path, gold, MEASURES)
     for run, which in (("t", "before"), ("t-reranked", "after")):
         assert [result[run, each] for each in MEASURES] == [
             wanted[which, each] for each in MEASURES
         ]
     alone = [replace(call, inputs=()) for call in reranked()]
     path.write_bytes(FILES["otlp-openinference.jsonl"](alone))
-    assert [*karat.evaluate(path, gold, MEASURES).runs] == ["t-reranked"]
+    assert [*findwell.evaluate(path, gold, MEASURES).runs] == ["t-reranked"]
 
 
-def test_a_name_is_for_one_run(tmp_path: Path, gold: Path, wanted: karat.Result) -> None:
+def test_a_name_is_for_one_run(tmp_path: Path, gold: Path, wanted: findwell.Result) -> None:
     """As of compare: the lists that came last."""
     path = tmp_path / "t.pb"
     path.write_bytes(FILES["otlp.pb"]([*CALLS, *reranked()]))
-    alone = karat.evaluate({"app": path}, gold, MEASURES)
+    alone = findwell.evaluate({"app": path}, gold, MEASURES)
     assert [alone[each] for each in MEASURES] == [wanted["after", each] for each in MEASURES]
 
 
@@ -235,8 +235,8 @@ def test_hops_of_an_agent(tmp_path: Path) -> None:
         {"query": "q1", "hops": [{"retrieved": [doc.id for doc in CALLS[1].docs]}]},
     ]
     measures = ["recall", "recall@1hops", "recall@2hops", "P@8"]
-    expected = karat.evaluate(lines(tmp_path / "run.jsonl", records), gold, measures)
-    result = karat.evaluate(path, gold, measures)
+    expected = findwell.evaluate(lines(tmp_path / "run.jsonl", records), gold, measures)
+    result = findwell.evaluate(path, gold, measures)
     assert [result[each] for each in measures] == [expected[each] for each in measures]
     assert result["recall@1hops"] != result["recall"]
 
@@ -246,23 +246,23 @@ def test_traces_that_say_nothing(tmp_path: Path, gold: Path) -> None:
     silent = {"gen_ai.operation.name": "retrieval"}
     lines(path, [otlp_request([otlp_span(CALLS[0], silent)])])
     with pytest.raises(InputError, match="none of the spans has a question"):
-        karat.evaluate(path, gold)
+        findwell.evaluate(path, gold)
     asked = silent | {"gen_ai.retrieval.query.text": QUESTIONS[0]}
     lines(path, [otlp_request([otlp_span(CALLS[0], asked)])])
     with pytest.raises(InputError, match="do not tell which documents"):
-        karat.evaluate(path, gold)
+        findwell.evaluate(path, gold)
     lines(path, [otlp_request([root_span(1, "Why?")])])
     with pytest.raises(InputError, match="no retrieval call among 1 spans"):
-        karat.evaluate(path, gold)
+        findwell.evaluate(path, gold)
     path.write_bytes(FILES["otlp-gen_ai.jsonl"](CALLS))
     with pytest.raises(InputError, match="does not hold both"):
-        karat.evaluate(path)
+        findwell.evaluate(path)
 
 
-def test_a_folder_of_traces(tmp_path: Path, gold: Path, expected: karat.Result) -> None:
+def test_a_folder_of_traces(tmp_path: Path, gold: Path, expected: findwell.Result) -> None:
     folder = tmp_path / "days"
     folder.mkdir()
     for number, call in enumerate(CALLS):
         (folder / f"{number}.pb").write_bytes(FILES["otlp.pb"]([call]))
-    result = karat.evaluate(folder, gold, MEASURES)
+    result = findwell.evaluate(folder, gold, MEASURES)
     assert renamed(values(result)) == renamed(values(expected))

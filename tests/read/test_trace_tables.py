@@ -9,13 +9,13 @@ import pandas as pd
 import polars as pl
 import pytest
 
-import karat
-from karat.errors import InputError
-from karat.read import load_gold
-from karat.read.by_document import COLUMNS as TABLE_COLUMNS
-from karat.read.corpus import COLUMNS as CORPUS_COLUMNS
-from karat.read.corpus import load_corpus
-from karat.read.object_sources import ID_NAMES, TEXT_NAMES
+import findwell
+from findwell.errors import InputError
+from findwell.read import load_gold
+from findwell.read.by_document import COLUMNS as TABLE_COLUMNS
+from findwell.read.corpus import COLUMNS as CORPUS_COLUMNS
+from findwell.read.corpus import load_corpus
+from findwell.read.object_sources import ID_NAMES, TEXT_NAMES
 from tests.read.made_traces import MadeCall, MadeDoc, phoenix_row, phoenix_span
 
 if TYPE_CHECKING:
@@ -87,7 +87,7 @@ FORMS: dict[str, Callable[[pd.DataFrame, Path], Any]] = {
 @pytest.mark.parametrize("form", FORMS)
 def test_a_table_of_spans_is_a_run(form: str, tmp_path: Path) -> None:
     given = FORMS[form](spans(), tmp_path)
-    assert karat.evaluate(given, GOLD, "RR")["RR"] == pytest.approx(EXPECTED)
+    assert findwell.evaluate(given, GOLD, "RR")["RR"] == pytest.approx(EXPECTED)
 
 
 @pytest.mark.parametrize("form", FORMS)
@@ -97,33 +97,33 @@ def test_a_table_of_the_documents_of_spans_is_a_run(form: str, tmp_path: Path) -
         {"question": each["question"], "gold": [{"text": text}]}
         for each, text in zip(GOLD, ["It is 1.", "Something else.", "It is 3."], strict=True)
     ]
-    found = karat.evaluate(given, gold, "RR", by="exact")
+    found = findwell.evaluate(given, gold, "RR", by="exact")
     assert found["RR"] == pytest.approx(EXPECTED)
 
 
 def test_the_spans_of_a_client_are_a_run() -> None:
     given = [phoenix_span(call) for call in CALLS]
-    assert karat.evaluate(given, GOLD, "RR")["RR"] == pytest.approx(EXPECTED)
+    assert findwell.evaluate(given, GOLD, "RR")["RR"] == pytest.approx(EXPECTED)
 
 
 def test_the_id_of_a_query_may_be_an_attribute_of_a_table() -> None:
     table = spans()
     table["attributes.query.id"] = ["q1", "q2", "q3", None]
     gold = {each["query"]: each["gold"] for each in GOLD}
-    found = karat.evaluate(table, gold, "RR", query_from="query.id")
+    found = findwell.evaluate(table, gold, "RR", query_from="query.id")
     assert found["RR"] == pytest.approx(EXPECTED)
 
 
 def test_a_table_of_spans_alone_has_no_gold(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="format traces does not hold both"):
-        karat.evaluate(parquet(spans(), tmp_path))
+        findwell.evaluate(parquet(spans(), tmp_path))
 
 
 def test_the_index_of_pandas_is_part_of_a_table() -> None:
     table = pd.DataFrame({"query": ["q1"], "doc": ["d1"], "score": [1.0]}).set_index("query")
-    assert karat.evaluate(table, {"q1": ["d1"]}, "RR")["RR"] == 1.0
+    assert findwell.evaluate(table, {"q1": ["d1"]}, "RR")["RR"] == 1.0
     unnamed = pd.DataFrame({"query": ["q1"], "doc": ["d1"], "score": [1.0]}, index=[7])
-    assert karat.evaluate(unnamed, {"q1": ["d1"]}, "RR")["RR"] == 1.0
+    assert findwell.evaluate(unnamed, {"q1": ["d1"]}, "RR")["RR"] == 1.0
 
 
 QUESTIONS = """question,references,corpus_id
@@ -144,13 +144,13 @@ def test_the_references_of_chunking_evaluation_are_places(tmp_path: Path) -> Non
         {"question": "What is tea?", "retrieved": [chunk(0, 10)]},
         {"question": "What is ink?", "retrieved": [chunk(0, 10), chunk(10, 17)]},
     ]
-    found = karat.evaluate(run, path, "recall", by="spans")
+    found = findwell.evaluate(run, path, "recall", by="spans")
     assert found["recall"] == pytest.approx(0.75)
     records = [
         {"question": "What is tea?", "references": [{"start_index": 0, "end_index": 3}]}
         | {"corpus_id": "notes"}
     ]
-    assert karat.evaluate(run[:1], records, "recall", by="spans")["recall"] == 1.0
+    assert findwell.evaluate(run[:1], records, "recall", by="spans")["recall"] == 1.0
 
 
 def chunk(start: int, end: int) -> dict[str, Any]:
@@ -166,7 +166,7 @@ def test_a_reference_without_a_place_is_refused() -> None:
 
 def test_a_name_means_an_id_or_a_text_in_every_reader() -> None:
     """One vocabulary: `document` is a text, in tables, records, corpora and labels alike."""
-    from karat.judges.cards.labels import COLUMNS as LABEL_COLUMNS
+    from findwell.judges.cards.labels import COLUMNS as LABEL_COLUMNS
 
     ids = {*TABLE_COLUMNS["doc"].split(), *CORPUS_COLUMNS["doc"].split(), *ID_NAMES}
     texts = {*TABLE_COLUMNS["text"].split(), *CORPUS_COLUMNS["text"].split(), *TEXT_NAMES}
@@ -181,9 +181,9 @@ def test_a_column_called_document_is_a_text(tmp_path: Path) -> None:
         {"query": ["q1"], "doc_id": ["d1"], "document": ["Tea helps."], "score": [1.0]}
     )
     gold = [{"query": "q1", "gold": [{"text": "Tea helps."}]}]
-    assert karat.evaluate(rows, gold, "RR", by="exact")["RR"] == 1.0
-    assert karat.evaluate(rows, {"q1": ["d1"]}, "RR")["RR"] == 1.0
+    assert findwell.evaluate(rows, gold, "RR", by="exact")["RR"] == 1.0
+    assert findwell.evaluate(rows, {"q1": ["d1"]}, "RR")["RR"] == 1.0
     # without another column it still names the document
-    assert karat.evaluate(rows.drop("doc_id"), {"q1": ["Tea helps."]}, "RR")["RR"] == 1.0
+    assert findwell.evaluate(rows.drop("doc_id"), {"q1": ["Tea helps."]}, "RR")["RR"] == 1.0
     (tmp_path / "corpus.csv").write_text("id,document\nd1,Tea helps.\n")
     assert load_corpus(tmp_path / "corpus.csv").row(0)[:2] == ("d1", "Tea helps.")

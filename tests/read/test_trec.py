@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-import karat
-from karat.errors import InputError
+import findwell
+from findwell.errors import InputError
 from tests import sample
 from tests.sample import kinds, score
 
@@ -55,7 +55,7 @@ def test_every_layout_gives_the_numbers_of_the_dict(layout: str, save: Save) -> 
     run = save("run.trec", LAYOUTS[layout](sample.trec_run()))
     gold = save("qrels.txt", LAYOUTS[layout](sample.qrels()))
     assert score(run, gold) == score(sample.RUN, sample.GOLD)
-    assert [found.kind for found in karat.check(run, gold)] == ["tied-scores"]
+    assert [found.kind for found in findwell.check(run, gold)] == ["tied-scores"]
 
 
 @pytest.mark.parametrize("layout", LAYOUTS)
@@ -69,13 +69,13 @@ def test_lines_in_any_order(layout: str, save: Save) -> None:
 @pytest.mark.parametrize("text", ["1", "1.0", "+1", "1e0", "10E-1", "1.", "0.1e1", "001"])
 def test_scores_as_programs_write_them(text: str, save: Save) -> None:
     run = save("run.trec", f"q1 Q0 a 1 {text} t\nq1 Q0 b 2 0.5 t\nq1 Q0 c 3 -.5e-3 t\n")
-    assert karat.evaluate(run, {"q1": ["b"]}, ["RR"])["RR"] == 0.5
+    assert findwell.evaluate(run, {"q1": ["b"]}, ["RR"])["RR"] == 0.5
 
 
 @pytest.mark.parametrize("rank", ["first", "0", "-1", "1.5", "99999999999999999999", "x"])
 def test_the_rank_column_may_hold_anything(rank: str, save: Save) -> None:
     run = save("run.trec", f"q1 Q0 a {rank} 2 t\nq1 Q0 b {rank} 1 t\n")
-    result = karat.evaluate(run, {"q1": ["b"]}, ["RR"])
+    result = findwell.evaluate(run, {"q1": ["b"]}, ["RR"])
     assert result["RR"] == 0.5
     assert not result.findings
 
@@ -91,7 +91,7 @@ def test_ids_keep_marks_that_mean_something_elsewhere(save: Save) -> None:
     docs = ['"quoted', "a,b", "it's", "#not-a-comment", "a#1", "\\n", "NULL", "NaN", "=1+1", "{}"]
     run = save("run.trec", "".join(f"q1 Q0 {doc} 1 {9 - i} t\n" for i, doc in enumerate(docs)))
     gold = save("qrels.txt", "".join(f"q1 0 {doc} 1\n" for doc in docs))
-    assert karat.evaluate(run, gold, ["nDCG"])["nDCG"] == pytest.approx(1)
+    assert findwell.evaluate(run, gold, ["nDCG"])["nDCG"] == pytest.approx(1)
 
 
 def test_a_missing_column_is_not_hidden_by_a_double_space(save: Save) -> None:
@@ -122,16 +122,16 @@ def test_a_document_judged_for_several_subtopics_makes_groups(
 ) -> None:
     gold = save("qrels.txt", SUBTOPICS)
     assert score(SUBTOPIC_RUN, gold, **options) == score(SUBTOPIC_RUN, AS_RECORDS)
-    assert not karat.check(SUBTOPIC_RUN, gold, **options)
+    assert not findwell.check(SUBTOPIC_RUN, gold, **options)
 
 
 def test_subtopics_without_a_shared_document_must_be_named(save: Save) -> None:
     gold = save("qrels.txt", "1 1 a 1\n1 1 b 1\n1 2 c 1\n")
     run = {"1": ["a", "c"]}
-    plain = karat.evaluate(run, gold, ["recall"])
+    plain = findwell.evaluate(run, gold, ["recall"])
     assert plain["recall"] == pytest.approx(2 / 3)
     assert kinds(plain) == {"iteration-column": 2}
-    named = karat.evaluate(run, gold, ["recall"], gold_format="subtopic-qrels")
+    named = findwell.evaluate(run, gold, ["recall"], gold_format="subtopic-qrels")
     assert named["recall"] == 1
     assert kinds(named) == {}
 
@@ -139,7 +139,7 @@ def test_subtopics_without_a_shared_document_must_be_named(save: Save) -> None:
 def test_an_iteration_column_that_varies_is_a_finding(save: Save) -> None:
     gold = save("qrels.txt", "1 4.5 a 1\n1 0.5 b 0\n1 4.5 c 2\n")
     run = {"1": ["b", "c"]}
-    result = karat.evaluate(run, gold, sample.MEASURES)
+    result = findwell.evaluate(run, gold, sample.MEASURES)
     assert kinds(result) == {"iteration-column": 2}
     assert result.findings[0].examples == ("4.5", "0.5")
     assert score(run, gold) == score(run, {"1": {"a": 1, "b": 0, "c": 2}})
@@ -147,11 +147,11 @@ def test_an_iteration_column_that_varies_is_a_finding(save: Save) -> None:
 
 def test_one_constant_iteration_is_no_finding(save: Save) -> None:
     gold = save("qrels.txt", "1 7 a 1\n2 7 b 1\n")
-    assert not karat.check({"1": ["a"], "2": ["b"]}, gold)
+    assert not findwell.check({"1": ["a"], "2": ["b"]}, gold)
 
 
 def test_a_repeated_judgement_in_the_same_iteration_is_no_subtopic(save: Save) -> None:
     gold = save("qrels.txt", "1 1 a 1\n1 1 a 1\n1 2 a 1\n1 2 b 1\n")
-    result = karat.evaluate({"1": ["a"]}, gold, ["recall"])
+    result = findwell.evaluate({"1": ["a"]}, gold, ["recall"])
     assert result["recall"] == 0.5
     assert kinds(result) == {"gold-duplicate": 2}

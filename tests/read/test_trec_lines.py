@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING
 import pytest
 import pytrec_eval
 
-import karat
-from karat.errors import InputError
-from karat.read import load_gold, load_run, source, trec
+import findwell
+from findwell.errors import InputError
+from findwell.read import load_gold, load_run, source, trec
 from tests.sample import kinds
 
 if TYPE_CHECKING:
@@ -56,7 +56,7 @@ def test_blanks_of_any_kind_are_one_separator(odd: str, before: str, save: Save)
 
 def test_a_blank_behind_an_id_of_the_gold_is_no_part_of_it(save: Save) -> None:
     gold = save("qrels", "q1\t0\td1 \t1\n")
-    result = karat.evaluate(save("run", "q1 Q0 d1 1 2 t\nq1 Q0 d2 2 1 t\n"), gold, ["RR"])
+    result = findwell.evaluate(save("run", "q1 Q0 d1 1 2 t\nq1 Q0 d2 2 1 t\n"), gold, ["RR"])
     assert result["RR"] == 1
     assert not result.findings
 
@@ -64,7 +64,7 @@ def test_a_blank_behind_an_id_of_the_gold_is_no_part_of_it(save: Save) -> None:
 @pytest.mark.parametrize("more", MORE)
 def test_what_stands_behind_the_tag_is_left_out(more: str, save: Save) -> None:
     run = save("run", PLAIN + MORE[more] + PLAIN.replace("d", "e"))
-    result = karat.evaluate(run, {"q1": ["d3"], "q2": ["d1"]}, ["RR"])
+    result = findwell.evaluate(run, {"q1": ["d3"], "q2": ["d1"]}, ["RR"])
     assert result["RR"] == (1 / 5 + 1 / 2) / 2
     assert kinds(result)["text-behind-tag"] == 1
     assert result.findings[-1].run == "run"

@@ -9,10 +9,10 @@ import pandas as pd
 import polars as pl
 import pytest
 
-import karat
-from karat.errors import InputError
-from karat.read import load_gold, load_run, load_samples, source
-from karat.read.corpus import load_corpus
+import findwell
+from findwell.errors import InputError
+from findwell.read import load_gold, load_run, load_samples, source
+from findwell.read.corpus import load_corpus
 from tests.sample import delimited, jsonl
 
 if TYPE_CHECKING:
@@ -67,7 +67,7 @@ def test_what_only_describes_the_query_is_a_finding(name: str, save: Save) -> No
         '{"query": "q2", "retrieved": ["a"], "gold": ["a"]}',
     ]
     text = "\n".join(lines) if name == "s.jsonl" else f"[{', '.join(lines)}]"
-    result = karat.evaluate(save(name, text), None, "RR")
+    result = findwell.evaluate(save(name, text), None, "RR")
     assert [(each.kind, each.count, each.examples) for each in result.findings] == [
         ("repeated-field", 1, ("topic",))
     ]
@@ -174,7 +174,7 @@ def test_columns_of_tables(case: str, form: str, save: Save) -> None:
         run = save(f"run.{form}", delimited(table))
         if form == "parquet":
             pl.DataFrame(table).write_parquet(run)
-    result = karat.evaluate(run, {"q": ["a"]}, ["RR"])
+    result = findwell.evaluate(run, {"q": ["a"]}, ["RR"])
     assert result["RR"] == 1
     found = [each for each in result.findings if each.kind == "two-names"]
     assert [(each.count, each.examples) for each in found] == [(1, other) for _, other in names]
@@ -188,7 +188,7 @@ def test_columns_of_tables(case: str, form: str, save: Save) -> None:
 def test_two_columns_of_the_same_name(save: Save) -> None:
     frame = pd.DataFrame([["q", "a", "b"]], columns=["query", "doc", "doc"])
     for run in (frame, save("run.csv", "query,doc,doc\nq,a,b\n")):
-        result = karat.evaluate(run, {"q": ["a"]}, ["RR"])
+        result = findwell.evaluate(run, {"q": ["a"]}, ["RR"])
         assert result["RR"] == 1
         assert [(each.kind, each.examples) for each in result.findings] == [("two-names", ("doc",))]
 

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
     from hypothesis.strategies import DrawFn, SearchStrategy
 
-    import karat
+    import findwell
 
 Edges: TypeAlias = dict[str, set[tuple[int, str]]]  # query → rank and text of what is covered
 
@@ -153,7 +153,7 @@ def expected(
     return found
 
 
-def edges(result: karat.Result, relation: str | None = None) -> Edges:
+def edges(result: findwell.Result, relation: str | None = None) -> Edges:
     """Return the edges of a result of one run."""
     (run,) = result.runs
     found = result.relations[run, relation or result.provenance.drawn_by]

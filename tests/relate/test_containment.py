@@ -8,7 +8,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-import karat
+import findwell
 from tests.relate import brute
 from tests.strategies import quick
 
@@ -37,7 +37,7 @@ def completed(units: list[str], item: str) -> int | None:
 @given(brute.records())
 @example(brute.many(1))
 def test_inside_one_chunk(made: list[dict[str, Any]]) -> None:
-    result = karat.evaluate(brute.with_texts(made), measures="P", by="containment(across=no)")
+    result = findwell.evaluate(brute.with_texts(made), measures="P", by="containment(across=no)")
     assert brute.edges(result) == brute.expected(made, brute.contains)
 
 
@@ -45,7 +45,7 @@ def test_inside_one_chunk(made: list[dict[str, Any]]) -> None:
 @given(brute.records())
 @example(brute.many(1))
 def test_across_the_border_of_two_chunks(made: list[dict[str, Any]]) -> None:
-    result = karat.evaluate(brute.with_texts(made), measures="P", by="containment")
+    result = findwell.evaluate(brute.with_texts(made), measures="P", by="containment")
     wanted = brute.expected(made, brute.contains)
     everything = brute.expected(made, lambda _unit, _item: True)
     for record in made:
@@ -64,13 +64,13 @@ def test_a_text_cut_in_two_is_found_again(letters: list[str], data: st.DataObjec
     chunks = data.draw(st.permutations([before, "other", after]))
     gold = " ".join(letters)
     record = {"query": "q", "retrieved": chunks, "gold": [gold]}
-    result = karat.evaluate([record], measures=["recall", "recall@2", "P"], by="containment")
+    result = findwell.evaluate([record], measures=["recall", "recall@2", "P"], by="containment")
     assert result["recall"] == 1.0
     later = max(chunks.index(before), chunks.index(after)) + 1
     assert min(rank for rank, _ in brute.edges(result)["q"]) <= later
     alone = {"query": "q", "retrieved": [before, "other"], "gold": [gold]}
     inside = brute.contains(before, gold)
-    found = karat.evaluate([alone], measures="recall", by="containment")["recall"]
+    found = findwell.evaluate([alone], measures="recall", by="containment")["recall"]
     assert found == float(inside)
 
 
@@ -85,20 +85,22 @@ def test_words_are_whole_and_in_one_piece() -> None:
         ("sat cat the", 0.0),
     ]:
         record = {"query": "q", "retrieved": [chunk], "gold": gold}
-        assert karat.evaluate([record], measures="recall", by="containment")["recall"] == found
+        assert findwell.evaluate([record], measures="recall", by="containment")["recall"] == found
 
 
 def test_a_chunk_does_not_complete_itself() -> None:
     # it begins with the end of the gold and ends with its beginning
     chunk = "sat on the mat and then the cat"
     record = {"query": "q", "retrieved": [chunk, chunk], "gold": ["the cat sat on the mat"]}
-    assert karat.evaluate([record], measures="recall", by="containment")["recall"] == 0.0
+    assert findwell.evaluate([record], measures="recall", by="containment")["recall"] == 0.0
 
 
 def test_text_as_it_is() -> None:
     record = {"query": "q", "retrieved": ["Then the cat sat."], "gold": ["The cat sat"]}
-    assert karat.evaluate([record], measures="recall", by="containment(text=raw)")["recall"] == 0.0
-    assert karat.evaluate([record], measures="recall", by="containment")["recall"] == 1.0
+    assert (
+        findwell.evaluate([record], measures="recall", by="containment(text=raw)")["recall"] == 0.0
+    )
+    assert findwell.evaluate([record], measures="recall", by="containment")["recall"] == 1.0
 
 
 def test_scripts_without_spaces() -> None:
@@ -107,7 +109,7 @@ def test_scripts_without_spaces() -> None:
         "retrieved": ["東京は日本の首都", "です。人口は多い。"],
         "gold": ["日本の首都です", "人口"],
     }
-    result = karat.evaluate([record], measures=["recall@1", "recall@2"], by="containment")
+    result = findwell.evaluate([record], measures=["recall@1", "recall@2"], by="containment")
     assert result.values == {"recall@1": 0.0, "recall@2": 1.0}
 
 
@@ -119,7 +121,7 @@ def test_a_megabyte(by: str) -> None:
         "retrieved": [long, "x " * 500_000 + "the needle in the hay", long],
         "gold": ["needle in the hay", long],
     }
-    result = karat.evaluate([record], measures=["recall", "P"], by=by)
+    result = findwell.evaluate([record], measures=["recall", "P"], by=by)
     wanted = {"containment": 1.0, "rouge": 1.0, "exact": 0.5}
     assert result["recall"] == pytest.approx(wanted.get(by, 1.0))
     assert {found.kind for found in result.findings} >= (

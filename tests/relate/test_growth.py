@@ -14,10 +14,10 @@ import numpy as np
 import polars as pl
 import pytest
 
-import karat
-from karat.relate.match import known_matchers
-from karat.relate.match.spans import Spans, SpanWords
-from karat.spans.overlap import overlapping
+import findwell
+from findwell.relate.match import known_matchers
+from findwell.relate.match.spans import Spans, SpanWords
+from findwell.spans.overlap import overlapping
 from tests.growth import assert_near_linear
 
 if TYPE_CHECKING:
@@ -62,7 +62,7 @@ def _embedded(texts: Sequence[str]) -> list[list[float]]:
 
 
 def _score(records: list[dict[str, Any]], by: str) -> None:
-    karat.evaluate(
+    findwell.evaluate(
         records, measures=["recall"], by=by, embedder=_embedded if by == "semantic" else None
     )
 

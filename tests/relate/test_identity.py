@@ -10,7 +10,7 @@ import numpy as np
 import polars as pl
 import pytest
 
-import karat
+import findwell
 from tests.sample import kinds
 
 if TYPE_CHECKING:
@@ -42,7 +42,7 @@ def test_chunks_that_share_a_document_are_not_repetitions(by: str) -> None:
     """Also when another query of the batch repeats a text."""
     other = SAMPLE | {"query": "other"}
     plain = SAMPLE | {"query": "plain", "retrieved": SAMPLE["retrieved"][1:]}
-    result = karat.evaluate([SAMPLE, other, plain], measures="recall@5", by=by)
+    result = findwell.evaluate([SAMPLE, other, plain], measures="recall@5", by=by)
     assert result["recall@5"] == 1
     assert kinds(result).get("duplicate-document", 0) == 2
 
@@ -53,11 +53,11 @@ def test_places_in_one_document_are_not_repetitions() -> None:
     retrieved = [{"doc": "manual.md", "start": start, "end": end} for start, end in places]
     sample = {"query": "q", "retrieved": retrieved, "gold": retrieved[2:]}
     for by in ("spans", "span-words"):
-        assert karat.evaluate([sample], measures="recall", by=by, corpus=corpus)["recall"] == 1
+        assert findwell.evaluate([sample], measures="recall", by=by, corpus=corpus)["recall"] == 1
 
 
 def test_a_judge_sees_chunks_that_share_a_document() -> None:
-    result = karat.judge([SAMPLE], ["context_recall", "context_precision"], judge="local:text")
+    result = findwell.judge([SAMPLE], ["context_recall", "context_precision"], judge="local:text")
     assert result.values == {"context_recall": 1, "context_precision": pytest.approx(1 / 3)}
 
 
@@ -65,7 +65,7 @@ def test_lost_quotes_of_one_document_are_items_of_their_own() -> None:
     corpus = {"manual.md": " ".join(MANUAL)}
     gold = [{"doc": "manual.md", "text": text} for text in (MANUAL[2], "Never said.", "Nor this.")]
     sample = {"query": "q", "retrieved": [{"doc": "manual.md", "text": MANUAL[2]}], "gold": gold}
-    result = karat.evaluate([sample], measures="recall", by="spans", corpus=corpus)
+    result = findwell.evaluate([sample], measures="recall", by="spans", corpus=corpus)
     assert result["recall"] == pytest.approx(1 / 3)
 
 
@@ -75,7 +75,7 @@ def test_what_stands_nowhere_is_not_taken_for_a_place() -> None:
         "retrieved": ["a[0:9]", {"doc": "b", "start": 0, "end": 9}],
         "gold": [{"doc": "a", "start": 0, "end": 9}],
     }
-    assert karat.evaluate([sample], measures="recall", by="spans")["recall"] == 0
+    assert findwell.evaluate([sample], measures="recall", by="spans")["recall"] == 0
 
 
 QUOTES = {
@@ -93,21 +93,23 @@ QUOTES = {
 def test_a_document_that_the_gold_quotes_twice_is_one_id(ids: str) -> None:
     """Whether or not texts are read for another measure, or kept for a report."""
     values = [
-        karat.evaluate([QUOTES], measures="recall", ids=ids)["recall"],
-        karat.evaluate([QUOTES], measures="recall", ids=ids, keep=5)["recall"],
-        karat.evaluate([QUOTES], measures=["recall", "recall/exact"], ids=ids)["recall"],
+        findwell.evaluate([QUOTES], measures="recall", ids=ids)["recall"],
+        findwell.evaluate([QUOTES], measures="recall", ids=ids, keep=5)["recall"],
+        findwell.evaluate([QUOTES], measures=["recall", "recall/exact"], ids=ids)["recall"],
     ]
     assert values == [0.5, 0.5, 0.5]
 
 
 def test_normalised_ids_leave_texts_alone() -> None:
     for ids in ("identity", "chunk-to-doc", lambda _: "all the same"):
-        result = karat.evaluate([QUOTES], measures="recall", by="exact", ids=ids)
+        result = findwell.evaluate([QUOTES], measures="recall", by="exact", ids=ids)
         assert result["recall"] == pytest.approx(1 / 3)
 
 
 def test_a_changed_relation_is_worked_out_anew() -> None:
-    relation = karat.evaluate({"q": ["a", "x"]}, {"q": {"a": 1, "b": 1}}, "recall").relation("run")
+    relation = findwell.evaluate({"q": ["a", "x"]}, {"q": {"a": 1, "b": 1}}, "recall").relation(
+        "run"
+    )
     assert relation.relevant(1).tolist() == [2]
     changed = replace(relation, item_grade=np.array([1.0, 0.0]))
     assert changed.relevant(1).tolist() == [1]
@@ -140,7 +142,7 @@ def test_a_group_of_one_document_is_that_document(name: str, company: bool, tmp_
         forms += [lists, pl.DataFrame(lists), tmp_path / "a.jsonl"]
         (tmp_path / "a.jsonl").write_text(json.dumps(lists[0]) + "\n", encoding="utf-8")
     for given in forms:
-        found = karat.evaluate(given, None, ["recall", "num_rel"], **options).per_query
+        found = findwell.evaluate(given, None, ["recall", "num_rel"], **options).per_query
         values = found.filter(pl.col("query") == "q")["value"].to_list()
         assert values == [0.5, 2.0], given
 
@@ -148,8 +150,8 @@ def test_a_group_of_one_document_is_that_document(name: str, company: bool, tmp_
 def test_subtopics_of_one_document_stay_items_of_their_own(save: Save) -> None:
     gold = save("gold.qrels", "q 1 a 1\nq 2 a 1\nq 3 B 1\nq 4 b 1\n")
     for ids in ("identity", "lower"):
-        result = karat.evaluate({"q": ["a"]}, gold, ["recall", "num_rel"], ids=ids)
+        result = findwell.evaluate({"q": ["a"]}, gold, ["recall", "num_rel"], ids=ids)
         assert list(result.values.values()) == [0.5, 4.0]
     named = save("gold.csv", "query,doc,grade,group\nq,a,1,one\nq,a,1,two\nq,A,1,\nq,a,1,\n")
     for ids, items in (("identity", 4.0), ("lower", 3.0)):
-        assert karat.evaluate({"q": ["a"]}, named, "num_rel", ids=ids)["num_rel"] == items
+        assert findwell.evaluate({"q": ["a"]}, named, "num_rel", ids=ids)["num_rel"] == items

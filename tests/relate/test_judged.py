@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-import karat
-from karat.client.protocol import Reason
-from karat.errors import InputError
-from karat.judges.verdicts import Judged, JudgeFailure, Sample, Verdict
+import findwell
+from findwell.client.protocol import Reason
+from findwell.errors import InputError
+from findwell.judges.verdicts import Judged, JudgeFailure, Sample, Verdict
 from tests.judges.building import judged_of
 
 if TYPE_CHECKING:
@@ -51,7 +51,7 @@ def record(**fields: Any) -> dict[str, Any]:
 def values(answer: Judged, measures: list[str], **fields: Any) -> dict[str, float | None]:
     judge = Scripted(lambda _: answer)
     sample = record(reference="A. B. C. D.", **fields)
-    return karat.evaluate([sample], measures=measures, judge=judge).values
+    return findwell.evaluate([sample], measures=measures, judge=judge).values
 
 
 def test_relevance_of_three_chunks() -> None:
@@ -137,18 +137,18 @@ def test_one_judgement_serves_every_measure_and_later_ones(tmp_path: Path) -> No
 
     judge = Scripted(answer)
     sample = record(reference="Cats purr. Dogs bark.")
-    result = karat.evaluate([sample], measures=FOUR, judge=judge)
+    result = findwell.evaluate([sample], measures=FOUR, judge=judge)
     assert judge.aspects == {"relevance", "claims", "entities", "statements"}
     (shown,) = judge.seen
     assert shown.items["claims"] == ("Cats purr.", "Dogs bark.")
     assert shown.parts["statements"] == (("One.", "Two."), ("Three.",))
     assert result.judge == {"name": "scripted", "calls": 1}
-    again = karat.load(result.save(tmp_path / "r"))
+    again = findwell.load(result.save(tmp_path / "r"))
     assert again.values == result.values
     assert again.judge["name"] == "scripted"
     later = again.score(["recall@1/claims", "P@1/statements", "nDCG@2/relevance"])
     assert later["context_recall@1"] == 1.0
-    with pytest.raises(karat.KaratError, match="no relation 'ids'"):
+    with pytest.raises(findwell.FindwellError, match="no relation 'ids'"):
         _ = again.score("recall")["recall"]
 
 
@@ -163,7 +163,7 @@ def test_failures_are_counted_and_bounded_never_scored(tmp_path: Path) -> None:
 
     records = [record(reference="A. B.", query_id=query) for query in "ab"]
     measures = ["P@2/relevance", "context_recall"]
-    result = karat.evaluate(records, measures=measures, judge=Scripted(answer))
+    result = findwell.evaluate(records, measures=measures, judge=Scripted(answer))
     rows = result.summary.to_dicts()
     assert [(row["value"], row["n"], row["undefined"], row["failed"]) for row in rows] == [
         (0.5, 1, 0, 1),
@@ -174,13 +174,13 @@ def test_failures_are_counted_and_bounded_never_scored(tmp_path: Path) -> None:
     assert [row["value"] for row in lost] == [None, None]
     assert lost[0]["reason"] == "failed: 1 of 2 verdicts: no verdict: cut off"
     assert [finding.kind for finding in result.findings if finding.kind == "judge-failed"]
-    loaded = karat.load(result.save(tmp_path / "r"))
+    loaded = findwell.load(result.save(tmp_path / "r"))
     assert loaded.summary.equals(result.summary)
 
 
 def test_an_aspect_that_fails_as_a_whole() -> None:
     answer = judged_of(failures={"entities": JudgeFailure(Reason.CUT_OFF, "the list")})
-    result = karat.evaluate(
+    result = findwell.evaluate(
         [record(reference="A.")],
         measures=["context_entities_recall"],
         judge=Scripted(lambda _: answer),
@@ -193,7 +193,7 @@ def test_the_lower_bound_is_never_above_the_upper() -> None:
     def answer(sample: Sample) -> dict[str, Any]:  # of q1 all yes is less, of q2 it is more
         return {"relevance": [1, None] if sample.query == "q1" else [None, 0]}
 
-    found = karat.evaluate(
+    found = findwell.evaluate(
         [record(query_id="q1"), record(query_id="q2")],
         measures=["recall@1/relevance"],
         judge=answer,
@@ -210,7 +210,7 @@ def test_a_list_that_fails_as_a_whole_is_bounded_as_if_each_verdict_had_failed()
             lost = {"relevance": "lost", "statements": "lost"} if relevance is None else {}
             return {"relevance": relevance, "statements": statements, "failures": lost}
 
-        found = karat.evaluate(
+        found = findwell.evaluate(
             [record(query_id="good"), record(query_id="bad")],
             measures=["P@2/relevance", "nDCG@2/relevance", "context_relevancy"],
             judge=answer,
@@ -225,7 +225,7 @@ def test_a_list_that_fails_as_a_whole_is_bounded_as_if_each_verdict_had_failed()
 def test_repeated_and_blank_chunks_are_not_judged_again() -> None:
     judge = Scripted(lambda sample: judged_of(relevance=verdicts(*[1] * len(sample.chunks))))
     chunks = ["x y", "  ", "X, y!", "z"]
-    result = karat.evaluate(
+    result = findwell.evaluate(
         [record(retrieved_contexts=chunks)], measures=["P@4/relevance"], judge=judge
     )
     assert judge.seen[0].chunks == ("x y", "z")
@@ -234,14 +234,14 @@ def test_repeated_and_blank_chunks_are_not_judged_again() -> None:
 
 def test_unproven_verdicts_are_told() -> None:
     answer = judged_of(relevance=(Verdict(2, unproven=True), Verdict(0)))
-    result = karat.evaluate([record()], measures="P/relevance", judge=Scripted(lambda _: answer))
+    result = findwell.evaluate([record()], measures="P/relevance", judge=Scripted(lambda _: answer))
     assert [finding.kind for finding in result.findings] == ["unproven-verdict"]
 
 
 def test_beside_rules() -> None:
     answer = judged_of(relevance=verdicts(1, 0))
     sample = record(reference_contexts=["Three."])
-    result = karat.evaluate(
+    result = findwell.evaluate(
         [sample], measures=["recall@1/exact", "P@1/relevance"], judge=Scripted(lambda _: answer)
     )
     assert result.values == {"recall@1/exact": 0.0, "P@1/relevance": 1.0}
@@ -254,7 +254,7 @@ def test_what_a_judge_needs(measure: str, missing: str) -> None:
     sample = {"retrieved_contexts": ["a"], "user_input": "q", "reference": "r"}
     sample["user_input" if missing == "question" else "reference"] = " "
     with pytest.raises(InputError, match=f"no query has a {missing}"):
-        karat.evaluate([sample], measures=measure, judge=Scripted(lambda _: Judged()))
+        findwell.evaluate([sample], measures=measure, judge=Scripted(lambda _: Judged()))
 
 
 def test_a_query_without_reference_is_undefined_and_one_without_chunks_0() -> None:
@@ -269,7 +269,7 @@ def test_a_query_without_reference_is_undefined_and_one_without_chunks_0() -> No
         record(reference="", query_id="no reference"),
         record(reference="A.", query_id="no chunks", retrieved_contexts=[]),
     ]
-    result = karat.evaluate(records, measures="context_recall", judge=Scripted(answer))
+    result = findwell.evaluate(records, measures="context_recall", judge=Scripted(answer))
     found = dict(result.per_query.select("query", "value").rows())
     assert found == {"whole": 1.0, "no reference": None, "no chunks": 0.0}
 
@@ -277,7 +277,7 @@ def test_a_query_without_reference_is_undefined_and_one_without_chunks_0() -> No
 def test_a_run_with_a_corpus_and_questions_beside_the_gold() -> None:
     judge = Scripted(lambda sample: judged_of(relevance=verdicts(*[1] * len(sample.chunks))))
     gold = [{"query": "q", "question": "Why?", "gold": ["d"]}]
-    result = karat.evaluate(
+    result = findwell.evaluate(
         {"q": ["d", "e"]},
         gold,
         ["recall", "P@2/relevance"],
@@ -292,7 +292,7 @@ def test_bare_ids_are_not_shown_to_a_judge() -> None:
     judge = Scripted(lambda sample: judged_of(relevance=verdicts(*[1] * len(sample.chunks))))
     gold = [{"query": "q", "question": "Why?", "gold": ["d1"]}]
     with pytest.raises(InputError, match="no document has a text, only ids such as 'd1'"):
-        karat.evaluate({"q": ["d1", "d2"]}, gold, "P@2/relevance", judge=judge)
+        findwell.evaluate({"q": ["d1", "d2"]}, gold, "P@2/relevance", judge=judge)
     assert judge.seen == []
 
 
@@ -303,7 +303,7 @@ def test_relations_of_one_aspect_with_other_splitters_are_judged_apart() -> None
     def judge(sample: Sample) -> dict[str, Any]:
         return {"claims": [[int("hot" in claim)] for claim in sample.items["claims"]]}
 
-    result = karat.evaluate(
+    result = findwell.evaluate(
         [sample], measures=["recall/claims", "recall/claims(splitter=lines)"], judge=judge
     )
     assert result.values == {"context_recall": 0.5, "recall/claims(splitter=lines)": 1.0}

@@ -12,21 +12,20 @@ import numpy as np
 import pytest
 from hypothesis import given
 
-import karat
-from karat.comparison.systems import gather
-from karat.core.policy import Policy
-from karat.dialects import known_dialects, resolve_measures
-from karat.engines.local import LocalEngine
-from karat.errors import MeasureError
-from karat.evaluation.inputs import load_inputs
-from karat.judges.find import find_judge
-from karat.judges.function import FunctionJudge
-from karat.judges.replay import ReplayJudge, record
-from karat.judges.verdicts import Judged, JudgeReason, Sample
-from karat.relate.judged.judging import Judging, Task
-from karat.relate.match import Matcher, find_matcher
-from karat.relate.match.matcher import MatchContext
-from karat.reports.details import QueryDetails
+import findwell
+from findwell.comparison.systems import gather
+from findwell.core.policy import Policy
+from findwell.dialects import known_dialects, resolve_measures
+from findwell.engines.local import LocalEngine
+from findwell.errors import MeasureError
+from findwell.evaluation.inputs import load_inputs
+from findwell.judges.find import find_judge
+from findwell.judges.function import FunctionJudge
+from findwell.judges.replay import ReplayJudge, record
+from findwell.relate.judged.judging import Judging, Task
+from findwell.relate.match import Matcher, find_matcher
+from findwell.relate.match.matcher import MatchContext
+from findwell.reports.details import QueryDetails
 from tests.client.server import Server, serve
 from tests.judges.building import FOUR
 from tests.judges.model import well
@@ -37,9 +36,10 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
     from pathlib import Path
 
-    from karat.core.relation import Relation
-    from karat.measures import Measure
-    from tests.conftest import Karat, Save
+    from findwell.core.relation import Relation
+    from findwell.judges.verdicts import Judged, Sample
+    from findwell.measures import Measure
+    from tests.conftest import Findwell, Save
 
 MATCHERS: dict[str, Matcher] = {name: find_matcher(name) for name in FOUR}
 AT = {"relevance": "context_precision", "claims": "context_recall"}
@@ -149,7 +149,7 @@ def test_values_are_those_of_lists_that_are_judged_to_the_end(given_lists: list[
     ],
 )
 def test_how_deep_measures_read(measures: list[str], relation: str, depth: int | None) -> None:
-    task = MATCHERS[relation].task(resolve_measures(measures, "karat"))
+    task = MATCHERS[relation].task(resolve_measures(measures, "findwell"))
     assert task is not None
     assert task.depth == depth
 
@@ -175,7 +175,7 @@ def long_lists(lengths: tuple[int, ...] = (20, 20)) -> list[dict[str, Any]]:
 
 @pytest.fixture
 def server(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Server]:
-    monkeypatch.setenv("KARAT_CACHE_DIR", str(tmp_path))
+    monkeypatch.setenv("FINDWELL_CACHE_DIR", str(tmp_path))
     with serve(well) as running:
         yield running
 
@@ -200,12 +200,12 @@ def down_to(depth: int, queries: int = 2) -> set[str]:
 def test_a_model_is_shown_what_is_read_and_no_more(
     aspect: str, decompose: bool, server: Server
 ) -> None:
-    judge = karat.Judge("openai:m", base_url=server.url, cache="off", decompose=decompose)
+    judge = findwell.Judge("openai:m", base_url=server.url, cache="off", decompose=decompose)
     ask: dict[str, Any] = {"judge": judge}
     at_five = f"{AT[aspect]}@5"
-    cut = karat.evaluate(long_lists(), measures=[at_five], **ask)
+    cut = findwell.evaluate(long_lists(), measures=[at_five], **ask)
     assert asked(server) == down_to(5)
-    whole = karat.evaluate(long_lists(), measures=[at_five, AT[aspect]], **ask)
+    whole = findwell.evaluate(long_lists(), measures=[at_five, AT[aspect]], **ask)
     assert asked(server) == down_to(20)
     assert cut[at_five] == whole[at_five]
     assert not cut.findings
@@ -254,7 +254,7 @@ PASS = ("--undecided", "pass")
     ids=lambda value: " ".join(value[2:]) if isinstance(value, list) else str(value),
 )
 def test_commands_ask_as_deep_as_they_read(
-    command: list[str], depth: int, server: Server, cli: Karat, save: Save
+    command: list[str], depth: int, server: Server, cli: Findwell, save: Save
 ) -> None:
     file = save("samples.jsonl", "\n".join(map(json.dumps, long_lists((20,)))))
     named = [file if part == "FILE" else part for part in command]
@@ -268,7 +268,7 @@ def test_commands_ask_as_deep_as_they_read(
 
 
 def test_an_explanation_shows_what_was_judged(server: Server) -> None:
-    (told,) = karat.explain(
+    (told,) = findwell.explain(
         long_lists(),
         measures=["context_precision@3"],
         query="q1",
@@ -294,7 +294,7 @@ def test_each_aspect_is_asked_as_deep_as_its_own_measures() -> None:
     steps: list[tuple[int, int]] = []
     measures = ["context_precision@5", "context_recall", "context_relevancy@5"]
     samples = long_lists((20, 4))
-    result = karat.evaluate(
+    result = findwell.evaluate(
         samples,
         measures=measures,
         judge=Listening(judge_alone),
@@ -309,7 +309,7 @@ def test_each_aspect_is_asked_as_deep_as_its_own_measures() -> None:
     assert result.kept.verdicts is not None
     counts = result.kept.verdicts.filter(query="q0").group_by("aspect").len()
     assert dict(counts.rows()) == {"relevance": 5, "claims": 20, "statements": 9}
-    again = karat.evaluate(samples, measures=AT.values(), judge=judge_alone)
+    again = findwell.evaluate(samples, measures=AT.values(), judge=judge_alone)
     assert {name: again.score([name])[name] for name in measures} == result.values
 
 
@@ -321,7 +321,7 @@ def test_a_panel_is_asked_no_deeper_either() -> None:
         return judge_alone(sample)
 
     panel = find_judge(["local:text", listening, judge_alone])
-    result = karat.evaluate(long_lists(), measures=["context_precision@5"], judge=panel)
+    result = findwell.evaluate(long_lists(), measures=["context_precision@5"], judge=panel)
     assert lengths == [5, 5]
     assert result.judge["agreement"]["relevance"][0]["verdicts"] == 10
 
@@ -332,10 +332,10 @@ def test_a_panel_is_asked_no_deeper_either() -> None:
 @pytest.mark.parametrize("aspect", sorted(FOUR))
 def test_a_saved_result_knows_what_it_lacks(aspect: str, tmp_path: Path) -> None:
     at_five = f"{AT[aspect]}@5"
-    fresh = karat.evaluate(long_lists((20, 3)), measures=[at_five], judge=judge_alone, keep=20)
+    fresh = findwell.evaluate(long_lists((20, 3)), measures=[at_five], judge=judge_alone, keep=20)
     fresh.save(tmp_path / "saved")
-    whole = karat.evaluate(long_lists((20, 3)), measures=[AT[aspect]], judge=judge_alone)
-    for result in (fresh, karat.load(tmp_path / "saved")):
+    whole = findwell.evaluate(long_lists((20, 3)), measures=[AT[aspect]], judge=judge_alone)
+    for result in (fresh, findwell.load(tmp_path / "saved")):
         for name in (at_five, f"{AT[aspect]}@2", f"success@4/{aspect}"):
             assert result.score([name])[name] == whole.score([name])[name]
         for name in (AT[aspect], f"{AT[aspect]}@6", f"bpref/{aspect}"):
@@ -343,22 +343,26 @@ def test_a_saved_result_knows_what_it_lacks(aspect: str, tmp_path: Path) -> None
                 _ = result.score([name]).values
             assert name in stop.value.fix
         with pytest.raises(MeasureError, match="only the first 5"):
-            karat.curve(result, [AT[aspect]], [1, 10])
+            findwell.curve(result, [AT[aspect]], [1, 10])
         with pytest.raises(MeasureError, match="only the first 5"):
-            karat.smallest_k(result, AT[aspect], 0.5)
-        assert karat.curve(result, [AT[aspect]], [1, 5])["value"].null_count() == 0
+            findwell.smallest_k(result, AT[aspect], 0.5)
+        assert findwell.curve(result, [AT[aspect]], [1, 5])["value"].null_count() == 0
     with pytest.raises(MeasureError, match="only the first 5"):
-        karat.compare(tmp_path / "saved", tmp_path / "saved", measures=[AT[aspect]])
+        findwell.compare(tmp_path / "saved", tmp_path / "saved", measures=[AT[aspect]])
 
 
 def test_lists_that_are_shorter_lack_nothing() -> None:
-    result = karat.evaluate(long_lists((5, 3)), measures=["context_precision@5"], judge=judge_alone)
+    result = findwell.evaluate(
+        long_lists((5, 3)), measures=["context_precision@5"], judge=judge_alone
+    )
     assert result.score(["context_precision@9", "nDCG/relevance"]).values
 
 
 @pytest.mark.parametrize("aspect", sorted(FOUR))
 def test_a_report_says_nothing_about_what_was_not_judged(aspect: str) -> None:
-    result = karat.evaluate(long_lists(), measures=[f"{AT[aspect]}@5"], judge=judge_alone, keep=20)
+    result = findwell.evaluate(
+        long_lists(), measures=[f"{AT[aspect]}@5"], judge=judge_alone, keep=20
+    )
     (system,) = gather([result])
     told = QueryDetails(system).of("q0")
     marks = [chunk["mark"] for chunk in told["list"]]
@@ -391,14 +395,16 @@ def test_verdicts_that_were_recorded_deeper_can_be_replayed(tmp_path: Path) -> N
     measures = [f"{each}@5" for each in AT.values()]
     for asked, name in ((list(AT.values()), "all"), (measures, "five")):
         judge = Remembering(FunctionJudge(judge_alone))
-        karat.evaluate(long_lists(), measures=asked, judge=judge)
+        findwell.evaluate(long_lists(), measures=asked, judge=judge)
         record(judge.samples, judge.judged, tmp_path / name)
-    expected = karat.evaluate(long_lists(), measures=measures, judge=judge_alone).values
+    expected = findwell.evaluate(long_lists(), measures=measures, judge=judge_alone).values
     for name in ("all", "five"):
-        found = karat.evaluate(long_lists(), measures=measures, judge=ReplayJudge(tmp_path / name))
+        found = findwell.evaluate(
+            long_lists(), measures=measures, judge=ReplayJudge(tmp_path / name)
+        )
         assert found.values == expected
         assert not found.findings or {each.kind for each in found.findings} == {"unproven-verdict"}
-    deeper = karat.evaluate(
+    deeper = findwell.evaluate(
         long_lists(), measures=["context_recall@6"], judge=ReplayJudge(tmp_path / "five")
     )
     assert deeper.values == {"context_recall@6": None}
@@ -407,22 +413,7 @@ def test_verdicts_that_were_recorded_deeper_can_be_replayed(tmp_path: Path) -> N
     )
 
 
-def test_recordings_of_the_first_layout_are_still_read(tmp_path: Path) -> None:
-    sample = Sample("q", "Why?", ("one", "two"), "Because.")
-    whole = json.dumps([sample.question, sample.reference, *sample.chunks])
-    line = {"query": "q", "texts": hashlib.sha256(whole.encode()).hexdigest()[:32]}
-    header = {"karat": "verdicts", "layout": 1, "aspects": ["relevance"]}
-    lines = [header, line | {"relevance": [1, 0]}]
-    (tmp_path / "old").write_text("\n".join(map(json.dumps, lines)))
-    judge = ReplayJudge(tmp_path / "old")
-    (judged,) = judge.judge([sample], frozenset({"relevance"}))
-    assert [verdict.value for verdict in judged["relevance"].row] == [1, 0]
-    shorter = Sample("q", "Why?", ("one",), "Because.")
-    (judged,) = judge.judge([shorter], frozenset({"relevance"}))
-    assert judged.failures["relevance"].reason is JudgeReason.OTHER_TEXTS
-
-
 def test_a_budget_reads_the_whole_list() -> None:
-    task = MATCHERS["relevance"].task(resolve_measures(["P@50tokens", "P@2"], "karat"))
+    task = MATCHERS["relevance"].task(resolve_measures(["P@50tokens", "P@2"], "findwell"))
     assert task is not None
     assert task.depth is None

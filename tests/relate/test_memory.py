@@ -16,10 +16,10 @@ if TYPE_CHECKING:
 QUERIES, SENTENCES, WORDS = 100_000, 5_000, 25
 PEAK = """
 import sys
-import karat
-from karat.retrievers.memory import peak_bytes
+import findwell
+from findwell.retrievers.memory import peak_bytes
 run, gold, keep = sys.argv[1:]
-result = karat.evaluate(run, gold, ["recall@5", "recall"], by="rouge", keep=int(keep))
+result = findwell.evaluate(run, gold, ["recall@5", "recall"], by="rouge", keep=int(keep))
 print(*result.values.values(), int(peak_bytes()) >> 20)
 """
 

@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pytest
 
-import karat
-from karat.core.cutoff import COUNTED
-from karat.relate.match import known_matchers
+import findwell
+from findwell.core.cutoff import COUNTED
+from findwell.relate.match import known_matchers
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -39,15 +39,15 @@ CASES: dict[str, dict[str, Any]] = {
     "no texts": {"question": "q", "retrieved_context": [], "ground_truth_context": ["a b"]},
     "no texts at all": {"question": "q", "retrieved_context": [], "ground_truth_context": []},
 }
-DIALECTS = ("karat", "continuous-eval")  # of which the other one goes on without any gold
+DIALECTS = ("findwell", "continuous-eval")  # of which the other one goes on without any gold
 
 
 def _letters(texts: Sequence[str]) -> np.ndarray[Any, np.dtype[np.float64]]:
     return np.array([[1.0 + text.count(letter) for letter in "abcdefghij"] for text in texts])
 
 
-def _measures(relation: str) -> list[karat.Measure]:
-    every = [cls() for cls in karat.known_measures().values()]
+def _measures(relation: str) -> list[findwell.Measure]:
+    every = [cls() for cls in findwell.known_measures().values()]
     every += (
         []
         if known_matchers()[relation].about_list
@@ -56,11 +56,11 @@ def _measures(relation: str) -> list[karat.Measure]:
     return [each for each in every if each.facts() <= {*COUNTED, "copies"}]
 
 
-def outcome(given: Any, measures: Sequence[karat.Measure], **options: Any) -> Any:
+def outcome(given: Any, measures: Sequence[findwell.Measure], **options: Any) -> Any:
     """Return values, or what a user is told instead; anything else is raised."""
     try:
-        result = karat.evaluate(given, None, measures, embedder=_letters, **options)
-    except karat.KaratError as error:
+        result = findwell.evaluate(given, None, measures, embedder=_letters, **options)
+    except findwell.FindwellError as error:
         return str(error).partition(": ")[2]  # without the file
     assert [0.0 <= each <= 1.0 for each in result.values.values() if each is not None]
     return result.values, {(each.kind, each.count) for each in result.findings}

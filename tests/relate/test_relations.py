@@ -9,10 +9,10 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-import karat
-from karat.dialects import resolve_measures
-from karat.errors import OptionError
-from karat.relate.match import find_matcher
+import findwell
+from findwell.dialects import resolve_measures
+from findwell.errors import OptionError
+from findwell.relate.match import find_matcher
 from tests.relate import brute
 from tests.strategies import by_measure, quick, without_facts
 
@@ -50,17 +50,17 @@ def letters(texts: list[str]) -> list[list[float]]:
     return [[text.lower().count(letter) + 0.01 for letter in "abcfotx日"] for text in texts]
 
 
-def evaluate(data: Any, measures: Any, by: str, **options: Any) -> karat.Result:
+def evaluate(data: Any, measures: Any, by: str, **options: Any) -> findwell.Result:
     embedder = letters if by.startswith("semantic") else None
     by = by.replace("model=letters", "threshold=0.9")
-    return karat.evaluate(data, measures=measures, by=by, embedder=embedder, **options)
+    return findwell.evaluate(data, measures=measures, by=by, embedder=embedder, **options)
 
 
 @quick(40)
 @given(brute.records())
 @example(brute.many(1))
 def test_exact_is_equality_of_what_counts(made: list[dict[str, Any]]) -> None:
-    result = karat.evaluate(brute.with_texts(made), measures="P", by="exact")
+    result = findwell.evaluate(brute.with_texts(made), measures="P", by="exact")
     wanted = brute.expected(made, lambda unit, item: brute.plain(unit) == brute.plain(item))
     assert brute.edges(result) == wanted
 
@@ -69,7 +69,7 @@ def test_exact_is_equality_of_what_counts(made: list[dict[str, Any]]) -> None:
 @given(brute.records())
 @example(brute.many(1))
 def test_raw_exact_is_equality_of_strings(made: list[dict[str, Any]]) -> None:
-    result = karat.evaluate(brute.with_texts(made), measures="P", by="exact(text=raw)")
+    result = findwell.evaluate(brute.with_texts(made), measures="P", by="exact(text=raw)")
     # under `raw` even the empty text counts: the key of a text is something, whatever it is
     wanted = brute.expected(made, lambda unit, item: unit == item, key=lambda text: f"={text}")
     assert brute.edges(result) == wanted
@@ -81,7 +81,7 @@ def test_raw_exact_is_equality_of_strings(made: list[dict[str, Any]]) -> None:
 def test_rouge_is_the_share_of_the_gold_in_order(
     made: list[dict[str, Any]], threshold: float
 ) -> None:
-    result = karat.evaluate(
+    result = findwell.evaluate(
         brute.with_texts(made), measures="P", by=f"rouge(threshold={threshold})"
     )
     wanted = brute.expected(made, lambda unit, item: brute.rouge(unit, item) >= threshold)
@@ -95,7 +95,7 @@ def test_every_measure_stays_in_its_range_over_every_relation(
 ) -> None:
     result = evaluate(brute.with_texts(made), MEASURES, by)
     for name, values in by_measure(result).items():
-        measure = karat.parse_measure(name)
+        measure = findwell.parse_measure(name)
         for value in values.values():
             assert value is None or np.isfinite(value)
             assert value is None or value >= 0 or name == "utility"  # what noise costs
@@ -111,9 +111,9 @@ def test_bounds_hold_the_value(made: list[dict[str, Any]], by: str) -> None:
 
 
 def test_the_relation_may_stand_in_the_measure() -> None:
-    result = karat.evaluate(RECORDS, measures=["recall@5/rouge", "P@5/rouge(threshold=0.80)"])
+    result = findwell.evaluate(RECORDS, measures=["recall@5/rouge", "P@5/rouge(threshold=0.80)"])
     assert list(result.values) == ["recall@5/rouge", "P@5/rouge(threshold=0.8)"]
-    by_default = karat.evaluate(RECORDS, measures=["recall@5"], by="rouge")
+    by_default = findwell.evaluate(RECORDS, measures=["recall@5"], by="rouge")
     assert result["recall@5/rouge"] == by_default["recall@5"] == pytest.approx((0.5 + 1 + 0) / 3)
     assert result["P@5/rouge(threshold=0.8)"] == pytest.approx((2 / 5 + 1 / 5 + 0) / 3)
 
@@ -134,9 +134,9 @@ def test_names_are_canonical_and_read_back(spelled: str, canonical: str) -> None
     matcher = find_matcher(spelled)
     assert str(matcher) == canonical
     assert find_matcher(str(matcher)) == matcher
-    (measure,) = resolve_measures(f"P@5/{spelled}", "karat")
+    (measure,) = resolve_measures(f"P@5/{spelled}", "findwell")
     assert str(measure) == f"P@5/{canonical}"
-    assert karat.parse_measure(str(measure)) == measure
+    assert findwell.parse_measure(str(measure)) == measure
 
 
 @pytest.mark.parametrize(
@@ -161,49 +161,49 @@ def test_names_are_canonical_and_read_back(spelled: str, canonical: str) -> None
 )
 def test_a_wrong_name_is_refused_with_a_hint(spelled: str, what: str, fix: str) -> None:
     with pytest.raises(OptionError) as error:
-        karat.evaluate(RECORDS, measures="P", by=spelled)
+        findwell.evaluate(RECORDS, measures="P", by=spelled)
     assert what in error.value.what
     assert fix in error.value.fix
 
 
 def test_an_unknown_relation_of_a_measure_is_refused() -> None:
     with pytest.raises(OptionError, match="did you mean rouge"):
-        karat.evaluate(RECORDS, measures="recall@5/roug")
+        findwell.evaluate(RECORDS, measures="recall@5/roug")
 
 
 def test_several_relations_in_one_call_and_again_from_disk(tmp_path: Path) -> None:
     lines = "rouge-sentence(splitter=lines)"
     measures = ["recall@1", "P@2/rouge", f"P@2/{lines}", f"nDCG@2/{lines}", "recall/words", "F"]
-    result = karat.evaluate(RECORDS, measures=measures, by="containment", bounds=True)
+    result = findwell.evaluate(RECORDS, measures=measures, by="containment", bounds=True)
     assert [name for _, name in result.relations] == ["containment", "rouge", lines, "words"]
     for name in measures:
         spec, _, relation = name.partition("/")
-        alone = karat.evaluate(RECORDS, measures=spec, by=relation or "containment", bounds=True)
+        alone = findwell.evaluate(RECORDS, measures=spec, by=relation or "containment", bounds=True)
         rows = result.per_query.filter(measure=name)
         assert rows["value"].to_list() == alone.per_query["value"].to_list()
         assert rows["upper"].to_list() == alone.per_query["upper"].to_list()
-    loaded = karat.load(result.save(tmp_path / "saved"))
+    loaded = findwell.load(result.save(tmp_path / "saved"))
     assert loaded.per_query.equals(result.per_query)
     assert loaded.summary.equals(result.summary)
     assert loaded.by("topic").equals(result.by("topic"))
     assert loaded.provenance.settings == result.provenance.settings
     assert loaded.provenance.settings[lines]["splitter"] == "lines"
     more = [f"recall@1/{lines}", f"P@1,2/{lines}", "AP/rouge", "AP"]
-    assert loaded.score(more).per_query.equals(karat.evaluate(
+    assert loaded.score(more).per_query.equals(findwell.evaluate(
         RECORDS, measures=more, by="containment", bounds=True
     ).per_query)  # fmt: skip
-    with pytest.raises(karat.KaratError, match="the result has no relation 'exact'"):
+    with pytest.raises(findwell.FindwellError, match="the result has no relation 'exact'"):
         loaded.score("P/exact").summary  # noqa: B018
 
 
 def test_slices_of_a_text_relation() -> None:
-    result = karat.evaluate(RECORDS, measures="recall", by="rouge")
+    result = findwell.evaluate(RECORDS, measures="recall", by="rouge")
     rows = result.by("topic").select("slice", "value", "n").rows()
     assert rows == [("cats", 0.25, 2), ("dogs", 1.0, 1)]
 
 
 def test_settings_say_how_the_relation_was_drawn() -> None:
-    result = karat.evaluate(RECORDS, measures="P", by="rouge(threshold=0.9)")
+    result = findwell.evaluate(RECORDS, measures="P", by="rouge(threshold=0.9)")
     said = result.as_dict()
     assert said["relation"] == "rouge(threshold=0.9)"
     assert said["relations"] == {
@@ -213,15 +213,17 @@ def test_settings_say_how_the_relation_was_drawn() -> None:
 
 def test_repeated_chunks_are_noise_and_equal_gold_counts_once() -> None:
     data = [{"query": "q", "retrieved": ["The fox.", "the FOX"], "gold": ["the fox", "The fox!"]}]
-    result = karat.evaluate(data, measures=["P", "recall", "num_rel", "nDCG"], by="rouge")
+    result = findwell.evaluate(data, measures=["P", "recall", "num_rel", "nDCG"], by="rouge")
     assert list(result.values.values()) == [0.5, 1.0, 1.0, 1.0]
     kinds = {found.kind: found.count for found in result.findings}
     assert kinds == {"equal-gold": 1, "duplicate-document": 1}
 
 
 def test_a_matcher_takes_parameters_that_no_name_can_spell() -> None:
-    by = karat.find_matcher("rouge-sentence", splitter=lambda text: text.split("|"))
+    by = findwell.find_matcher("rouge-sentence", splitter=lambda text: text.split("|"))
     run, gold = {"q": ["a b|c d"]}, {"q": ["c d|e f"]}
-    assert karat.evaluate(run, gold, "recall", by=by)["recall"] == 0.5
-    with pytest.raises(karat.KaratError, match="unknown parameter of rouge-sentence 'spliter'"):
-        karat.find_matcher("rouge-sentence", spliter="lines")
+    assert findwell.evaluate(run, gold, "recall", by=by)["recall"] == 0.5
+    with pytest.raises(
+        findwell.FindwellError, match="unknown parameter of rouge-sentence 'spliter'"
+    ):
+        findwell.find_matcher("rouge-sentence", spliter="lines")

@@ -15,15 +15,15 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from karat.errors import OptionError
-from karat.relate.match import rouge
-from karat.relate.match.rouge import rouge_l_recall, union_lcs_recall
-from karat.texts.words import words
+from findwell.errors import OptionError
+from findwell.relate.match import rouge
+from findwell.relate.match.rouge import rouge_l_recall, union_lcs_recall
+from findwell.texts.words import words
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from karat.core.data import Floats, Ints
+    from findwell.core.data import Floats, Ints
 
     Score = Callable[..., Floats]
 
@@ -284,7 +284,7 @@ def test_the_example_of_continuous_eval() -> None:
         assert (score(units, [gold], (unit, item), min_score=0.7) >= 0.7).tolist() == [True, False]
 
 
-def test_rouge_dies_of_recursion_where_karat_goes_on() -> None:
+def test_rouge_dies_of_recursion_where_findwell_goes_on() -> None:
     rng = random.Random(7)
     words = [f"w{number}" for number in range(150)]
     x, y = (" ".join(rng.choices(words, k=900)) for _ in range(2))
@@ -340,4 +340,4 @@ def test_rapidfuzz_is_asked_for(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "rapidfuzz.process", None)
     with pytest.raises(OptionError, match="rapidfuzz") as caught:
         one(rouge_l_recall, "a", "a")
-    assert "karat[text]" in caught.value.fix
+    assert ".[text]" in caught.value.fix

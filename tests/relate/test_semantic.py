@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-import karat
+import findwell
 from tests.relate import brute
 from tests.strategies import quick
 
@@ -32,7 +32,7 @@ def cosine(one: str, other: str) -> float:
 @given(brute.records(separators=" "), st.sampled_from([0.3, 0.61, 0.87]))
 def test_a_cosine_at_the_threshold_is_an_edge(made: list[dict[str, Any]], threshold: float) -> None:
     by = f"semantic(threshold={threshold})"
-    result = karat.evaluate(brute.with_texts(made), measures="P", by=by, embedder=count)
+    result = findwell.evaluate(brute.with_texts(made), measures="P", by=by, embedder=count)
     wanted = brute.expected(
         made, lambda unit, item: cosine(unit, item) >= threshold, key=lambda text: f"={text}"
     )
@@ -60,18 +60,18 @@ def test_each_text_is_embedded_once() -> None:
         {"query": f"q{n}", "retrieved": ["a fox", "a cat", "a fox "], "gold": ["the fox"]}
         for n in range(5)
     ]
-    karat.evaluate(data, measures="P", by="semantic", embedder=embed)
+    findwell.evaluate(data, measures="P", by="semantic", embedder=embed)
     assert sorted(asked) == sorted(set(asked))
 
 
 def test_an_uncalibrated_threshold_is_a_finding() -> None:
     data = [{"query": "q", "retrieved": ["a fox"], "gold": ["the fox"]}]
-    result = karat.evaluate(data, measures="P", by="semantic(threshold=0.65)", embedder=count)
+    result = findwell.evaluate(data, measures="P", by="semantic(threshold=0.65)", embedder=count)
     (found,) = result.findings
     assert found.kind == "uncalibrated-threshold"
     assert found.examples == ("0.65",)
     named = "semantic(threshold=0.65,calibrated=labels-2024)"
-    result = karat.evaluate(data, measures="P", by=named, embedder=count)
+    result = findwell.evaluate(data, measures="P", by=named, embedder=count)
     assert result.findings == ()
     assert result.provenance.settings[named]["calibrated"] == "labels-2024"
     assert result.provenance.settings[named]["threshold"] == 0.65
@@ -93,11 +93,11 @@ def test_the_default_model_tells_meanings_separate_calls(
             "gold": ["Charge the e-bike's battery before you ride it for the first time."],
         }
     ]
-    result = karat.evaluate(data, measures=["RR", "recall@1"], by="semantic")
+    result = findwell.evaluate(data, measures=["RR", "recall@1"], by="semantic")
     assert result.values == {"RR": 0.5, "recall@1": 0.0}
     ((scores),) = [
         [step.scores for step in told.ranking]
-        for told in karat.explain(data, measures="RR", by="semantic")
+        for told in findwell.explain(data, measures="RR", by="semantic")
     ]
     assert scores[0][0][1] < 0.3
     assert scores[1][0][1] > 0.7
@@ -106,7 +106,7 @@ def test_the_default_model_tells_meanings_separate_calls(
 def test_a_blank_text_resembles_nothing() -> None:
     data = [{"query": "q", "retrieved": ["", " ", "a"], "gold": ["", "a"]}]
     data = brute.with_texts(data)
-    result = karat.evaluate(data, measures=["recall", "P"], by="semantic", embedder=count)
+    result = findwell.evaluate(data, measures=["recall", "P"], by="semantic", embedder=count)
     assert result.values == {"recall": 0.5, "P": pytest.approx(1 / 3)}
 
 
@@ -131,7 +131,7 @@ def test_what_minilm_cannot_read_is_told(language: str) -> None:
         {"question": "?", "retrieved_contexts": [one], "reference_contexts": [other]}
         for one, other in itertools.permutations(texts, 2)
     ]
-    result = karat.evaluate(samples, measures=["recall"], by="semantic(threshold=0.95)")
+    result = findwell.evaluate(samples, measures=["recall"], by="semantic(threshold=0.95)")
     assert result["recall"] == 0
     told = [found for found in result.findings if found.kind != "uncalibrated-threshold"]
     kinds = {(found.kind, found.count, found.run != "") for found in told}
@@ -139,10 +139,10 @@ def test_what_minilm_cannot_read_is_told(language: str) -> None:
     assert kinds == ({(wanted, len(texts), run) for run in (False, True)} if wanted else set())
     assert all("sentence-transformers" in found.fix for found in told)
     same = [{"question": "?", "retrieved_contexts": texts[:1], "reference_contexts": texts[:1]}]
-    assert karat.evaluate(same, measures=["recall"], by="semantic")["recall"] == 1
+    assert findwell.evaluate(same, measures=["recall"], by="semantic")["recall"] == 1
 
 
 def test_a_model_of_the_users_own_is_believed() -> None:
     samples = [{"question": "?", "retrieved_contexts": ["fox"], "reference_contexts": ["Лиса."]}]
-    result = karat.evaluate(samples, measures=["recall"], by="semantic", embedder=count)
+    result = findwell.evaluate(samples, measures=["recall"], by="semantic", embedder=count)
     assert [found.kind for found in result.findings] == ["uncalibrated-threshold"]

@@ -11,9 +11,9 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-import karat
-from karat.core.data import RunStream
-from karat.relate.match.rouge import RougeSentence
+import findwell
+from findwell.core.data import RunStream
+from findwell.relate.match.rouge import RougeSentence
 from tests.relate import brute
 from tests.strategies import by_measure, quick
 
@@ -31,7 +31,7 @@ def covers(threshold: float) -> Any:
 @example(brute.many(2), 0.8)
 def test_sentences_match_sentences(made: list[dict[str, Any]], threshold: float) -> None:
     by = f"rouge-sentence(threshold={threshold},splitter=lines)"
-    result = karat.evaluate(brute.with_texts(made), measures="P", by=by)
+    result = findwell.evaluate(brute.with_texts(made), measures="P", by=by)
     assert brute.edges(result) == brute.expected(made, covers(threshold), brute.lines)
 
 
@@ -40,7 +40,7 @@ def test_sentences_match_sentences(made: list[dict[str, Any]], threshold: float)
 @example(brute.many(1))
 def test_equal_sentences(made: list[dict[str, Any]]) -> None:
     by = "exact-sentence(splitter=lines)"
-    result = karat.evaluate(brute.with_texts(made), measures="P", by=by)
+    result = findwell.evaluate(brute.with_texts(made), measures="P", by=by)
     same = lambda unit, item: brute.plain(unit) == brute.plain(item)  # noqa: E731
     assert brute.edges(result) == brute.expected(made, same, brute.lines)
 
@@ -83,7 +83,7 @@ def values(made: list[dict[str, Any]], k: int, threshold: float = 0.8) -> dict[s
 @example(brute.many(3), 2)
 def test_a_cutoff_counts_chunks(made: list[dict[str, Any]], k: int) -> None:
     measures = [f"{name}@{k}" for name in ("P", "recall", "RR", "nDCG")]
-    result = by_measure(karat.evaluate(brute.with_texts(made), measures=measures, by=LINES))
+    result = by_measure(findwell.evaluate(brute.with_texts(made), measures=measures, by=LINES))
     for query, wanted in values(made, k).items():
         for measure, value in zip(measures, wanted, strict=True):
             assert result[measure][query] == (value if value is None else pytest.approx(value))
@@ -92,7 +92,7 @@ def test_a_cutoff_counts_chunks(made: list[dict[str, Any]], k: int) -> None:
 def test_by_hand() -> None:
     data = [{"query": "q", "retrieved": CHUNKS, "gold": GOLD}]
     measures = ["P@1", "P@2", "P@3", "P@4", "P@9", "P", "recall@1", "recall@4", "success@2"]
-    result = karat.evaluate(data, measures=measures, by=LINES)
+    result = findwell.evaluate(data, measures=measures, by=LINES)
     # the second "The cat sat." repeats the first; "It ate." is 2 of the 3 words of its gold
     assert result.values == {
         "P@1": 2 / 2,
@@ -115,7 +115,7 @@ def test_the_default_splitter_knows_abbreviations() -> None:
             "gold": ["Dr. Lee paid $3.50."],
         }
     ]
-    result = karat.evaluate(data, measures=["P", "recall"], by="exact-sentence")
+    result = findwell.evaluate(data, measures=["P", "recall"], by="exact-sentence")
     assert result.values == {"P": 0.5, "recall": 1.0}
     assert result.provenance.settings["exact-sentence"]["splitter"] == "sentencex"
 
@@ -128,22 +128,22 @@ def test_languages_without_spaces() -> None:
             "gold": ["人口は多い。", "日本の首都は東京です。"],
         }
     ]
-    result = karat.evaluate(data, measures=["P@1", "P", "recall"], by="rouge-sentence")
+    result = findwell.evaluate(data, measures=["P@1", "P", "recall"], by="rouge-sentence")
     # 日本の首都 is in order, は and 東京 are not: 7 of 10 characters
     assert result.values == {"P@1": 1 / 2, "P": 1 / 3, "recall": 0.5}
-    loose = karat.evaluate(data, measures="recall", by="rouge-sentence(threshold=0.7)")
+    loose = findwell.evaluate(data, measures="recall", by="rouge-sentence(threshold=0.7)")
     assert loose["recall"] == 1.0
 
 
 def test_a_function_may_split() -> None:
     matcher = RougeSentence(splitter=lambda text: text.split("|"))  # type: ignore[arg-type]
     data = [{"query": "q", "retrieved": ["a b|c d"], "gold": ["c d"]}]
-    assert karat.evaluate(data, measures=["P"], by=matcher)["P"] == 0.5
+    assert findwell.evaluate(data, measures=["P"], by=matcher)["P"] == 0.5
 
 
 def test_alternatives_cannot_be_asked_for_by_sentence() -> None:
     data = [{"query": "q", "retrieved": ["One.\nTwo."], "gold": [["One.\nThree.", "Two."]]}]
-    result = karat.evaluate(data, measures=["recall"], by=LINES)
+    result = findwell.evaluate(data, measures=["recall"], by=LINES)
     assert result["recall"] == 0.5
     assert [found.kind for found in result.findings] == ["alternatives-dropped"]
 
@@ -161,10 +161,10 @@ def test_many_batches_are_as_good_as_one() -> None:
     frame = pl.DataFrame(run, schema=["query", "at", "doc", "text"], orient="row")
     gold = [{"query": record["query"], "gold": record["gold"]} for record in data]
     measures = ["P@2", "nDCG@3", "recall@1", "AP"]
-    whole = by_measure(karat.evaluate(data, measures=measures, by=LINES))
+    whole = by_measure(findwell.evaluate(data, measures=measures, by=LINES))
     batches = [list(frame.drop("at").iter_slices(size)) for size in (1, 3, 7, 50)]
     halves = [frame.filter(pl.col("at") < 2), frame.filter(pl.col("at") >= 2)]
     batches.append([half.drop("at") for half in halves])  # the rows of no query stand together
     for parts in batches:
         stream = RunStream("run", partial(iter, parts), order="listed")
-        assert by_measure(karat.evaluate(stream, gold, measures, by=LINES)) == whole
+        assert by_measure(findwell.evaluate(stream, gold, measures, by=LINES)) == whole

@@ -6,7 +6,7 @@ import random
 
 import pytest
 
-import karat
+import findwell
 
 TEXT = "The quick brown fox jumps over the lazy dog and the quick cat."
 MEASURES = ["P", "recall", "F", "IoU", "P@1", "recall@1"]
@@ -23,7 +23,7 @@ def record(retrieved: list[dict[str, object]], gold: list[dict[str, object]]) ->
 def test_worked_example() -> None:
     # retrieved: The quick brown fox | fox jumps over; gold: brown fox jumps
     sample = record([chunk(0, 19), chunk(16, 30)], [chunk(10, 25)])
-    found = karat.evaluate([sample], measures=MEASURES, by="span-words").values
+    found = findwell.evaluate([sample], measures=MEASURES, by="span-words").values
     assert found == pytest.approx(
         {
             "P": 3 / 7,  # the second fox is noise
@@ -39,8 +39,8 @@ def test_worked_example() -> None:
 def test_the_same_word_elsewhere_is_another() -> None:
     later = TEXT.index("the quick")
     sample = record([chunk(later, later + 9)], [chunk(0, 9)])
-    assert karat.evaluate([sample], measures="recall", by="span-words")["recall"] == 0.0
-    assert karat.evaluate([sample], measures="recall", by="words")["recall"] == 1.0
+    assert findwell.evaluate([sample], measures="recall", by="span-words")["recall"] == 0.0
+    assert findwell.evaluate([sample], measures="recall", by="words")["recall"] == 1.0
 
 
 def test_against_sets_of_places() -> None:
@@ -52,7 +52,7 @@ def test_against_sets_of_places() -> None:
         gold = _inside(gold_start, gold_end)
         if not gold:
             continue
-        got = karat.evaluate([sample], measures=["recall", "P"], by="span-words").values
+        got = findwell.evaluate([sample], measures=["recall", "P"], by="span-words").values
         found = [place for a, b in chunks for place in _inside(a, b)]
         hits = gold & set(found)
         assert got["recall"] == pytest.approx(len(hits) / len(gold))
@@ -68,7 +68,7 @@ def _inside(start: int, end: int) -> set[int]:
 def test_texts_may_come_from_the_corpus() -> None:
     run = [{"query": "q", "retrieved": [{"doc": "d", "start": 0, "end": 19}]}]
     gold = [{"query": "q", "gold": [{"quote": "brown fox jumps"}]}]
-    result = karat.evaluate(run, gold, ["recall", "P"], by="span-words", corpus={"d": TEXT})
+    result = findwell.evaluate(run, gold, ["recall", "P"], by="span-words", corpus={"d": TEXT})
     assert result.values == pytest.approx({"recall": 2 / 3, "P": 2 / 4})
 
 
@@ -76,5 +76,5 @@ def test_each_character_of_a_script_without_spaces_is_a_word() -> None:
     text = "東京は日本の首都です"
     run = [{"query": "q", "retrieved": [{"doc": "d", "start": 0, "end": 3}]}]
     gold = [{"query": "q", "gold": [{"doc": "d", "start": 0, "end": 6}]}]
-    result = karat.evaluate(run, gold, ["recall", "P"], by="span-words", corpus={"d": text})
+    result = findwell.evaluate(run, gold, ["recall", "P"], by="span-words", corpus={"d": text})
     assert result.values == {"recall": 0.5, "P": 1.0}

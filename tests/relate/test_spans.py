@@ -11,8 +11,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-import karat
-from karat.errors import InputError
+import findwell
+from findwell.errors import InputError
 from tests.sample import kinds
 from tests.strategies import quick
 
@@ -50,7 +50,7 @@ def test_the_share_of_characters_decides(
 ) -> None:
     gold = [*gold, {"doc": "d", "start": 0, "end": 4}]
     record = {"query": "q", "retrieved": chunks, "gold": gold}
-    result = karat.evaluate([record], measures="recall", by=f"spans(threshold={threshold})")
+    result = findwell.evaluate([record], measures="recall", by=f"spans(threshold={threshold})")
     relation = result.relation("run")
     found = {
         (rank, relation.member_doc[item])
@@ -79,7 +79,7 @@ def test_a_span_cut_in_pieces_is_found_with_the_last_of_them() -> None:
     ]
     record = {"query": "q", "retrieved": halves, "gold": gold}
     measures = ["recall@1", "recall@2", "recall@3", "P"]
-    result = karat.evaluate([record], measures=measures, by="spans(threshold=0.9)")
+    result = findwell.evaluate([record], measures=measures, by="spans(threshold=0.9)")
     assert result.values == {"recall@1": 0, "recall@2": 0, "recall@3": 1, "P": pytest.approx(1 / 3)}
 
 
@@ -99,7 +99,7 @@ CHUNKS = {
 @pytest.mark.parametrize("retrieved", CHUNKS)
 def test_every_way_to_name_a_place(retrieved: str, gold: str) -> None:
     record = {"query": "q", "retrieved": CHUNKS[retrieved], "gold": CHUNKS[gold]}
-    result = karat.evaluate([record], measures=["recall", "P"], by="spans", corpus=CORPUS)
+    result = findwell.evaluate([record], measures=["recall", "P"], by="spans", corpus=CORPUS)
     whole_gold_only = gold == "as whole documents" and retrieved != gold
     assert result.values == ({"recall": 0, "P": 0} if whole_gold_only else {"recall": 1, "P": 1})
     assert not kinds(result)
@@ -112,11 +112,11 @@ def test_chunks_of_the_corpus_know_where_they_were_cut() -> None:
         for at, (a, z) in enumerate(cut)
     ]
     record = {"query": "q", "retrieved": ["c1", "c0"], "gold": [span("manual", "It takes four")]}
-    result = karat.evaluate([record], measures=["RR", "recall"], by="spans", corpus=chunks)
+    result = findwell.evaluate([record], measures=["RR", "recall"], by="spans", corpus=chunks)
     assert result.values == {"RR": 1.0, "recall": 1.0}
     # a quote that is found in a chunk stands in the document that the chunk was cut from
     quoted = {"query": "q", "retrieved": ["c0", "c1"], "gold": [{"text": "takes four hours"}]}
-    result = karat.evaluate([quoted], measures=["RR"], by="spans", corpus=chunks)
+    result = findwell.evaluate([quoted], measures=["RR"], by="spans", corpus=chunks)
     assert result["RR"] == 0.5
     assert result.relation("run").member_doc.to_list() == ["manual[42:58]"]
 
@@ -133,7 +133,7 @@ def test_nothing_is_guessed_in_silence() -> None:
         ],
         "gold": [span("manual", "Charge the bike"), span("repairs", "Only a dealer may open")],
     }
-    result = karat.evaluate([record], measures="recall", by="spans", corpus=CORPUS)
+    result = findwell.evaluate([record], measures="recall", by="spans", corpus=CORPUS)
     assert result["recall"] == 1.0
     assert kinds(result) == {
         "ambiguous-quote": 1,
@@ -154,7 +154,7 @@ def test_nothing_is_guessed_in_silence() -> None:
 def test_without_places_there_is_a_clear_error(retrieved: Any, gold: Any, where: str) -> None:
     record = {"query": "q", "retrieved": retrieved, "gold": gold}
     with pytest.raises(InputError, match="no document has a place, for example 'a") as error:
-        karat.evaluate([record], measures="P", by="spans")
+        findwell.evaluate([record], measures="P", by="spans")
     assert error.value.where == where
     assert "corpus" in error.value.fix
 
@@ -162,7 +162,7 @@ def test_without_places_there_is_a_clear_error(retrieved: Any, gold: Any, where:
 def test_alternatives() -> None:
     either = [span("manual", "It takes four hours."), span("repairs", "Call us first.")]
     record = {"query": "q", "retrieved": [either[1]], "gold": [either]}
-    assert karat.evaluate([record], measures="recall", by="spans")["recall"] == 1.0
+    assert findwell.evaluate([record], measures="recall", by="spans")["recall"] == 1.0
 
 
 @pytest.mark.skipif(not SPANS.exists(), reason="the shared data is not here")
@@ -190,7 +190,7 @@ def test_labels_survive_a_new_chunker() -> None:
                 if any(a < part["end"] and part["start"] < z for part in gold)
             ]
             records.append({"query": f"q{number}", "retrieved": hit, "gold": gold})
-        result = karat.evaluate(
+        result = findwell.evaluate(
             records, measures=["recall", "P"], by="spans(threshold=1)", corpus=corpus
         )
         assert result["recall"] == 1.0
@@ -203,10 +203,12 @@ def test_words_of_places_without_texts_are_missed() -> None:
     for retrieved, gold, role in ((worded, place, "gold"), (place, worded, "run")):
         record = {"query": "q", "retrieved": [retrieved], "gold": [gold]}
         with pytest.raises(InputError, match="no document has a text") as stop:
-            karat.evaluate([record], measures="recall/span-words")
+            findwell.evaluate([record], measures="recall/span-words")
         assert role in str(stop.value.where)
         assert "--corpus" in stop.value.fix
-        found = karat.evaluate([record], measures="recall/span-words", corpus={"a.md": "one two 3"})
+        found = findwell.evaluate(
+            [record], measures="recall/span-words", corpus={"a.md": "one two 3"}
+        )
         assert found.values == {"recall/span-words": 1.0}
 
 
@@ -217,11 +219,11 @@ def test_spans_that_no_chunk_can_hold() -> None:
         "retrieved": [{"doc": "a", "start": 0, "end": 9}],
         "gold": [{"doc": "a", "start": start, "end": end} for start, end in golds],
     }
-    result = karat.evaluate([record], measures="recall", corpus={"a": "nine char"})
+    result = findwell.evaluate([record], measures="recall", corpus={"a": "nine char"})
     assert {each.kind: each.examples for each in result.findings} == {
         "empty-span": ("q / a 3–3",),
         "span-beyond-end": ("q / a 8–30", "q / a 40–50"),
     }
     assert result["recall"] == 1 / 4  # they count as not found
-    alone = karat.evaluate([record], measures="recall", by="spans")
+    alone = findwell.evaluate([record], measures="recall", by="spans")
     assert [each.kind for each in alone.findings] == ["empty-span"]

@@ -8,15 +8,15 @@ from typing import TYPE_CHECKING, Any
 import polars as pl
 import pytest
 
-import karat
-from karat.errors import InputError
+import findwell
+from findwell.errors import InputError
 from tests.sample import jsonl, kinds
 from tests.strategies import by_measure
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from tests.conftest import Karat, Save
+    from tests.conftest import Findwell, Save
 
 TEXT_RELATIONS = ("exact", "exact-sentence", "rouge", "rouge-sentence", "containment", "words")
 every_relation = pytest.mark.parametrize("by", TEXT_RELATIONS)
@@ -28,23 +28,25 @@ CORPUS = dict(zip(IDS, CHUNKS, strict=True))
 
 
 def score(data: Any, by: str = "rouge", **options: Any) -> dict[str, float | None]:
-    return karat.evaluate(data, measures=["P@3", "recall@1", "recall@2"], by=by, **options).values
+    return findwell.evaluate(
+        data, measures=["P@3", "recall@1", "recall@2"], by=by, **options
+    ).values
 
 
 WANTED = {"P@3": pytest.approx(1 / 3), "recall@1": 0.0, "recall@2": 1.0}
 
 SHAPES: dict[str, dict[str, Any]] = {
-    "karat, texts beside ids": {
+    "findwell, texts beside ids": {
         "query": "q",
         "retrieved": [{"doc": doc, "text": text} for doc, text in CORPUS.items()],
         "gold": [{"doc": "c1", "text": GOLD[0]}],
     },
-    "karat, texts": {
+    "findwell, texts": {
         "query": "q",
         "retrieved": [{"text": text} for text in CHUNKS],
         "gold": [{"text": text} for text in GOLD],
     },
-    "karat, texts as ids": {"query": "q", "retrieved": CHUNKS, "gold": GOLD},
+    "findwell, texts as ids": {"query": "q", "retrieved": CHUNKS, "gold": GOLD},
     "ragas": {"user_input": "?", "retrieved_contexts": CHUNKS, "reference_contexts": GOLD},
     "ragas with ids": {
         "user_input": "?",
@@ -61,7 +63,7 @@ SHAPES: dict[str, dict[str, Any]] = {
 @pytest.mark.parametrize("shape", SHAPES)
 def test_texts_of_every_shape(shape: str, save: Save) -> None:
     record = SHAPES[shape]
-    result = karat.evaluate([record], measures=["P@3", "recall@1", "recall@2"], by="rouge")
+    result = findwell.evaluate([record], measures=["P@3", "recall@1", "recall@2"], by="rouge")
     assert result.values == WANTED
     assert not kinds(result)  # texts that serve as ids concern nobody here
     path = save("samples.jsonl", jsonl([record] * (1 if "query" in record else 3)))
@@ -71,7 +73,7 @@ def test_texts_of_every_shape(shape: str, save: Save) -> None:
 
 def test_ids_count_by_id_and_texts_by_text() -> None:
     record = SHAPES["ragas with ids"] | {"reference_context_ids": ["c2"]}
-    both = karat.evaluate([record], measures=["RR", "RR/rouge"])
+    both = findwell.evaluate([record], measures=["RR", "RR/rouge"])
     assert both.values == {"RR": pytest.approx(1 / 3), "RR/rouge": 0.5}
 
 
@@ -84,7 +86,7 @@ def test_tables_with_a_column_of_texts(form: str, tmp_path: Path) -> None:
         for table, path in zip((run, gold), paths, strict=True):
             getattr(table, f"write_{form}")(path)
         run, gold = paths
-    found = karat.evaluate(run, gold, ["P@3", "recall@1", "recall@2"], by="exact")
+    found = findwell.evaluate(run, gold, ["P@3", "recall@1", "recall@2"], by="exact")
     assert found.values == WANTED
 
 
@@ -102,9 +104,9 @@ def test_autorag_files(tmp_path: Path) -> None:
         "retrieve_scores": [[3, 2, 1]],
     }
     pl.DataFrame(columns).write_parquet(run)
-    result = karat.evaluate(run, qa, ["P@3", "recall@1", "recall@2"], by="rouge", corpus=corpus)
+    result = findwell.evaluate(run, qa, ["P@3", "recall@1", "recall@2"], by="rouge", corpus=corpus)
     assert result.values == WANTED
-    ids_only = karat.evaluate(
+    ids_only = findwell.evaluate(
         {"a": IDS}, qa, ["P@3", "recall@1", "recall@2"], by="rouge", corpus=corpus
     )
     assert ids_only.values == WANTED
@@ -140,10 +142,10 @@ def test_the_corpus_in_its_forms(form: str, tmp_path: Path) -> None:
     end = ".txt" if form == "a folder" else ""
     run = {"q": [f"{doc}{end}" for doc in IDS]}
     gold = {"q": [f"{doc}{end}" for doc in GOLD_IDS]}
-    found = karat.evaluate(run, gold, ["P@3", "recall@1", "recall@2"], by="exact", corpus=corpus)
+    found = findwell.evaluate(run, gold, ["P@3", "recall@1", "recall@2"], by="exact", corpus=corpus)
     assert found.values == WANTED
     # the gold may be texts while the run names documents
-    texts = karat.evaluate(
+    texts = findwell.evaluate(
         run, {"q": GOLD}, ["P@3", "recall@1", "recall@2"], by="exact", corpus=corpus
     )
     assert texts.values == WANTED
@@ -151,26 +153,28 @@ def test_the_corpus_in_its_forms(form: str, tmp_path: Path) -> None:
 
 def test_a_document_without_a_text_is_a_finding() -> None:
     run = {"q": ["c0", "gone", "c1", "gone too"]}
-    result = karat.evaluate(run, {"q": ["c1"]}, ["P", "recall"], by="rouge", corpus=CORPUS)
+    result = findwell.evaluate(run, {"q": ["c1"]}, ["P", "recall"], by="rouge", corpus=CORPUS)
     assert result.values == {"P": 0.25, "recall": 1.0}
     told = {found.kind: (found.count, found.examples) for found in result.findings}
     assert told == {"unknown-text": (1, ("gone",)), "id-as-text": (1, ("gone too",))}
-    lost = karat.evaluate({"q": ["c0"]}, {"q": ["c1", "x"]}, ["recall"], by="rouge", corpus=CORPUS)
+    lost = findwell.evaluate(
+        {"q": ["c0"]}, {"q": ["c1", "x"]}, ["recall"], by="rouge", corpus=CORPUS
+    )
     assert lost["recall"] == 0
     assert [found.message for found in lost.findings] == ["gold document without a text: left out"]
 
 
 @every_relation
-def test_ids_without_texts_are_refused(by: str, files: tuple[Path, Path], cli: Karat) -> None:
+def test_ids_without_texts_are_refused(by: str, files: tuple[Path, Path], cli: Findwell) -> None:
     with pytest.raises(InputError) as error:
-        karat.evaluate({"q": ["d1", "d2"]}, {"q": ["d1"]}, "P", by=by)
+        findwell.evaluate({"q": ["d1", "d2"]}, {"q": ["d1"]}, "P", by=by)
     assert error.value.what == "no document has a text, only ids such as 'd1'"
     assert "--corpus" in error.value.fix
     with pytest.raises(InputError) as error:
-        karat.evaluate({"q": ["d1", "d2"]}, {"q": ["a gold text"]}, "P", by=by)
+        findwell.evaluate({"q": ["d1", "d2"]}, {"q": ["a gold text"]}, "P", by=by)
     assert error.value.where == "run"
     with pytest.raises(InputError, match="no document has a text in the corpus, only ids such as"):
-        karat.evaluate({"q": ["d1"]}, {"q": ["c1"]}, "P", by=by, corpus=CORPUS)
+        findwell.evaluate({"q": ["d1"]}, {"q": ["c1"]}, "P", by=by, corpus=CORPUS)
     run, gold = files
     done = cli("score", run, "--gold", gold, "--by", "containment", "-m", "P")
     assert done.code == 2
@@ -179,7 +183,7 @@ def test_ids_without_texts_are_refused(by: str, files: tuple[Path, Path], cli: K
 
 def test_ids_beyond_ascii_are_not_taken_for_texts_in_silence() -> None:
     run = {"q": ["文档一", "c1"]}
-    result = karat.evaluate(run, {"q": ["文档一"]}, "P", by="exact", corpus=CORPUS)
+    result = findwell.evaluate(run, {"q": ["文档一"]}, "P", by="exact", corpus=CORPUS)
     assert result["P"] == 0.5
     assert [(found.kind, found.run) for found in result.findings] == [
         ("id-as-text", ""),
@@ -193,8 +197,8 @@ def test_a_text_does_not_depend_on_its_batch() -> None:
         {"query": "q1", "retrieved": [{"doc": "d1", "text": "alpha beta"}], "gold": ["alpha beta"]},
         {"query": "q2", "retrieved": ["gamma delta"], "gold": ["gamma delta"]},
     ]
-    whole = karat.evaluate(rows, measures="recall", by="exact")
-    alone = [karat.evaluate([row], measures="recall", by="exact")["recall"] for row in rows]
+    whole = findwell.evaluate(rows, measures="recall", by="exact")
+    alone = [findwell.evaluate([row], measures="recall", by="exact")["recall"] for row in rows]
     assert whole["recall"] == 1
     assert alone == [1, 1]
 
@@ -205,9 +209,9 @@ def test_texts_are_told_from_ids_by_the_whole_run() -> None:
         pl.DataFrame({"query": [f"q{at}"] * 2, "doc": docs})
         for at, docs in enumerate([["yes", "no"], ["a whole text", "maybe"], ["no", "yes"]])
     ]
-    run = karat.core.data.RunStream("run", lambda: iter(frames), order="listed")
+    run = findwell.core.data.RunStream("run", lambda: iter(frames), order="listed")
     gold = {f"q{at}": ["yes", "a gold text"] for at in range(3)}
-    result = karat.evaluate(run, gold, ["recall"], by="exact")
+    result = findwell.evaluate(run, gold, ["recall"], by="exact")
     assert by_measure(result) == {"recall": {"q0": 0.5, "q1": 0.0, "q2": 0.5}}
     assert not kinds(result)
 
@@ -220,7 +224,7 @@ def test_lists_that_are_empty(by: str) -> None:
         {"query": "nothing to find", "retrieved": ["Some text."], "gold": []},
         {"query": "neither", "retrieved": [], "gold": []},
     ]
-    result = by_measure(karat.evaluate(data, measures=["P", "recall", "nDCG@3"], by=by))
+    result = by_measure(findwell.evaluate(data, measures=["P", "recall", "nDCG@3"], by=by))
     for values in result.values():
         assert list(values.values()) == [1.0, 0.0, None, None]
 
@@ -231,20 +235,20 @@ def test_blank_texts_cover_nothing_and_are_nothing_to_find(by: str) -> None:
         {"query": "q", "retrieved": ["", " \n", "…", "A text."], "gold": ["", "—!", "A text."]},
         {"query": "only blanks", "retrieved": ["", "x y"], "gold": [" ", "..."]},
     ]
-    result = karat.evaluate(data, measures=["recall", "relevant"], by=by)
+    result = findwell.evaluate(data, measures=["recall", "relevant"], by=by)
     values = by_measure(result)
     assert values["recall"] == {"q": 1.0, "only blanks": None}
     assert values["relevant"]["only blanks"] == 0
     assert kinds(result)["no-relevant-item"] == 1
     if by in ("exact", "rouge", "containment"):  # by sentence, blanks are not even there
         assert kinds(result)["blank-text"] == 4
-        assert karat.evaluate(data[:1], measures="P", by=by)["P"] == 0.25
+        assert findwell.evaluate(data[:1], measures="P", by=by)["P"] == 0.25
 
 
 @every_relation
 def test_chunks_of_one_character(by: str) -> None:
     data = [{"retrieved_context": ["a", "b", "b", "c"], "ground_truth_context": ["b", "z"]}]
-    result = karat.evaluate(data, measures=["recall", "RR", "P"], by=by)
+    result = findwell.evaluate(data, measures=["recall", "RR", "P"], by=by)
     assert result["recall"] == 0.5
     assert result["RR"] == 0.5
     assert result["P"] == 0.25
@@ -265,13 +269,13 @@ def test_chunks_of_one_character(by: str) -> None:
 )
 def test_scripts(by: str, chunk: str, gold: str, other: str) -> None:
     data = [{"query": "q", "retrieved": [other, chunk, gold], "gold": [gold]}]
-    result = karat.evaluate(data, measures=["recall", "RR"], by=by)
+    result = findwell.evaluate(data, measures=["recall", "RR"], by=by)
     assert result["recall"] == 1.0
     by_chunk = {"exact": 1 / 3, "rouge": 0.5, "containment": 0.5}
     assert by not in by_chunk or result["RR"] == pytest.approx(by_chunk[by])
     nothing = [data[0] | {"retrieved": [other]}]
     if by != "words":  # which may share a character
-        assert karat.evaluate(nothing, measures="success", by=by)["success"] == 0.0
+        assert findwell.evaluate(nothing, measures="success", by=by)["success"] == 0.0
 
 
 def test_invalid_utf8_is_named_with_its_place(save: Save) -> None:
@@ -282,7 +286,7 @@ def test_invalid_utf8_is_named_with_its_place(save: Save) -> None:
     assert "line 2" in str(error.value)
     corpus = save("corpus.jsonl", b'{"id": "c0", "text": "fine"}\n{"id": "c1", "text": "\xe9"}\n')
     with pytest.raises(InputError, match="not UTF-8") as error:
-        karat.evaluate({"q": ["c0"]}, {"q": ["c1"]}, "P", by="rouge", corpus=corpus)
+        findwell.evaluate({"q": ["c0"]}, {"q": ["c1"]}, "P", by="rouge", corpus=corpus)
     assert "line 2" in str(error.value)
 
 
@@ -298,7 +302,7 @@ def test_one_of_a_group_is_enough(by: str) -> None:
     embedder = (lambda texts: [[t.count("f"), t.count("b"), t.count("N")] for t in texts]) if (
         by == "semantic"
     ) else None  # fmt: skip
-    result = karat.evaluate(
+    result = findwell.evaluate(
         data, measures=["recall@1", "recall@3", "relevant"], by=by, embedder=embedder
     )
     assert result.values == {"recall@1": 0.5, "recall@3": 1.0, "relevant": 2.0}
@@ -312,7 +316,7 @@ def test_gold_texts_that_are_equal_keep_the_higher_grade() -> None:
             "gold": [{"text": "A b.", "grade": 1}, {"text": "a B", "grade": 3}],
         }
     ]
-    result = karat.evaluate(data, measures=["DCG", "relevant"], by="exact")
+    result = findwell.evaluate(data, measures=["DCG", "relevant"], by="exact")
     assert result.values == {"DCG": 3.0, "relevant": 1.0}
     assert kinds(result) == {"equal-gold": 1}
 
@@ -320,7 +324,7 @@ def test_gold_texts_that_are_equal_keep_the_higher_grade() -> None:
 def test_findings_do_not_quote_whole_chunks() -> None:
     chunk = "A long chunk. " * 200
     record = {"query": "q", "retrieved": [chunk, chunk], "gold": ["A long chunk."]}
-    (found,) = karat.evaluate([record], measures="P", by="containment").findings
+    (found,) = findwell.evaluate([record], measures="P", by="containment").findings
     assert found.kind == "duplicate-document"
     assert len(found.examples[0]) == len("q / ") + 40
 
@@ -331,4 +335,4 @@ def test_queries_of_one_kind_of_text_do_not_meet_those_of_another() -> None:
         {"query": "q2", "retrieved": ["three four"], "gold": ["one two"]},
     ]
     for by in TEXT_RELATIONS:
-        assert karat.evaluate(data, measures="recall", by=by)["recall"] == 0.0
+        assert findwell.evaluate(data, measures="recall", by=by)["recall"] == 0.0

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-import karat
+import findwell
 from tests.relate import brute
 from tests.strategies import by_measure, quick
 
@@ -21,7 +21,7 @@ def test_precision_recall_f_and_iou_are_those_of_multisets(
     made: list[dict[str, Any]], k: int
 ) -> None:
     measures = [f"{name}@{k}" for name in ("P", "recall", "F", "IoU")]
-    found = by_measure(karat.evaluate(brute.with_texts(made), measures=measures, by="words"))
+    found = by_measure(findwell.evaluate(brute.with_texts(made), measures=measures, by="words"))
     for record in made:
         texts = {brute.plain(text): text for text in reversed(record["gold"]) if brute.plain(text)}
         want = Counter(word for text in texts.values() for word in brute.words(text))
@@ -43,7 +43,7 @@ def test_by_hand() -> None:
         "gold": ["the fox and the other fox"],
     }
     measures = ["P@1", "recall@1", "P", "recall", "IoU"]
-    result = karat.evaluate([record], measures=measures, by="words")
+    result = findwell.evaluate([record], measures=measures, by="words")
     # gold: the fox and the other fox; first chunk: the, fox; second: one more fox of two
     assert result.values == {
         "P@1": 2 / 3,
@@ -56,7 +56,7 @@ def test_by_hand() -> None:
 
 def test_of_alternatives_the_first_is_asked_for() -> None:
     record = {"query": "q", "retrieved": ["c d"], "gold": [["a b", "c d"]]}
-    result = karat.evaluate([record], measures="recall", by="words")
+    result = findwell.evaluate([record], measures="recall", by="words")
     assert result["recall"] == 0.0
     assert [found.kind for found in result.findings] == ["alternatives-dropped"]
 
@@ -64,5 +64,5 @@ def test_of_alternatives_the_first_is_asked_for() -> None:
 def test_numbers_behind_a_hash_are_words_of_their_own() -> None:
     record = {"query": "q", "retrieved": ["fox #2 fox"], "gold": ["fox fox"]}
     for by in ("words", "words(text=raw)"):
-        result = karat.evaluate([record], measures=["P", "recall"], by=by)
+        result = findwell.evaluate([record], measures=["P", "recall"], by=by)
         assert result.values == {"P": pytest.approx(2 / 3), "recall": 1.0}

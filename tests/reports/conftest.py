@@ -6,14 +6,14 @@ from pathlib import Path
 
 import pytest
 
-import karat
-from karat.reports.page import page as make_page
-from karat.reports.panel import lay_side_by_side
-from karat.reports.prepare import prepare
+import findwell
+from findwell.reports.page import page as make_page
+from findwell.reports.panel import lay_side_by_side
+from findwell.reports.prepare import prepare
 from tests import hostile
 from tests.browsing import Watched, browser, watched
 
-DEMO = Path(karat.__file__).parent / "demo"
+DEMO = Path(findwell.__file__).parent / "demo"
 
 __all__ = ["browser", "watched"]
 
@@ -21,7 +21,7 @@ __all__ = ["browser", "watched"]
 @pytest.fixture(scope="session")
 def demo_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Save the demo's result, with its lists."""
-    result = karat.evaluate(
+    result = findwell.evaluate(
         [DEMO / "bm25.trec", DEMO / "minilm.trec"],
         DEMO / "questions.jsonl",
         corpus=DEMO / "passages.jsonl",

@@ -1,4 +1,4 @@
-"""Keeps every page that tests make: `pytest -p tests.reports.made` with KARAT_PAGES=FOLDER.
+"""Keeps every page that tests make: `pytest -p tests.reports.made` with FINDWELL_PAGES=FOLDER.
 
 So that a browser can look at all of them, whatever they were made for.
 """
@@ -11,12 +11,12 @@ from pathlib import Path
 
 import pytest
 
-from karat.reports import html
+from findwell.reports import html
 
 
 @pytest.fixture(scope="session", autouse=True)
 def _pages_are_kept() -> None:
-    folder, render = Path(os.environ["KARAT_PAGES"]), html.render
+    folder, render = Path(os.environ["FINDWELL_PAGES"]), html.render
 
     def keep(template: str, **context: object) -> str:
         content = render(template, **context)

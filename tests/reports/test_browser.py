@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING
 import pytest
 from playwright.sync_api import expect
 
-from karat.reports.page import page as make_page
-from karat.reports.panel import lay_side_by_side
-from karat.reports.prepare import prepare
+from findwell.reports.page import page as make_page
+from findwell.reports.panel import lay_side_by_side
+from findwell.reports.prepare import prepare
 from tests import hostile
 from tests.browsing import accessible, fits_a_phone, picker, search
 
@@ -75,7 +75,7 @@ def test_a_failing_query_opens_with_two_systems_side_by_side(opened: Watched) ->
     page.locator(".chunk").first.wait_for()
     assert page.locator(".side h3").all_inner_texts() == ["bm25", "minilm"]
     assert page.locator(".side >> nth=1").locator(".chunk.hit").count() > 0
-    assert "recall@5 (karat) = " in page.locator(".steps").first.inner_text()
+    assert "recall@5 (findwell) = " in page.locator(".steps").first.inner_text()
     side = page.locator(".side").nth(1)
     assert side.locator(".chunk:visible").count() == 5
     side.get_by_role("button", name="Show ranks 6 to 20").click()

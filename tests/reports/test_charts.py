@@ -15,20 +15,20 @@ import resvg_py
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-import karat
-from karat.errors import OptionError
-from karat.reports.charts import Chart, png, standalone, write_image
-from karat.reports.charts.svg import HEAT, asset, colors, ticks
-from karat.reports.comparison import numbers
-from karat.reports.escape import xml
-from karat.reports.grid import Grid
-from karat.reports.page import insights, page
-from karat.reports.panel import lay_side_by_side
-from karat.reports.prepare import prepare
+import findwell
+from findwell.errors import OptionError
+from findwell.reports.charts import Chart, png, standalone, write_image
+from findwell.reports.charts.svg import HEAT, asset, colors, ticks
+from findwell.reports.comparison import numbers
+from findwell.reports.escape import xml
+from findwell.reports.grid import Grid
+from findwell.reports.page import insights, page
+from findwell.reports.panel import lay_side_by_side
+from findwell.reports.prepare import prepare
 from tests import hostile
 
 if TYPE_CHECKING:
-    from tests.conftest import Karat
+    from tests.conftest import Findwell
 
 SVG = "http://www.w3.org/2000/svg"
 SVG_TO_BYTES = resvg_py.svg_to_bytes
@@ -63,18 +63,20 @@ def test_charts_of_hostile_names_are_xml_with_the_names_as_text() -> None:
         assert not [key for each in root.iter() for key in each.attrib if key.startswith("on")]
 
 
-def test_the_curve_shows_what_karat_curve_says(
+def test_the_curve_shows_what_findwell_curve_says(
     demo_folder: Path, figures: dict[str, Chart]
 ) -> None:
     table = figures["curve recall"].table
-    curve = karat.curve(karat.load(demo_folder), "recall", [int(k[1:]) for k in table.header[1:]])
+    curve = findwell.curve(
+        findwell.load(demo_folder), "recall", [int(k[1:]) for k in table.header[1:]]
+    )
     for name, *cells in table.rows:
         mine = curve.filter(curve["run"] == name)["value"]
         assert cells == [f"{value:.4f}" for value in mine]
 
 
 def test_the_heat_map_shows_the_slices(demo_folder: Path, figures: dict[str, Chart]) -> None:
-    by = karat.load(demo_folder).by("wording")
+    by = findwell.load(demo_folder).by("wording")
     rows = {row[0]: row for row in figures["heat wording"].table.rows}
     value = by.filter(
         (by["slice"] == "paraphrase") & (by["run"] == "bm25") & (by["measure"] == "recall@5")
@@ -94,7 +96,7 @@ def test_an_unclear_difference_is_hollow() -> None:
         "old": {query: ["a", "b"] for query in gold},
         "new": {query: [] if query == "q0" else ["a"] for query in gold},
     }
-    figure = prepare(lay_side_by_side([karat.evaluate(runs, gold, "RR")]), cases=False).forest
+    figure = prepare(lay_side_by_side([findwell.evaluate(runs, gold, "RR")]), cases=False).forest
     assert figure is not None
     assert "hollow" in figure.svg
     assert "unclear" in figure.says
@@ -136,10 +138,10 @@ def letter_image(letter: str) -> bytes:
 
 
 @pytest.mark.usefixtures("_no_fonts")
-def test_letters_that_no_font_has_are_named(cli: Karat, tmp_path: Path) -> None:
+def test_letters_that_no_font_has_are_named(cli: Findwell, tmp_path: Path) -> None:
     gold = {"q": ["a"], "r": ["b"]}
     runs = {"検索 α": {"q": ["a"]}, "поиск": {"q": ["b"], "r": ["b"]}}
-    folder = karat.evaluate(runs, gold, "RR").save(tmp_path / "saved")
+    folder = findwell.evaluate(runs, gold, "RR").save(tmp_path / "saved")
     for name, noted in (("x.png", True), ("x.svg", False)):
         done = cli("report", folder, "--plot", tmp_path / name)
         assert (done.code, "no font here has letters such as 検," in done.err) == (0, noted)
@@ -191,7 +193,7 @@ def test_text_is_only_text(content: str) -> None:
 
 def test_measures_without_a_value_and_beyond_one_are_drawn() -> None:
     gold = {"q1": [], "q2": ["a"]}
-    result = karat.evaluate({"q1": ["a"], "q2": ["b"]}, gold, ["recall", "retrieved", "DCG@5"])
+    result = findwell.evaluate({"q1": ["a"], "q2": ["b"]}, gold, ["recall", "retrieved", "DCG@5"])
     panel = lay_side_by_side([result])
     assert np.isnan(panel.pairing.values).any()
     for figure in prepare(panel).charts.values():
@@ -201,8 +203,8 @@ def test_measures_without_a_value_and_beyond_one_are_drawn() -> None:
 def test_systems_share_one_scale_of_counts() -> None:
     short, long = ({f"q{n}": ["d"] for n in range(size)} for size in (10, 40))
     gold = {f"q{n}": ["d"] for n in range(40)}
-    results = [karat.evaluate({"a": run}, gold, ["recall"]) for run in (short, long)]
-    panel = lay_side_by_side([results[0], karat.evaluate({"b": long}, gold, ["recall"])])
+    results = [findwell.evaluate({"a": run}, gold, ["recall"]) for run in (short, long)]
+    panel = lay_side_by_side([results[0], findwell.evaluate({"b": long}, gold, ["recall"])])
     root = ET.fromstring(prepare(panel, cases=False).charts["distribution recall"].svg)
     heights = {
         each.find(f"{{{SVG}}}title").text: float(each.get("height"))  # type: ignore[union-attr, arg-type]
@@ -222,7 +224,7 @@ def test_every_measure_has_its_place_on_a_heat_map() -> None:
     names = [f"{name}@{k}" for name in ("recall", "P", "nDCG", "success") for k in (1, 2, 3, 5)]
     runs = {f"s{n}": {f"q{i}": ["d"] for i in range(30)} for n in range(3)}
     gold = [{"query": f"q{i}", "gold": ["d"], "topic": "xyz"[i % 3]} for i in range(30)]
-    prepared = prepare(lay_side_by_side([karat.evaluate(runs, gold, names)]), cases=False)
+    prepared = prepare(lay_side_by_side([findwell.evaluate(runs, gold, names)]), cases=False)
     maps = prepared.slices["topic"]
     assert len(maps) > 1
     heads = {head.partition(" ")[0] for each in maps for head in each.table.header[2:]}
@@ -235,7 +237,7 @@ def test_cells_of_few_queries_look_it() -> None:
         {"query": f"q{i}", "gold": ["d"], "topic": "few" if i < 4 else "many"} for i in range(40)
     ]
     run = {f"q{i}": ["d"] for i in range(40)}
-    prepared = prepare(lay_side_by_side([karat.evaluate(run, gold, ["recall"])]), cases=False)
+    prepared = prepare(lay_side_by_side([findwell.evaluate(run, gold, ["recall"])]), cases=False)
     (figure,) = prepared.slices["topic"]
     root = ET.fromstring(figure.svg)
     cells = {
@@ -248,8 +250,8 @@ def test_cells_of_few_queries_look_it() -> None:
 
 def test_where_the_other_system_is_better(demo_folder: Path, figures: dict[str, Chart]) -> None:
     table = figures["where minilm"].table
-    found = karat.compare(
-        karat.load(demo_folder), measures="recall@5", slices=["topic", "wording"], moved=0
+    found = findwell.compare(
+        findwell.load(demo_folder), measures="recall@5", slices=["topic", "wording"], moved=0
     )
     expected = {(row["column"], row["slice"]): numbers(row)[2] for row in found.slices.to_dicts()}
     at = table.header.index("difference")
@@ -271,7 +273,7 @@ def test_every_slice_that_is_worse_is_drawn_and_comes_first() -> None:
     gold = {each["query"]: ["a"] for each in about}
     old = {each["query"]: ["a"] if each["part"] in "xyz" else ["b"] for each in about}
     new = {each["query"]: ["b"] if each["part"] in "xyz" else ["a"] for each in about}
-    result = karat.evaluate({"old": old, "new": new}, gold, ["RR"], queries=about)
+    result = findwell.evaluate({"old": old, "new": new}, gold, ["RR"], queries=about)
     panel = lay_side_by_side([result])
     (chart,) = prepare(panel, cases=False).where
     drawn = [row.name for row in chart.rows]
@@ -285,5 +287,5 @@ def test_every_slice_that_is_worse_is_drawn_and_comes_first() -> None:
     assert losses["named"][0] == "part x (−1.000)"
     html = page(prepare(panel, cases=False))
     assert "is worse than <strong>old</strong> in 3 slices: part x (−1.000)" in html
-    says = repr(karat.compare(result, slices="part").plot("where new"))
+    says = repr(findwell.compare(result, slices="part").plot("where new"))
     assert says.index("part: z −1.000, worse") < says.index("part: gain 0")

@@ -11,13 +11,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-import karat
-from karat.comparison.gates import gate
-from karat.reports import comparison as tables
-from karat.reports import escape, html
-from karat.reports.gate import as_junit, lines, summary
-from karat.reports.grid import Grid
-from karat.reports.tables import chance
+import findwell
+from findwell.comparison.gates import gate
+from findwell.reports import comparison as tables
+from findwell.reports import escape, html
+from findwell.reports.gate import as_junit, lines, summary
+from findwell.reports.grid import Grid
+from findwell.reports.tables import chance
 from tests import values
 from tests.comparison.test_comparison import NEW, ODD, OLD
 
@@ -35,7 +35,7 @@ HOSTILE = [
 ]
 
 
-def hostile(name: str) -> karat.Comparison:
+def hostile(name: str) -> findwell.Comparison:
     """Compare systems, queries, questions and slices that are all called like this."""
     visible = name.encode("utf-8", "replace").decode()
     records = [
@@ -45,7 +45,7 @@ def hostile(name: str) -> karat.Comparison:
     ]
     others = [{**record, "retrieved": ["other"]} for record in records]
     named = {name: records, f"{name} too": others}
-    return karat.compare(named, measures=["recall", "RR"], slices="topic")
+    return findwell.compare(named, measures=["recall", "RR"], slices="topic")
 
 
 class Tags(HTMLParser):
@@ -76,7 +76,7 @@ def parsed(page: str) -> Tags:
 
 
 def test_html() -> None:
-    found = karat.compare(values.result(OLD), values.result(NEW), measures=["recall", "P@5"])
+    found = findwell.compare(values.result(OLD), values.result(NEW), measures=["recall", "P@5"])
     page = parsed(found._repr_html_())
     assert "against run · 30 queries" in page.text
     assert f"{found['recall']['system_value']:.3f}" in page.text
@@ -95,7 +95,7 @@ def test_long_tables_are_cut_in_notebooks() -> None:
 
 def test_latex_marks_what_is_significant() -> None:
     better = [min(1.0, each + 0.3) for each in OLD]
-    table = karat.compare(
+    table = findwell.compare(
         {"a": values.run(OLD), "b": values.run(better), "c": values.run(OLD)},
         gold=values.gold(30),
         measures=["recall", "P@1"],
@@ -110,7 +110,7 @@ def test_latex_marks_what_is_significant() -> None:
 
 def test_latex_letters_for_all_pairs() -> None:
     better = [min(1.0, each + 0.3) for each in OLD]
-    table = karat.compare(
+    table = findwell.compare(
         {"a": values.run(OLD), "b": values.run(better)},
         gold=values.gold(30),
         measures="recall",
@@ -122,7 +122,7 @@ def test_latex_letters_for_all_pairs() -> None:
 
 
 def test_markdown_and_text_say_the_same() -> None:
-    found = karat.compare(
+    found = findwell.compare(
         {"a": values.run(OLD), "b": values.run(NEW), "c": values.run(ODD)},
         gold=values.gold(30),
         measures=["recall", "P@5"],
@@ -183,7 +183,7 @@ def verdicts(name: str) -> Any:
     whole = name.encode("utf-8", "replace").decode()
     other = f"not {whole}"
     run, gold = {whole: ["a"], other: ["b"]}, {whole: ["a"], other: ["c"]}
-    return gate(karat.evaluate({whole: run}, gold, "RR"), ["RR>=0.9", "RR>=0", "queries<1"])
+    return gate(findwell.evaluate({whole: run}, gold, "RR"), ["RR>=0.9", "RR>=0", "queries<1"])
 
 
 @settings(deadline=None, max_examples=60)

@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING
 from tests.reports.test_page import data_of
 
 if TYPE_CHECKING:
-    from tests.conftest import Karat
+    from tests.conftest import Findwell
 
 
-def test_the_demo_says_where_its_report_is(cli: Karat, tmp_path: Path) -> None:
+def test_the_demo_says_where_its_report_is(cli: Findwell, tmp_path: Path) -> None:
     done = cli("demo", "--report", tmp_path / "demo.html")
     assert done.code == 0
     assert done.out.rstrip().endswith(f"page: {tmp_path / 'demo.html'}")
@@ -23,7 +23,7 @@ def test_the_demo_says_where_its_report_is(cli: Karat, tmp_path: Path) -> None:
     assert any("Halden" in text for text in data["texts"])
 
 
-def test_without_a_name_it_makes_a_new_folder(cli: Karat) -> None:
+def test_without_a_name_it_makes_a_new_folder(cli: Findwell) -> None:
     found = re.search(r"page: (\S+)$", cli("demo").out.rstrip())
     assert found is not None
     path = Path(found[1])

@@ -1,4 +1,4 @@
-"""Single queries: the same marks, items and steps as `karat explain`, and where texts match."""
+"""Single queries: the same marks, items and steps as `findwell explain`, and where texts match."""
 
 from __future__ import annotations
 
@@ -9,22 +9,22 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-import karat
-from karat.reports.details import QueryDetails, query_details
-from karat.reports.escape import multiline
-from karat.reports.excerpts import excerpt, in_utf16, merged, places
-from karat.reports.explanation import sentence
-from karat.reports.panel import lay_side_by_side
+import findwell
+from findwell.reports.details import QueryDetails, query_details
+from findwell.reports.escape import multiline
+from findwell.reports.excerpts import excerpt, in_utf16, merged, places
+from findwell.reports.explanation import sentence
+from findwell.reports.panel import lay_side_by_side
 from tests import hostile
 
 if TYPE_CHECKING:
-    from karat.judges.verdicts import Sample
+    from findwell.judges.verdicts import Sample
 
-DEMO = Path(karat.__file__).parent / "demo"
+DEMO = Path(findwell.__file__).parent / "demo"
 MARKS = {"unjudged": "unjudged", "rejected": "rejected", "hit": "hit", "again": "again"}
 
 
-def told(result: karat.Result, query: str, run: int = 0) -> dict[str, Any]:
+def told(result: findwell.Result, query: str, run: int = 0) -> dict[str, Any]:
     return QueryDetails(lay_side_by_side([result]).systems[run]).of(query)
 
 
@@ -32,7 +32,7 @@ def test_it_tells_what_explain_tells(demo_folder: Path) -> None:
     system = lay_side_by_side([demo_folder]).systems[0]
     cases = QueryDetails(system)
     for query in system.result.queries["query"].head(20):
-        (explained,) = karat.explain(DEMO / "bm25.trec", DEMO / "questions.jsonl", query=query)
+        (explained,) = findwell.explain(DEMO / "bm25.trec", DEMO / "questions.jsonl", query=query)
         case = cases.of(query)
         assert [(each["rank"], each["doc"]) for each in case["list"]] == [
             (step.rank, step.doc) for step in explained.ranking
@@ -49,9 +49,9 @@ def test_it_tells_what_explain_tells(demo_folder: Path) -> None:
 
 def test_marks_and_gold_are_those_of_the_relevance_level() -> None:
     run, gold = {"q": ["a", "b", "x"]}, {"q": {"a": 1, "b": 2, "c": 2}}
-    result = karat.evaluate(run, gold, ["P@2", "nDCG@2"], rel=2, keep=5)
+    result = findwell.evaluate(run, gold, ["P@2", "nDCG@2"], rel=2, keep=5)
     case = told(result, "q")
-    (explained,) = karat.explain(run, gold, ["P@2", "nDCG@2"], rel=2)
+    (explained,) = findwell.explain(run, gold, ["P@2", "nDCG@2"], rel=2)
     assert [each["mark"] for each in case["list"]] == ["rejected", "hit", "unjudged"]
     assert [each["mark"] for each in case["list"]] == [step.mark for step in explained.ranking]
     assert [(each["counts"], each["met"], each["relevant"]) for each in case["gold"]] == [
@@ -62,7 +62,7 @@ def test_marks_and_gold_are_those_of_the_relevance_level() -> None:
 
 
 def test_the_gold_says_its_text_where_any_system_found_it(demo_folder: Path) -> None:
-    from karat.reports.details import gold_texts
+    from findwell.reports.details import gold_texts
 
     panel = lay_side_by_side([demo_folder])
     known = gold_texts(panel)
@@ -84,7 +84,7 @@ SENTENCES = [
 
 @pytest.mark.parametrize("by", ["rouge", "rouge-sentence", "exact-sentence"])
 def test_the_matched_sentence_is_highlighted(by: str) -> None:
-    result = karat.evaluate(SENTENCES, None, ["recall", "P"], by=by, keep=5)
+    result = findwell.evaluate(SENTENCES, None, ["recall", "P"], by=by, keep=5)
     first, second = told(result, "q")["list"]
     assert first["mark"] == "hit"
     assert [first["text"][low:high] for low, high in first["matched"]] == [
@@ -119,7 +119,7 @@ JUDGED = {
 
 
 def test_verdicts_point_into_the_text_and_repeat_nothing() -> None:
-    result = karat.evaluate(
+    result = findwell.evaluate(
         [JUDGED], None, ["P@3/relevance", "recall@3/claims", "P@3/statements"], judge=judged, keep=5
     )
     case = told(result, "q")
@@ -150,7 +150,7 @@ def test_verdicts_point_into_the_text_and_repeat_nothing() -> None:
 @pytest.mark.parametrize("cutoff", [1, 2])
 def test_verdicts_end_with_the_deepest_cutoff(cutoff: int) -> None:
     measures = [f"P@{cutoff}/relevance", "recall/claims"]
-    case = told(karat.evaluate([JUDGED], None, measures, judge=judged, keep=5), "q")
+    case = told(findwell.evaluate([JUDGED], None, measures, judge=judged, keep=5), "q")
     for aspect, deepest in (("relevance", cutoff), ("claims", 3)):
         having = [
             chunk["rank"]
@@ -159,14 +159,14 @@ def test_verdicts_end_with_the_deepest_cutoff(cutoff: int) -> None:
         ]
         assert having == list(range(1, deepest + 1))
     assert case["cutoff"] is None  # recall reads the whole list
-    only = told(karat.evaluate([JUDGED], None, measures[:1], judge=judged, keep=5), "q")
+    only = told(findwell.evaluate([JUDGED], None, measures[:1], judge=judged, keep=5), "q")
     assert only["cutoff"] == cutoff
 
 
 def test_the_gold_is_one_table_for_all_systems() -> None:
     gold = {"q": {"a": 2, "b": 1, "c": 1}}
     runs = {"one": {"q": ["x", "a", "b"]}, "two": {"q": ["a", "c"]}}
-    panel = lay_side_by_side([karat.evaluate(runs, gold, ["P@2", "nDCG@3"], rel=2, keep=5)])
+    panel = lay_side_by_side([findwell.evaluate(runs, gold, ["P@2", "nDCG@3"], rel=2, keep=5)])
     case = query_details(panel, [QueryDetails(system) for system in panel.systems], 0)
     (table,) = case["gold"]
     assert table["systems"] == [0, 1]
@@ -186,7 +186,7 @@ def test_the_gold_is_one_table_for_all_systems() -> None:
 def test_systems_of_another_gold_have_a_table_of_their_own() -> None:
     run = {"q": ["a", "b"]}
     results = {
-        name: karat.evaluate(run, {"q": docs}, ["recall"], keep=5)
+        name: findwell.evaluate(run, {"q": docs}, ["recall"], keep=5)
         for name, docs in (("one", ["a"]), ("two", ["b", "c"]), ("three", ["a"]))
     }
     panel = lay_side_by_side([results])
@@ -215,20 +215,20 @@ def test_a_judge_is_quoted() -> None:
 def test_repeats_and_empty_lists_and_lists_that_were_not_kept() -> None:
     run = {"q1": ["a", "a", "b"], "q2": []}
     gold = {"q1": ["a", "b"], "q2": ["c"], "q3": ["d"]}
-    result = karat.evaluate(run, gold, ["recall@2"], keep=5)
+    result = findwell.evaluate(run, gold, ["recall@2"], keep=5)
     assert [each["mark"] for each in told(result, "q1")["list"]] == ["hit", "repeated", "hit"]
     empty = told(result, "q2")
     assert (empty["depth"], empty["list"], empty["gold"][0]["met"]) == (0, [], 0)
     assert told(result, "q3")["steps"] == [
-        "recall@2 (karat) = (0) ÷ 1.0000 relevant items = 0.0000"
+        "recall@2 (findwell) = (0) ÷ 1.0000 relevant items = 0.0000"
     ]
-    forgetful = told(karat.evaluate(run, gold, ["recall@2"]), "q1")
+    forgetful = told(findwell.evaluate(run, gold, ["recall@2"]), "q1")
     assert [each["doc"] for each in forgetful["list"]] == ["(not kept)"] * 3
 
 
 def test_a_query_without_a_value_says_why() -> None:
-    result = karat.evaluate({"q": ["a"]}, {"q": {"a": 0}, "r": ["a"]}, ["recall"], keep=5)
-    assert told(result, "q")["steps"] == ["recall (karat) has no value: no relevant item"]
+    result = findwell.evaluate({"q": ["a"]}, {"q": {"a": 0}, "r": ["a"]}, ["recall"], keep=5)
+    assert told(result, "q")["steps"] == ["recall (findwell) has no value: no relevant item"]
     assert told(result, "q")["list"][0]["mark"] == "rejected"
 
 
@@ -270,7 +270,7 @@ def test_spans_that_touch_are_one() -> None:
 
 def test_a_verdict_about_the_whole_list_stands_below_it() -> None:
     sample = {"query": "q", "question": "Where is Rio?", "contexts": ["Rio lies by the sea.", ""]}
-    result = karat.judge(
+    result = findwell.judge(
         [sample], "context_sufficiency", judge=lambda _: {"sufficiency": 1}, keep=5
     )
     case = told(result, "q")

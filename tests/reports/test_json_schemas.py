@@ -1,4 +1,4 @@
-"""The JSON that karat writes is what the published schemas say, and nothing beside it."""
+"""The JSON that findwell writes is what the published schemas say, and nothing beside it."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import jsonschema
 import pytest
 
 if TYPE_CHECKING:
-    from tests.conftest import Karat
+    from tests.conftest import Findwell
 
 SCHEMAS = Path(__file__).parents[2] / "docs" / "schemas"
 
@@ -34,13 +34,13 @@ def hold(name: str, shown: object) -> None:
 
 
 @pytest.fixture
-def demo(cli: Karat, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[str]:
+def demo(cli: Findwell, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[str]:
     monkeypatch.chdir(tmp_path)
     assert cli("demo", "--files", "demo").code == 0
     return ["demo/bm25.trec", "demo/minilm.trec", "--gold", "demo/questions.jsonl"]
 
 
-def test_score_and_what_it_saves(cli: Karat, demo: list[str], tmp_path: Path) -> None:
+def test_score_and_what_it_saves(cli: Findwell, demo: list[str], tmp_path: Path) -> None:
     more = ["--per-query", "--bounds", "--slice", "wording", "--require", "RR>=0.5"]
     done = cli("score", *demo, "-m", "RR", "-m", "P@5", *more, "--save", "r", "--format", "json")
     hold("score", json.loads(done.out))
@@ -49,7 +49,7 @@ def test_score_and_what_it_saves(cli: Karat, demo: list[str], tmp_path: Path) ->
         hold(name, json.loads((tmp_path / "r" / f"{name}.json").read_text()))
 
 
-def test_judged_scores_with_latency(cli: Karat, tmp_path: Path) -> None:
+def test_judged_scores_with_latency(cli: Findwell, tmp_path: Path) -> None:
     sample = {
         "question": "Where is Brasília?",
         "retrieved_contexts": ["Brasília is in Brazil.", ""],
@@ -67,7 +67,7 @@ def test_judged_scores_with_latency(cli: Karat, tmp_path: Path) -> None:
     hold("manifest", json.loads((tmp_path / "r" / "manifest.json").read_text()))
 
 
-def test_compare_and_check(cli: Karat, demo: list[str]) -> None:
+def test_compare_and_check(cli: Findwell, demo: list[str]) -> None:
     done = cli("compare", *demo, "-m", "RR", "--no-regression", "RR", "--format", "json")
     hold("compare", json.loads(done.out))
     hold("check", json.loads(cli("check", *demo, "--format", "json").out))

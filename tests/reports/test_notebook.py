@@ -13,18 +13,19 @@ from tests.reports.conftest import DEMO
 pytestmark = pytest.mark.slow
 
 CELLS = {
-    "load": f"import karat\nfrom pathlib import Path\ndemo = Path({str(DEMO)!r})",
-    "result": "result = karat.evaluate([demo / 'bm25.trec', demo / 'minilm.trec'],\n"
+    "load": f"import findwell\nfrom pathlib import Path\ndemo = Path({str(DEMO)!r})",
+    "result": "result = findwell.evaluate([demo / 'bm25.trec', demo / 'minilm.trec'],\n"
     "    demo / 'questions.jsonl', corpus=demo / 'passages.jsonl', keep=20)\nresult",
     "plot": "result.plot('heat wording')",
-    "comparison": "found = karat.compare(result, slices='wording')\nfound",
+    "comparison": "found = findwell.compare(result, slices='wording')\nfound",
     "forest": "found.plot()",
     "where": "found.plot('where minilm')",
-    "explanations": "karat.explain(result, system='bm25', worst=2)",
-    "explanation": "karat.explain(result, system='bm25', query='q02')[0]",
-    "report": "len(karat.report(result, output='report.html')) > 100_000",
+    "explanations": "findwell.explain(result, system='bm25', worst=2)",
+    "explanation": "findwell.explain(result, system='bm25', query='q02')[0]",
+    "report": "len(findwell.report(result, output='report.html')) > 100_000",
     "png": "result.plot('forest').save('forest.png')",
-    "typo": "try:\n    result.plot('forrest')\nexcept karat.KaratError as error:\n    print(error)",
+    "typo": "try:\n    result.plot('forrest')\n"
+    "except findwell.FindwellError as error:\n    print(error)",
 }
 
 

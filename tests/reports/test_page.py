@@ -9,7 +9,6 @@ import re
 import sys
 import zlib
 from html.parser import HTMLParser
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -17,18 +16,20 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-import karat
-from karat.errors import OptionError
-from karat.judges.limits import judge_lines
-from karat.reports import prepare as preparing
-from karat.reports.escape import script_json
-from karat.reports.page import page
-from karat.reports.panel import lay_side_by_side
-from karat.reports.prepare import prepare
+import findwell
+from findwell.errors import OptionError
+from findwell.judges.limits import judge_lines
+from findwell.reports import prepare as preparing
+from findwell.reports.escape import script_json
+from findwell.reports.page import page
+from findwell.reports.panel import lay_side_by_side
+from findwell.reports.prepare import prepare
 from tests import hostile
 
 if TYPE_CHECKING:
-    from tests.conftest import Karat
+    from pathlib import Path
+
+    from tests.conftest import Findwell
 
 GOLD = {f"q{number}": ["a", "b"] for number in range(6)}
 RUN = {query: ["a", "x", "b"] for query in GOLD}
@@ -82,7 +83,7 @@ def report(*results: object) -> str:
 def test_what_a_test_cannot_show_is_said() -> None:
     few, more = {"q": ["a"], "r": ["x"], "s": ["c"]}, {"q": ["a"], "r": ["b"], "s": ["c"]}
     gold = {"q": ["a"], "r": ["b"], "s": ["c"]}
-    content = report(*(karat.evaluate({"run": run}, gold, ["recall"]) for run in (few, more)))
+    content = report(*(findwell.evaluate({"run": run}, gold, ["recall"]) for run in (few, more)))
     assert "1 query differs, so that p cannot fall below 1: it takes 6 for p ≤ 0.05" in content
 
 
@@ -124,18 +125,18 @@ def test_hostile_texts_stay_texts(hostile_folder: Path) -> None:
 
 
 def test_notebooks_and_markdown_obey_nothing_either() -> None:
-    from karat.reports.html import comparison_html, result_html
-    from karat.reports.result import render
+    from findwell.reports.html import comparison_html, result_html
+    from findwell.reports.result import render
 
     result = hostile.result()
-    for content in (result_html(result), comparison_html(karat.compare(result))):
+    for content in (result_html(result), comparison_html(findwell.compare(result))):
         read = Reader(content)
         allowed = {"div", "table", "caption", "thead", "tbody", "tr", "th", "td", "ul", "li", "b"}
         assert {tag for tag, _ in read.elements} <= allowed
         assert not [name for _, each in read.elements for name in each if name.startswith("on")]
     for content in (
         render(result, "markdown", per_query=True),
-        karat.compare(result).to_markdown(),
+        findwell.compare(result).to_markdown(),
     ):
         assert not re.search(r"(?<!\\)<", content)
         assert not re.search(r"(?<!\\)\[[^\]]*(?<!\\)\]\(", content)
@@ -155,7 +156,7 @@ def test_data_cannot_leave_its_element(value: object) -> None:
 
 
 def test_a_report_of_one_system() -> None:
-    content = report(karat.evaluate(RUN, GOLD, ["recall@2", "nDCG@3"], keep=5))
+    content = report(findwell.evaluate(RUN, GOLD, ["recall@2", "nDCG@3"], keep=5))
     data = data_of(content)
     assert data["systems"] == ["run"]
     assert data["values"] == [[[0.5] * 6, pytest.approx([0.9197] * 6)]]
@@ -164,7 +165,7 @@ def test_a_report_of_one_system() -> None:
 
 
 def test_queries_without_a_question_slices_or_intervals() -> None:
-    content = report(karat.evaluate(RUN, GOLD, ["recall@2"], level=None))
+    content = report(findwell.evaluate(RUN, GOLD, ["recall@2"], level=None))
     assert "no columns to slice by" in content
     assert "do not remember the retrieved documents" in content
 
@@ -173,7 +174,7 @@ def test_many_systems() -> None:
     runs = {
         f"system {number}": {query: ["a"] * (number % 2) for query in GOLD} for number in range(12)
     }
-    prepared = prepare(lay_side_by_side([karat.evaluate(runs, GOLD, ["recall@5"])]))
+    prepared = prepare(lay_side_by_side([findwell.evaluate(runs, GOLD, ["recall@5"])]))
     note = "Charts show the baseline and the best 7 others by recall@5, of 12 systems in all."
     assert prepared.notes["distributions"] == [note]
     systems = data_of(page(prepared))["systems"]
@@ -196,7 +197,7 @@ def test_names_may_be_long() -> None:
         for number in (0,)
     }
     data = data_of(
-        report(karat.evaluate(runs, gold, ["recall@5", "nDCG(gain='exp')@10"], by="ids", keep=5))
+        report(findwell.evaluate(runs, gold, ["recall@5", "nDCG(gain='exp')@10"], by="ids", keep=5))
     )
     assert data["systems"] == names
     assert data["cases"][0]["gold"][0]["items"][0]["docs"] == [f"{queries[0]}-document"]
@@ -204,7 +205,7 @@ def test_names_may_be_long() -> None:
 
 def test_what_systems_share_is_said_once() -> None:
     runs = {f"system {number}": {query: ["a"] for query in GOLD} for number in range(3)}
-    html = report(karat.evaluate(runs, GOLD, ["recall@5"]))
+    html = report(findwell.evaluate(runs, GOLD, ["recall@5"]))
     assert html.count("<dt>policies</dt>") == 1
     assert all(html.count(f"<h3>system {number}</h3>") == 1 for number in range(3))
 
@@ -215,7 +216,7 @@ def _sliced(low: int) -> str:
     gold = [{"query": f"q{n}", "gold": ["d"], "topic": f"t{n // 10}"} for n in range(60)]
     hit = np.concatenate([np.arange(10) >= low, rng.permutation(50) >= 15])
     run = {f"q{n}": ["d" if found else "x"] for n, found in enumerate(hit)}
-    return report(karat.evaluate(run, gold, ["recall@1"]))
+    return report(findwell.evaluate(run, gold, ["recall@1"]))
 
 
 def test_a_slice_is_called_weakest_only_where_a_test_shows_it() -> None:
@@ -229,19 +230,19 @@ def test_a_slice_is_called_weakest_only_where_a_test_shows_it() -> None:
 def test_the_same_in_one_measure_is_not_the_same_in_all() -> None:
     gold = {f"q{n}": ["d"] for n in range(30)}
     first, second = (dict.fromkeys(gold, docs) for docs in (["d", "x"], ["x", "d"]))
-    html = report(karat.evaluate({"first": first, "second": second}, gold, ["recall@2", "RR"]))
+    html = report(findwell.evaluate({"first": first, "second": second}, gold, ["recall@2", "RR"]))
     assert "It differs in RR (−0.500, worse)." in html
 
 
 def test_backticks_are_code() -> None:
-    html = report(karat.evaluate(RUN, GOLD, ["recall@2"]))
-    assert "<code>karat score --save DIR</code>" in html
+    html = report(findwell.evaluate(RUN, GOLD, ["recall@2"]))
+    assert "<code>findwell score --save DIR</code>" in html
     assert "`" not in html.partition("<script")[0].partition("</style>")[2]
 
 
 def test_results_are_named_by_their_folders_and_the_baseline_comes_first(tmp_path: Path) -> None:
     for name in ("monday", "tuesday"):
-        karat.evaluate({"bm25": RUN}, GOLD, ["recall@2"]).save(tmp_path / name)
+        findwell.evaluate({"bm25": RUN}, GOLD, ["recall@2"]).save(tmp_path / name)
     folders = [tmp_path / "monday", tmp_path / "tuesday"]
     assert lay_side_by_side(folders).names == ["monday", "tuesday"]
     assert lay_side_by_side(folders, baseline="tuesday").names == ["tuesday", "monday"]
@@ -250,7 +251,7 @@ def test_results_are_named_by_their_folders_and_the_baseline_comes_first(tmp_pat
 
 
 def test_a_slice_is_a_report_of_its_own(demo_folder: Path) -> None:
-    whole = karat.load(demo_folder)
+    whole = findwell.load(demo_folder)
     panel = lay_side_by_side([demo_folder], only=("wording", "paraphrase"))
     assert panel.queries.height == 44
     by = whole.by("wording")
@@ -264,13 +265,13 @@ def test_a_slice_is_a_report_of_its_own(demo_folder: Path) -> None:
 def test_a_budget_keeps_some_queries_of_every_kind(
     demo_folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(preparing, "LETTERS", 250_000)
+    monkeypatch.setattr(preparing, "LETTERS", 260_000)
     prepared = prepare(lay_side_by_side([demo_folder]))
     data = prepared.data
     opened = data["openable"]
     assert 10 < len(opened) < 60
     assert sorted(unpacked(data)["cases"]) == opened
-    assert any("`karat view`" in note for note in prepared.notes["queries"])
+    assert any("`findwell view`" in note for note in prepared.notes["queries"])
     first, second = (
         np.array(data["values"][system][data["lead"]], dtype=float) for system in (0, 1)
     )
@@ -315,7 +316,7 @@ def test_the_kinds_take_turns() -> None:
     gold = {f"q{number}": ["a"] for number in range(40)}
     before = {query: ["a"] if number < 20 else ["x", "a"] for number, query in enumerate(gold)}
     after = {query: ["x", "a"] if number < 20 else ["a"] for number, query in enumerate(gold)}
-    panel = lay_side_by_side([karat.evaluate({"a": before, "b": after}, gold, ["RR"])])
+    panel = lay_side_by_side([findwell.evaluate({"a": before, "b": after}, gold, ["RR"])])
     order = preparing.order_of_interest(panel)
     found = list(preparing.balanced(panel, order))
     assert sorted(found) == list(range(40))
@@ -324,7 +325,7 @@ def test_the_kinds_take_turns() -> None:
         assert size / 3 <= worse <= 2 * size / 3
 
 
-def test_the_command(cli: Karat, demo_folder: Path, tmp_path: Path) -> None:
+def test_the_command(cli: Findwell, demo_folder: Path, tmp_path: Path) -> None:
     done = cli("report", demo_folder, "-o", tmp_path / "report.html")
     assert (done.code, done.out) == (0, "")
     assert "written: " in done.err
@@ -332,7 +333,7 @@ def test_the_command(cli: Karat, demo_folder: Path, tmp_path: Path) -> None:
     assert cli("report", demo_folder, "-o", "-").out.startswith("<!doctype html>")
 
 
-def test_the_command_draws(cli: Karat, demo_folder: Path, tmp_path: Path) -> None:
+def test_the_command_draws(cli: Findwell, demo_folder: Path, tmp_path: Path) -> None:
     done = cli("report", demo_folder, "--plot", tmp_path / "x.svg", "--chart", "curve recall")
     assert done.code == 0
     assert "recall at K" in (tmp_path / "x.svg").read_text()
@@ -352,7 +353,7 @@ def test_the_command_draws(cli: Karat, demo_folder: Path, tmp_path: Path) -> Non
     ],
 )
 def test_mistakes_are_told(
-    arguments: list[str], said: str, cli: Karat, demo_folder: Path, tmp_path: Path
+    arguments: list[str], said: str, cli: Findwell, demo_folder: Path, tmp_path: Path
 ) -> None:
     places = {"nowhere": tmp_path / "nowhere", "demo": demo_folder}
     done = cli("report", *(argument.format(**places) for argument in arguments))
@@ -381,29 +382,29 @@ def test_mistakes_are_told(
     ],
 )
 def test_small_and_odd_results_have_a_page(run: Any, gold: Any, options: dict[str, Any]) -> None:
-    result = karat.evaluate(run, gold, **options, keep=3)
+    result = findwell.evaluate(run, gold, **options, keep=3)
     data = data_of(report(result))
     assert len(data["cases"]) == len(data["query"]) == result.queries.height
 
 
 def test_what_is_missing_is_named(
-    cli: Karat, demo_folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    cli: Findwell, demo_folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     for package in ("resvg_py", "fontpkg_arimo"):
         with monkeypatch.context() as without:
             without.setitem(sys.modules, package, None)
             done = cli("report", demo_folder, "--plot", tmp_path / "x.png")
-        assert (done.code, "karat[report]" in done.err) == (2, True)
+        assert (done.code, ".[report]" in done.err) == (2, True)
     monkeypatch.setitem(sys.modules, "uvicorn", None)
-    monkeypatch.delitem(sys.modules, "karat.web.server", raising=False)
+    monkeypatch.delitem(sys.modules, "findwell.web.server", raising=False)
     done = cli("view", demo_folder)
-    assert (done.code, "karat[web]" in done.err) == (2, True)
+    assert (done.code, ".[web]" in done.err) == (2, True)
 
 
 def test_the_judge_is_named_at_the_top() -> None:
     sample = {"user_input": "Why not?", "retrieved_contexts": ["Because so."], "reference": "So."}
     systems = {
-        name: karat.judge([sample], "context_recall", judge=name, keep=3)
+        name: findwell.judge([sample], "context_recall", judge=name, keep=3)
         for name in ("local:text", "local:text(claims=0.9)")
     }
     content = page(prepare(lay_side_by_side([systems])))
@@ -415,20 +416,20 @@ def test_the_judge_is_named_at_the_top() -> None:
 
 @pytest.mark.parametrize("measures", [["RR", "recall@2"], ["recall@2", "RR"]])
 def test_the_first_measure_is_the_main_one(measures: list[str]) -> None:
-    result = karat.evaluate({"one": RUN, "two": RUN}, GOLD, measures)
+    result = findwell.evaluate({"one": RUN, "two": RUN}, GOLD, measures)
     panel = lay_side_by_side([result])
     assert str(panel.measures[panel.lead]) == measures[0]
     assert f"in {measures[0]}: " in page(prepare(panel))
     sliced = [{"query": query, "part": query} for query in GOLD]
-    found = karat.compare(
-        karat.evaluate({"one": RUN, "two": RUN}, GOLD, measures, queries=sliced), slices="part"
+    found = findwell.compare(
+        findwell.evaluate({"one": RUN, "two": RUN}, GOLD, measures, queries=sliced), slices="part"
     )
     assert found.plot("where two").says.startswith(f"{measures[0]}: ")
 
 
 def test_one_query_is_not_called_queries() -> None:
-    result = karat.evaluate({"one": {"q": ["a"]}, "two": {"q": ["b"]}}, {"q": ["a"]}, ["RR"])
+    result = findwell.evaluate({"one": {"q": ["a"]}, "two": {"q": ["b"]}}, {"q": ["a"]}, ["RR"])
     html = page(prepare(lay_side_by_side([result])))
-    assert "1 query · dialect karat" in html
+    assert "1 query · dialect findwell" in html
     assert not re.search(r"\b1 queries", html)
-    assert not re.search(r"\b1 queries", repr(karat.compare(result)) + repr(result))
+    assert not re.search(r"\b1 queries", repr(findwell.compare(result)) + repr(result))

@@ -83,7 +83,7 @@ def test_no_report_of_any_test_is_wider_than_a_phone(watched: Watched, tmp_path:
     asked = [sys.executable, "-m", "pytest", "-q", "-x", "-m", "not slow", "-p", "no:cacheprovider"]
     done = subprocess.run(
         [*asked, "-p", "tests.reports.made", *made],
-        env={**os.environ, "KARAT_PAGES": str(tmp_path)},
+        env={**os.environ, "FINDWELL_PAGES": str(tmp_path)},
         capture_output=True,
         text=True,
         check=False,

@@ -8,11 +8,11 @@ from xml.etree import ElementTree as ET
 
 import pytest
 
-import karat
-from karat.errors import OptionError
-from karat.reports.charts import standalone
-from karat.reports.panel import lay_side_by_side
-from karat.reports.prepare import prepare
+import findwell
+from findwell.errors import OptionError
+from findwell.reports.charts import standalone
+from findwell.reports.panel import lay_side_by_side
+from findwell.reports.prepare import prepare
 from tests.reports.conftest import DEMO
 
 RUNS = (DEMO / "bm25.trec", DEMO / "minilm.trec")
@@ -21,20 +21,20 @@ ABOUT = re.compile(r"91 of 95 queries · 95% intervals · questions\.jsonl [0-9a
 
 
 @pytest.fixture(scope="module")
-def result(demo_folder: Path) -> karat.Result:
-    return karat.load(demo_folder)
+def result(demo_folder: Path) -> findwell.Result:
+    return findwell.load(demo_folder)
 
 
 @pytest.fixture(scope="module")
-def comparison() -> karat.Comparison:
-    return karat.compare(*RUNS, gold=GOLD, measures=["recall@5", "P@5"], slices="wording")
+def comparison() -> findwell.Comparison:
+    return findwell.compare(*RUNS, gold=GOLD, measures=["recall@5", "P@5"], slices="wording")
 
 
 def words(svg: str) -> str:
     return " ".join(ET.fromstring(svg).itertext())
 
 
-def test_a_result_has_the_charts_of_its_report(demo_folder: Path, result: karat.Result) -> None:
+def test_a_result_has_the_charts_of_its_report(demo_folder: Path, result: findwell.Result) -> None:
     charts = prepare(lay_side_by_side([demo_folder]), cases=False).charts
     for name, chart in charts.items():
         assert result.plot(name) == chart
@@ -42,7 +42,7 @@ def test_a_result_has_the_charts_of_its_report(demo_folder: Path, result: karat.
 
 
 def test_charts_carry_queries_level_and_data_set(
-    result: karat.Result, comparison: karat.Comparison
+    result: findwell.Result, comparison: findwell.Comparison
 ) -> None:
     for chart in (result.plot("distribution recall@5"), result.plot("forest"), comparison.plot()):
         assert ABOUT.fullmatch(chart.about)
@@ -55,7 +55,7 @@ def test_charts_carry_queries_level_and_data_set(
     assert "interval" not in plain.about
 
 
-def test_what_a_chart_is_about_fits_and_is_told_once(result: karat.Result) -> None:
+def test_what_a_chart_is_about_fits_and_is_told_once(result: findwell.Result) -> None:
     chart = prepare(lay_side_by_side([result]), cases=False).charts["distribution recall@5"]
     alone = ET.fromstring(standalone(chart))
     page = ET.fromstring(chart.svg)
@@ -66,14 +66,14 @@ def test_what_a_chart_is_about_fits_and_is_told_once(result: karat.Result) -> No
     assert lowest < int(alone.attrib["height"])
 
 
-def test_the_first_run_of_a_result_may_be_another(result: karat.Result) -> None:
+def test_the_first_run_of_a_result_may_be_another(result: findwell.Result) -> None:
     assert "Differences to minilm: bm25" in result.plot("forest", baseline="minilm").says
     only = result.plot("distribution recall@5", only=("wording", "paraphrase"))
     assert only.about.startswith("42 of 44 queries")
 
 
 def test_a_comparison_has_its_differences_and_where_they_come_from(
-    comparison: karat.Comparison,
+    comparison: findwell.Comparison,
 ) -> None:
     assert comparison.plot().name == "forest"
     lead, other = comparison.plot("where minilm"), comparison.plot("where minilm P@5")
@@ -90,7 +90,7 @@ def test_of_all_pairs_the_forest_shows_those_with_the_baseline() -> None:
         name: {query: [name] * (number % 3) + ["a"] for number, query in enumerate(gold)}
         for name in ("one", "two", "three")
     }
-    found = karat.compare(runs, gold=gold, measures="RR", all_pairs=True)
+    found = findwell.compare(runs, gold=gold, measures="RR", all_pairs=True)
     assert found.comparisons.height == 3
     assert found.plot().says.count(";") == 1
     assert found.plot().about == "9 queries · 95% intervals · data in memory"
@@ -98,20 +98,20 @@ def test_of_all_pairs_the_forest_shows_those_with_the_baseline() -> None:
 
 def test_systems_on_different_data_are_told() -> None:
     run = {"q01": ["a"], "q02": ["b"]}
-    one = karat.evaluate(run, GOLD, "recall@5")
-    other = karat.evaluate(run, {"q01": ["a"], "q02": ["x"]}, "recall@5")
-    about = karat.compare({"one": one, "other": other}).plot().about
+    one = findwell.evaluate(run, GOLD, "recall@5")
+    other = findwell.evaluate(run, {"q01": ["a"], "q02": ["x"]}, "recall@5")
+    about = findwell.compare({"one": one, "other": other}).plot().about
     assert about.endswith("2 data sets")
 
 
 @pytest.mark.parametrize("name", ["forrest", "heat", ""])
-def test_an_unknown_chart_names_those_that_are_there(name: str, result: karat.Result) -> None:
+def test_an_unknown_chart_names_those_that_are_there(name: str, result: findwell.Result) -> None:
     with pytest.raises(OptionError, match="unknown chart") as caught:
         result.plot(name)
     assert "heat wording" in caught.value.fix
 
 
-def test_charts_are_saved_whole_as_svg_and_png(result: karat.Result, tmp_path: Path) -> None:
+def test_charts_are_saved_whole_as_svg_and_png(result: findwell.Result, tmp_path: Path) -> None:
     chart = result.plot("curve recall")
     chart.save(tmp_path / "x.svg")
     assert (tmp_path / "x.svg").read_text(encoding="utf-8") == chart._repr_svg_()
@@ -121,13 +121,13 @@ def test_charts_are_saved_whole_as_svg_and_png(result: karat.Result, tmp_path: P
         chart.save(tmp_path / "x.gif")
 
 
-def test_a_chart_is_short_where_there_are_no_pictures(result: karat.Result) -> None:
+def test_a_chart_is_short_where_there_are_no_pictures(result: findwell.Result) -> None:
     assert repr(result.plot("curve recall")).startswith("<chart curve recall: recall at cutoffs")
     assert "<svg" not in repr(result.plot())
 
 
 def test_explanations_of_several_queries_are_one_page() -> None:
-    found = karat.explain(RUNS[0], GOLD, "recall@5", worst=2)
+    found = findwell.explain(RUNS[0], GOLD, "recall@5", worst=2)
     assert isinstance(found, list)
     html = found._repr_html_()
     assert all(each._repr_html_() in html for each in found)

@@ -8,15 +8,15 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-import karat
-from karat.reports import prepare as preparing
-from karat.reports.page import page as make_page
-from karat.reports.panel import lay_side_by_side
-from karat.reports.prepare import prepare
+import findwell
+from findwell.reports import prepare as preparing
+from findwell.reports.page import page as make_page
+from findwell.reports.panel import lay_side_by_side
+from findwell.reports.prepare import prepare
 from tests.browsing import accessible, fits_a_phone, picker, search
 
 if TYPE_CHECKING:
-    from karat.judges.verdicts import Sample
+    from findwell.judges.verdicts import Sample
     from tests.browsing import Watched
 
 pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("browser")]
@@ -27,7 +27,7 @@ def test_the_gold_is_a_matrix_with_changes_of_rank(watched: Watched, tmp_path: P
     one = ["down", "same", "x", "up", "lost", *"abcdef", "deep"]
     other = ["up", "same", "down", "found", *"abcdef", "y", "deep"]
     runs = {"one": {"q": one}, "two": {"q": other}}
-    result = karat.evaluate(runs, gold, ["recall@10"], keep=20)
+    result = findwell.evaluate(runs, gold, ["recall@10"], keep=20)
     path = tmp_path / "matrix.html"
     path.write_text(make_page(prepare(lay_side_by_side([result]))), encoding="utf-8")
     page = watched.page
@@ -87,7 +87,7 @@ def test_ten_thousand_queries_open_and_search(watched: Watched, tmp_path: Path) 
         for system, run in enumerate(runs.values()):
             run.append({"query": f"q{number}", "retrieved": made_of(number, system)[1]})
     corpus = [{"doc": doc, "text": text} for doc, text in docs.items()]
-    result = karat.evaluate(runs, gold, ["recall@10", "nDCG@10"], corpus=corpus, keep=20)
+    result = findwell.evaluate(runs, gold, ["recall@10", "nDCG@10"], corpus=corpus, keep=20)
     path = tmp_path / "big.html"
     path.write_text(make_page(prepare(lay_side_by_side([result]))), encoding="utf-8")
     assert path.stat().st_size < 12_000_000
@@ -122,7 +122,7 @@ def test_a_row_that_cannot_be_opened_says_so(
         page.locator(f"[data-filter={name}]").click()
         assert "values only" not in page.locator("#query-rows button").first.inner_text()
     closed = page.locator("#query-rows button.values").first
-    assert "values only; karat view opens the lists" in closed.inner_text()
+    assert "values only; findwell view opens the lists" in closed.inner_text()
     closed.click()
     page.get_by_text("on the folder of the result opens every one").last.wait_for()
     assert page.locator(".chunk").count() == 0
@@ -166,7 +166,7 @@ def test_a_judged_report_is_small_and_readable(watched: Watched, tmp_path: Path)
     ]
     measures = ["recall@10/claims", "nDCG@10/relevance", "P@10/statements"]
     results = {
-        name: karat.evaluate(run, None, measures, judge=judge, keep=20)
+        name: findwell.evaluate(run, None, measures, judge=judge, keep=20)
         for name, run in zip(("one", "two"), records, strict=True)
     }
     path = tmp_path / "judged.html"

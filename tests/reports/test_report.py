@@ -1,4 +1,4 @@
-"""`karat.report`: the page as a function."""
+"""`findwell.report`: the page as a function."""
 
 from __future__ import annotations
 
@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-import karat
-from karat.reports.report import report
+import findwell
+from findwell.reports.report import report
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -17,7 +17,7 @@ OLD, NEW = {"q": ["a"], "r": ["x"]}, {"q": ["a", "b"], "r": ["c"]}
 
 
 def test_results_folders_and_runs_make_the_same_page(tmp_path: Path) -> None:
-    result = karat.evaluate({"old": OLD, "new": NEW}, GOLD, ["recall@2"], keep=50)
+    result = findwell.evaluate({"old": OLD, "new": NEW}, GOLD, ["recall@2"], keep=50)
     result.save(tmp_path / "saved")
     pages = {
         report(result),
@@ -40,15 +40,15 @@ def test_the_baseline_comes_first_and_a_slice_alone() -> None:
         {"query": "q", "gold": ["a"], "topic": "x"},
         {"query": "r", "gold": ["c"], "topic": "y"},
     ]
-    result = karat.evaluate({"old": OLD, "new": NEW}, gold, ["recall@2"])
+    result = findwell.evaluate({"old": OLD, "new": NEW}, gold, ["recall@2"])
     page = report(result, baseline="new", only=("topic", "y"))
     assert '"systems":["new","old"]' in page
     assert '"query":["r"]' in page
 
 
 def test_options_that_would_do_nothing_are_refused() -> None:
-    result = karat.evaluate(OLD, GOLD, ["recall@2"])
-    with pytest.raises(karat.KaratError, match="by has no effect"):
+    result = findwell.evaluate(OLD, GOLD, ["recall@2"])
+    with pytest.raises(findwell.FindwellError, match="by has no effect"):
         report(result, by="rouge")
-    with pytest.raises(karat.KaratError, match="no result to report"):
+    with pytest.raises(findwell.FindwellError, match="no result to report"):
         report()

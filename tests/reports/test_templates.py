@@ -10,9 +10,9 @@ from pathlib import Path
 import pytest
 from jinja2 import TemplateNotFound, UndefinedError
 
-import karat
-from karat import display
-from karat.reports import html
+import findwell
+from findwell import display
+from findwell.reports import html
 from tests import hostile
 
 TEMPLATES = Path(html.__file__).parent / "templates"
@@ -20,7 +20,7 @@ TEMPLATES = Path(html.__file__).parent / "templates"
 SAFE = {"style | safe", "script | safe", "data | safe", "chart.svg | safe", "row.svg | safe"}
 
 
-def test_only_what_karat_made_is_marked_as_safe() -> None:
+def test_only_what_findwell_made_is_marked_as_safe() -> None:
     found = {
         each.strip()
         for path in TEMPLATES.iterdir()
@@ -51,15 +51,17 @@ def test_what_is_missing_is_an_error() -> None:
 
 
 def test_the_import_waits_for_no_template() -> None:
-    code = "import karat.results.result, karat.reports.html, sys; print('jinja2' in sys.modules)"
+    code = (
+        "import findwell.results.result, findwell.reports.html, sys; print('jinja2' in sys.modules)"
+    )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout == "False\n"
 
 
 def test_what_is_shown_needs_only_its_own_module() -> None:
     code = (
-        "from karat.results.result import Result\n"
-        "from karat.evaluation.evaluate import evaluate\n"
+        "from findwell.results.result import Result\n"
+        "from findwell.evaluation.evaluate import evaluate\n"
         "print(evaluate({'q': ['a']}, {'q': ['a']}, 'RR')._repr_html_()[:5])"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
@@ -67,10 +69,10 @@ def test_what_is_shown_needs_only_its_own_module() -> None:
 
 
 def test_what_cannot_be_shown_is_refused() -> None:
-    result = karat.evaluate({"q": ["a"]}, {"q": ["a"]}, "RR")
+    result = findwell.evaluate({"q": ["a"]}, {"q": ["a"]}, "RR")
     assert display.render(result, "latex").startswith("% needs")
-    assert display.render(karat.explain(result)[0], "text").startswith("query q")
+    assert display.render(findwell.explain(result)[0], "text").startswith("query q")
     with pytest.raises(TypeError, match="Explanation cannot be shown as latex"):
-        display.render(karat.explain(result)[0], "latex")
+        display.render(findwell.explain(result)[0], "latex")
     with pytest.raises(TypeError, match="str cannot be shown as html"):
         display.render("text", "html")

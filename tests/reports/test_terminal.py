@@ -11,27 +11,27 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from rich.cells import cell_len
 
-import karat
-from karat.reports.explanation import render as render_explanation
-from karat.reports.grid import Grid
-from karat.reports.judge_card import render_card
-from karat.reports.result import render, spread_line
-from karat.reports.tables import BARS, latex
-from karat.reports.terminal import terminal
+import findwell
+from findwell.reports.explanation import render as render_explanation
+from findwell.reports.grid import Grid
+from findwell.reports.judge_card import render_card
+from findwell.reports.result import render, spread_line
+from findwell.reports.tables import BARS, latex
+from findwell.reports.terminal import terminal
 from tests import hostile
 
 if TYPE_CHECKING:
-    from tests.conftest import Karat
+    from tests.conftest import Findwell
 
-DEMO = Path(karat.__file__).parent / "demo"
+DEMO = Path(findwell.__file__).parent / "demo"
 
 
 @pytest.fixture(scope="module")
-def result(demo_folder: Path) -> karat.Result:
-    return karat.load(demo_folder)
+def result(demo_folder: Path) -> findwell.Result:
+    return findwell.load(demo_folder)
 
 
-def test_sparklines_where_the_width_allows(result: karat.Result) -> None:
+def test_sparklines_where_the_width_allows(result: findwell.Result) -> None:
     plain = render(result, "table")
     assert not set(render(result, "table", width=60)) & set(BARS)
     wide = render(result, "table", width=140)
@@ -46,7 +46,7 @@ def test_sparklines_where_the_width_allows(result: karat.Result) -> None:
 
 
 def test_one_run_has_a_column_for_it() -> None:
-    one = karat.evaluate({"q1": ["a"], "q2": ["b"]}, {"q1": ["a"], "q2": ["a"]}, ["RR"])
+    one = findwell.evaluate({"q1": ["a"], "q2": ["b"]}, {"q1": ["a"], "q2": ["a"]}, ["RR"])
     assert "█        █" in render(one, "table", width=100)
 
 
@@ -61,7 +61,9 @@ def test_a_sparkline_has_a_bar_where_there_are_queries(values: list[float]) -> N
 
 
 def test_explanations_in_colour() -> None:
-    (told,) = karat.explain(DEMO / "bm25.trec", DEMO / "questions.jsonl", "recall@5", query="q42")
+    (told,) = findwell.explain(
+        DEMO / "bm25.trec", DEMO / "questions.jsonl", "recall@5", query="q42"
+    )
     plain, bright = (render_explanation(told, "table", color=color) for color in (False, True))
     assert "\x1b" not in plain
     assert "\x1b[32m✓ hit\x1b[0m" in bright
@@ -69,7 +71,7 @@ def test_explanations_in_colour() -> None:
     assert bright.replace("\x1b[32m", "").replace("\x1b[31m", "").replace("\x1b[0m", "") == plain
 
 
-def test_latex_of_a_result(cli: Karat, result: karat.Result) -> None:
+def test_latex_of_a_result(cli: Findwell, result: findwell.Result) -> None:
     done = cli(
         *("score", DEMO / "bm25.trec", "--gold", DEMO / "questions.jsonl"),
         *("-m", "recall@5", "--format", "latex"),
@@ -93,7 +95,7 @@ def test_a_judge_card_says_what_its_numbers_mean() -> None:
         {"question": f"q{at}", "chunk": said, "label": int(truth)}
         for at, (said, truth) in enumerate(pairs)
     ]
-    card = karat.judge_card(
+    card = findwell.judge_card(
         labels, judge=lambda sample: {"relevance": [int(each == "yes") for each in sample.chunks]}
     )
     shown = render_card(card, "table")

@@ -9,19 +9,19 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-import karat
-from karat.reports.tuning import page
+import findwell
+from findwell.reports.tuning import page
 from tests.browsing import PHONE, accessible
 
 if TYPE_CHECKING:
     from tests.browsing import Watched
 
-DEMO = Path(karat.__file__).parent / "demo"
+DEMO = Path(findwell.__file__).parent / "demo"
 
 
 @pytest.fixture(scope="module", params=["weaviate-relative", "opensearch-min_max-arithmetic"])
-def tuning(request: Any) -> karat.Tuning:
-    found: karat.Tuning = karat.tune(
+def tuning(request: Any) -> findwell.Tuning:
+    found: findwell.Tuning = findwell.tune(
         {"bm25": DEMO / "bm25.trec", "minilm": DEMO / "minilm.trec"},
         DEMO / "questions.jsonl",
         "nDCG@10",
@@ -33,27 +33,27 @@ def tuning(request: Any) -> karat.Tuning:
     return found
 
 
-def test_the_snippet_can_be_copied(tuning: karat.Tuning) -> None:
+def test_the_snippet_can_be_copied(tuning: findwell.Tuning) -> None:
     (shown,) = re.findall(r"<pre>\n(.*?)</pre>", page(tuning), re.DOTALL)
     assert unescape(shown) == tuning.snippet
     assert shown.count("\n") > 2
 
 
-def test_the_navigation_has_the_order_of_the_page(tuning: karat.Tuning) -> None:
+def test_the_navigation_has_the_order_of_the_page(tuning: findwell.Tuning) -> None:
     html = page(tuning)
     linked = re.findall(r'<li><a href="#(\w+)">', html)
     assert linked == re.findall(r'<section id="(\w+)"', html)
     assert linked == ["choice", "curve", "gains", "paste", "findings"]
 
 
-def test_every_column_has_a_name(tuning: karat.Tuning) -> None:
+def test_every_column_has_a_name(tuning: findwell.Tuning) -> None:
     assert not re.findall(r"<th[^>]*></th>", page(tuning))
 
 
 @pytest.mark.slow
 @pytest.mark.xdist_group("browser")
 def test_it_is_no_wider_than_the_screen_and_accessible(
-    watched: Watched, tuning: karat.Tuning, tmp_path: Path
+    watched: Watched, tuning: findwell.Tuning, tmp_path: Path
 ) -> None:
     file = tmp_path / "tuning.html"
     file.write_text(page(tuning))

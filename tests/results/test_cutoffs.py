@@ -5,30 +5,30 @@ from pathlib import Path
 
 import pytest
 
-import karat
-from tests.conftest import Karat
+import findwell
+from tests.conftest import Findwell
 
-DEMO = Path(karat.__file__).parent / "demo"
+DEMO = Path(findwell.__file__).parent / "demo"
 RUN = {"q1": ["x", "a", "y", "b"], "q2": ["c", "z"]}
 GOLD = {"q1": ["a", "b"], "q2": ["c"]}
 
 
 def test_many_cutoffs_in_one_name() -> None:
-    result = karat.evaluate(RUN, GOLD, ["recall@1,2,4", "P(rel=1)@3"])
+    result = findwell.evaluate(RUN, GOLD, ["recall@1,2,4", "P(rel=1)@3"])
     assert list(result.values) == ["recall@1", "recall@2", "recall@4", "P@3"]
-    with pytest.raises(karat.KaratError, match="whole number"):
-        karat.evaluate(RUN, GOLD, "recall@1,x")
+    with pytest.raises(findwell.FindwellError, match="whole number"):
+        findwell.evaluate(RUN, GOLD, "recall@1,x")
 
 
 def test_curve_is_the_measure_at_each_cutoff() -> None:
-    result = karat.evaluate(RUN, GOLD)
-    table = karat.curve(result, ["recall", "nDCG(gain=exp)"], [1, 2, 5])
+    result = findwell.evaluate(RUN, GOLD)
+    table = findwell.curve(result, ["recall", "nDCG(gain=exp)"], [1, 2, 5])
     assert table.columns == ["run", "measure", "k", "value", "n", "undefined"]
     for row in table.to_dicts():
         name = f"{row['measure']}@{row['k']}"
-        assert row["value"] == karat.evaluate(RUN, GOLD, name)[name]
-    with pytest.raises(karat.KaratError, match="Rprec takes no cutoff"):
-        karat.curve(result, "Rprec")
+        assert row["value"] == findwell.evaluate(RUN, GOLD, name)[name]
+    with pytest.raises(findwell.FindwellError, match="Rprec takes no cutoff"):
+        findwell.curve(result, "Rprec")
 
 
 @pytest.mark.parametrize(
@@ -36,23 +36,23 @@ def test_curve_is_the_measure_at_each_cutoff() -> None:
     [("recall", 0.5, 1), ("recall", 0.75, 2), ("recall", 1, 4), ("recall", 1.1, None)],
 )
 def test_smallest_k(measure: str, target: float, k: int | None) -> None:
-    assert karat.smallest_k(karat.evaluate(RUN, GOLD), measure, target) == k
+    assert findwell.smallest_k(findwell.evaluate(RUN, GOLD), measure, target) == k
 
 
 def test_smallest_k_agrees_with_looking_at_every_cutoff() -> None:
-    result = karat.evaluate(DEMO / "minilm.trec", DEMO / "questions.jsonl")
+    result = findwell.evaluate(DEMO / "minilm.trec", DEMO / "questions.jsonl")
     for target in (0.3, 0.6, 0.8, 0.9, 0.99):
-        values = karat.curve(result, "recall", range(1, 21))["value"].to_list()
+        values = findwell.curve(result, "recall", range(1, 21))["value"].to_list()
         expected = next((k for k, value in enumerate(values, start=1) if value >= target), None)
-        assert karat.smallest_k(result, "recall", target) == expected
-    precision = karat.curve(result, "P", range(1, 21))["value"].to_list()
-    assert karat.smallest_k(result, "P", 0.5) == (1 if precision[0] >= 0.5 else None)
+        assert findwell.smallest_k(result, "recall", target) == expected
+    precision = findwell.curve(result, "P", range(1, 21))["value"].to_list()
+    assert findwell.smallest_k(result, "P", 0.5) == (1 if precision[0] >= 0.5 else None)
 
 
 CURVE = ("curve", DEMO / "bm25.trec", "--gold", DEMO / "questions.jsonl")
 
 
-def test_command_line(cli: Karat) -> None:
+def test_command_line(cli: Findwell) -> None:
     done = cli(*CURVE, "--at", "1,5,10", "--reach", "recall>=0.7")
     assert done.code == 0, done.err
     assert "@10" in done.out
@@ -65,7 +65,7 @@ def test_command_line(cli: Karat) -> None:
 
 
 @pytest.mark.parametrize("arguments", [["--at", "0"], ["--at", "a"], ["--reach", "recall"]])
-def test_bad_usage(arguments: list[str], cli: Karat) -> None:
+def test_bad_usage(arguments: list[str], cli: Findwell) -> None:
     done = cli(*CURVE, *arguments)
     assert done.code == 2
     assert "Traceback" not in done.err

@@ -16,22 +16,22 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-import karat
-from karat.cli.report import _require_input
-from karat.comparison.systems import gather
-from karat.errors import InputError, SaveError
-from karat.reports.page import provenance
-from karat.reports.panel import lay_side_by_side
-from karat.results import store
-from karat.storage import files, folders
-from karat.storage.folders import FILES, is_folder, replacing
+import findwell
+from findwell.cli.report import _require_input
+from findwell.comparison.systems import gather
+from findwell.errors import InputError, SaveError
+from findwell.reports.page import provenance
+from findwell.reports.panel import lay_side_by_side
+from findwell.results import store
+from findwell.storage import files, folders
+from findwell.storage.folders import FILES, is_folder, replacing
 from tests import saving
 from tests.hostile import Jury
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from tests.conftest import Karat, Save
+    from tests.conftest import Findwell, Save
 
 OLD, NEW = 10, 20  # queries of 40 that find their document
 
@@ -61,7 +61,7 @@ def way(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
 
 def found(folder: Path) -> int:
     """Load a result, and return how many queries find their document: no mix has a number."""
-    result = karat.load(folder)
+    result = findwell.load(folder)
     numbers = {result[name] for name in ("recall@1", "RR")}
     assert len(numbers) == 1
     return round(40 * (numbers.pop() or 0))
@@ -100,26 +100,26 @@ FOREIGN: dict[str, tuple[Callable[[Path], object], str]] = {
     "a folder by our name": (lambda folder: (folder / "verdicts.parquet").mkdir(), "verdicts"),
     "a link by our name": (_linked_file, "summary.json"),
     "no manifest": (lambda folder: (folder / "manifest.json").unlink(), "no manifest.json"),
-    "another's manifest": (_manifest_of_another, "no manifest.json that karat wrote"),
+    "another's manifest": (_manifest_of_another, "no manifest.json that findwell wrote"),
     "a broken manifest": (lambda folder: (folder / "manifest.json").write_text("["), "manifest"),
 }
 
 
 class TestForeign:
-    """Nothing but a result of karat is replaced."""
+    """Nothing but a result of findwell is replaced."""
 
     @pytest.mark.parametrize("name", FOREIGN)
     def test_it_is_left_alone(self, name: str, old: Path) -> None:
         change, said = FOREIGN[name]
         change(old)
         before = tree(old.parent)
-        with pytest.raises(SaveError, match="not a karat result") as refused:
+        with pytest.raises(SaveError, match="not a findwell result") as refused:
             saving.sample(NEW).save(old)
         assert said in refused.value.what
         assert "name a new folder" in refused.value.fix
         assert tree(old.parent) == before
 
-    def test_any_manifest_is_not_enough(self, cli: Karat, save: Save) -> None:
+    def test_any_manifest_is_not_enough(self, cli: Findwell, save: Save) -> None:
         project = save("p/manifest.json", "{}").parent
         save("p/src/a", "x")
         record = save("two.jsonl", '{"query": "q", "retrieved": ["a"], "gold": ["a"]}\n')
@@ -153,8 +153,8 @@ class TestForeign:
         (old / "src").rmdir()
         assert found(old) == OLD
 
-    def test_a_result_of_an_older_karat_is_ours(self, old: Path) -> None:
-        (old / "manifest.json").write_text('{"layout": 2, "versions": {"karat": "0.1.0"}}')
+    def test_a_result_of_an_older_findwell_is_ours(self, old: Path) -> None:
+        (old / "manifest.json").write_text('{"layout": 2, "versions": {"findwell": "0.1.0"}}')
         saving.sample(NEW).save(old)
         assert found(old) == NEW
 
@@ -238,13 +238,13 @@ class TestKilled:
                 shutil.copytree(saved / "new", draft, dirs_exist_ok=True)
             assert names(state) == {"r"}
 
-    def test_what_stepped_aside_is_found_again(self, old: Path, cli: Karat, save: Save) -> None:
+    def test_what_stepped_aside_is_found_again(self, old: Path, cli: Findwell, save: Save) -> None:
         record = save("one.jsonl", '{"query": "q0", "retrieved": ["b"], "gold": ["a"]}\n')
         hidden, path = folders._name(old, folders.OLD), str(old)
         worse = ["--baseline", path, "--update-baseline", "--require", "recall@1>=baseline"]
         for use, expected in (
             (lambda: len(gather([path])), 1),
-            (lambda: karat.agree(path, path).kind, "systems"),
+            (lambda: findwell.agree(path, path).kind, "systems"),
             (lambda: _require_input(path), None),
             (lambda: cli("score", record, *worse, "--decide", "value").code, 1),
         ):
@@ -271,7 +271,7 @@ class TestKilled:
         if not locks:
             monkeypatch.setattr(fcntl, "flock", no_locks)
         young, long_dead, foreign, others = (folders._name(old, folders.NEW) for _ in range(4))
-        others = others.with_name(".karat-notes")
+        others = others.with_name(".findwell-notes")
         for folder in (young, long_dead, foreign, others):
             folder.mkdir()
             (folder / "summary.json").touch()
@@ -314,8 +314,8 @@ class TestReading:
     @pytest.mark.parametrize("name", ["manifest.json", "summary.json", "relation.parquet"])
     def test_a_missing_file_is_named(self, name: str, old: Path) -> None:
         (old / name).unlink()
-        with pytest.raises(InputError, match=f"not a complete karat result: there is no {name}"):
-            karat.load(old)
+        with pytest.raises(InputError, match=f"not a complete findwell result: there is no {name}"):
+            findwell.load(old)
 
     def test_ends_of_lines_may_change(self, old: Path) -> None:
         for name in ("manifest.json", "summary.json"):
@@ -327,7 +327,7 @@ class TestReading:
         path = old / "manifest.json"
         path.write_text(path.read_text().replace('"recall@1"', '"recall@2"'))
         with pytest.raises(InputError, match="damaged") as damage:
-            karat.load(old)
+            findwell.load(old)
         assert damage.value.where == str(path)
 
     def test_every_damaged_bit_is_noticed(self, tmp_path: Path) -> None:
@@ -337,7 +337,7 @@ class TestReading:
         ]
         gold = [{"query": f"q{n}", "question": f"{n}?", "gold": ["ab"[n % 2]]} for n in range(9)]
         measures = ["recall", "P/relevance"]
-        result = karat.evaluate(rows, gold, measures, judge=Jury(), keep=3, level=None)
+        result = findwell.evaluate(rows, gold, measures, judge=Jury(), keep=3, level=None)
         folder = result.save(tmp_path / "r")
         assert {path.name for path in folder.iterdir()} == FILES
         chance = random.Random(12)
@@ -348,12 +348,12 @@ class TestReading:
                 damaged[bit // 8] ^= 1 << bit % 8
                 path.write_bytes(damaged)
                 with pytest.raises(InputError) as damage:
-                    karat.load(folder)
+                    findwell.load(folder)
                 assert path.name in f"{damage.value.where} {damage.value.what}" or (
                     "layout" in damage.value.what
                 )
             path.write_bytes(content)
-        assert karat.load(folder).summary.equals(result.summary)
+        assert findwell.load(folder).summary.equals(result.summary)
 
 
 class TestOrigin:
@@ -362,32 +362,32 @@ class TestOrigin:
     def test_hashes_of_inputs_are_those_of_the_files_that_were_read(self, save: Save) -> None:
         gold = save("gold.json", '{"q": ["a"]}')
         folder = gold.parent / "r"
-        first = karat.load(karat.evaluate({"q": ["a"]}, gold, "RR").save(folder))
+        first = findwell.load(findwell.evaluate({"q": ["a"]}, gold, "RR").save(folder))
         gold.write_text('{"q": ["b"]}')
-        again = karat.load(first.score("P@1").save(folder))
+        again = findwell.load(first.score("P@1").save(folder))
         assert again.provenance.inputs == first.provenance.inputs
         assert again.provenance.inputs[1].as_dict() == first.provenance.inputs[1].as_dict()
 
     def test_an_input_that_nobody_hashed_stays_unknown(self, save: Save) -> None:
         gold = save("gold.json", '{"q": ["a"]}')
-        result = karat.evaluate({"q": ["a"]}, gold, "RR")
+        result = findwell.evaluate({"q": ["a"]}, gold, "RR")
         gold.unlink()
-        loaded = karat.load(result.save(gold.parent / "r"))
+        loaded = findwell.load(result.save(gold.parent / "r"))
         gold.write_text("another")
         assert loaded.provenance.inputs[1].as_dict()["sha256"] is None
 
     def test_a_report_tells_about_the_result_it_read(self, old: Path) -> None:
         panel = lay_side_by_side([old])
         made = provenance(panel.systems[0])
-        assert karat.load(old).provenance.saved["created"] in dict(made).values()
+        assert findwell.load(old).provenance.saved["created"] in dict(made).values()
         (old / "manifest.json").write_text('{"created": "later", "versions": {}, "inputs": []}')
         assert provenance(panel.systems[0]) == made
 
     def test_names_that_are_no_unicode(self, tmp_path: Path) -> None:
         gold = tmp_path / os.fsdecode(b"g\xff.json")
         gold.write_text('{"q": ["a"]}')
-        folder = karat.evaluate({"q": ["a"]}, gold, "RR").save(tmp_path / "r")
-        assert karat.load(folder).provenance.inputs[1].path == str(gold)
+        folder = findwell.evaluate({"q": ["a"]}, gold, "RR").save(tmp_path / "r")
+        assert findwell.load(folder).provenance.inputs[1].path == str(gold)
 
 
 class TestFiles:
@@ -421,13 +421,13 @@ class TestFiles:
         assert tree(file.parent) == {"file": b"old"}
 
     def test_streams_stay_streams(self, tmp_path: Path) -> None:
-        code = "from karat.storage.files import write_text; write_text('/dev/stdout', 'told')"
+        code = "from findwell.storage.files import write_text; write_text('/dev/stdout', 'told')"
         with (tmp_path / "out").open("wb") as out:
             subprocess.run([sys.executable, "-c", code], stdout=out, check=True)
             assert os.fstat(out.fileno()).st_size == 4  # this file, not one in its place
         assert Path("/dev/stdout").is_symlink()
 
-    def test_the_demo_keeps_files_of_others(self, cli: Karat, save: Save) -> None:
+    def test_the_demo_keeps_files_of_others(self, cli: Findwell, save: Save) -> None:
         mine = save("questions.jsonl", "mine")
         done = cli("demo", "--files", mine.parent)
         assert done.code == 2
@@ -435,7 +435,7 @@ class TestFiles:
         assert tree(mine.parent) == {"questions.jsonl": b"mine"}
 
     def test_a_report_nobody_named_keeps_files_of_others(
-        self, cli: Karat, old: Path, monkeypatch: pytest.MonkeyPatch
+        self, cli: Findwell, old: Path, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         monkeypatch.chdir(old.parent)
         for _ in range(2):
@@ -443,7 +443,7 @@ class TestFiles:
         Path("report.html").write_text("mine")
         done = cli("report", old)
         assert done.code == 2
-        assert "report.html: the file is there already, and karat did not write it" in done.err
+        assert "report.html: the file is there already, and findwell did not write it" in done.err
         assert Path("report.html").read_text() == "mine"
         assert cli("report", old, "-o", "report.html").code == 0
 

@@ -10,19 +10,19 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-import karat
-from karat.align.align import Ties, align
-from karat.dialects import dialect
-from karat.engines.local import LocalEngine
-from karat.measures import parse_measure
-from karat.relate.match import find_matcher
-from karat.relate.match.matcher import MatchContext
-from karat.results.bounds import tie_bounds
+import findwell
+from findwell.align.align import Ties, align
+from findwell.dialects import dialect
+from findwell.engines.local import LocalEngine
+from findwell.measures import parse_measure
+from findwell.relate.match import find_matcher
+from findwell.relate.match.matcher import MatchContext
+from findwell.results.bounds import tie_bounds
 from tests.sample import kinds
 from tests.strategies import quick
 
 if TYPE_CHECKING:
-    from tests.conftest import Karat, Save
+    from tests.conftest import Findwell, Save
 
 MEASURES = ["RR", "P@2", "recall@2", "AP", "nDCG", "nDCG@3", "success@1", "F@2", "Rprec"]
 
@@ -35,7 +35,7 @@ def brute(run: dict[str, float], gold: dict[str, int], measure: str) -> tuple[fl
         f"q{at}": [doc for block in order for doc in block]
         for at, order in enumerate(product(*blocks))
     }
-    result = karat.evaluate(orders, dict.fromkeys(orders, gold), measure, level=None)
+    result = findwell.evaluate(orders, dict.fromkeys(orders, gold), measure, level=None)
     values = result.per_query["value"]
     return values.min(), values.max()  # type: ignore[return-value]
 
@@ -49,9 +49,9 @@ def brute(run: dict[str, float], gold: dict[str, int], measure: str) -> tuple[fl
 def test_bounds_over_all_orders(run: dict[str, float], gold: dict[str, int], measure: str) -> None:
     if not any(gold.values()):
         gold = gold | {"x": 1}
-    loaded, known = karat.load_run({"q": run}), karat.load_gold({"q": gold})
+    loaded, known = findwell.load_run({"q": run}), findwell.load_gold({"q": gold})
     bound = find_matcher("ids").bind(known, MatchContext())
-    related = LocalEngine().draw(loaded, bound, dialect("karat").policy)
+    related = LocalEngine().draw(loaded, bound, dialect("findwell").policy)
     none = np.zeros(0, dtype=np.int64)
     ties = related.ties or Ties(none, none, none)
     ((low, high),) = tie_bounds(related.relation, ties, [parse_measure(measure)])
@@ -61,15 +61,15 @@ def test_bounds_over_all_orders(run: dict[str, float], gold: dict[str, int], mea
 def test_ties_are_told_where_they_matter() -> None:
     run = {"q": {"a": 1.0, "b": 1.0, "c": 1.0, "d": 0.5}, "other": {"x": 2.0, "y": 1.0}}
     gold = {"q": ["a"], "other": ["y"]}
-    (found,) = karat.evaluate(run, gold, ["RR", "P@2", "recall"]).findings
+    (found,) = findwell.evaluate(run, gold, ["RR", "P@2", "recall"]).findings
     assert (found.kind, found.count, found.examples) == ("tied-scores", 1, ("q",))
     assert "RR from 0.4167 to 0.7500, P@2 from 0.2500 to 0.5000" in found.message
     assert "recall" not in found.message
-    assert kinds(karat.evaluate(run, gold, ["P@3", "recall@3"])) == {}
-    assert kinds(karat.evaluate({"q": list("abcd")}, {"q": ["a"]}, ["RR"])) == {}
+    assert kinds(findwell.evaluate(run, gold, ["P@3", "recall@3"])) == {}
+    assert kinds(findwell.evaluate({"q": list("abcd")}, {"q": ["a"]}, ["RR"])) == {}
 
 
-def test_an_all_tied_run_is_odd(cli: Karat, save: Save) -> None:
+def test_an_all_tied_run_is_odd(cli: Findwell, save: Save) -> None:
     lines = [f"q{q} Q0 d{d} {d} 0.5 tag" for q in range(3) for d in range(12)]
     run = save("run.trec", "\n".join(lines) + "\n")
     gold = save("qrels.txt", "".join(f"q{q} 0 d{q} 1\n" for q in range(3)))
@@ -82,15 +82,15 @@ def test_an_all_tied_run_is_odd(cli: Karat, save: Save) -> None:
 def test_ties_of_queries_that_are_left_out() -> None:
     run = {"q2": {"a": 1.0, "b": 1.0}, "q3": {"a": 2.0, "b": 1.0}}
     gold = {"q1": ["a"], "q2": ["a"], "q3": ["a"]}
-    found = karat.evaluate(run, gold, "RR", missing="skip").findings
+    found = findwell.evaluate(run, gold, "RR", missing="skip").findings
     (tied,) = (each for each in found if each.kind == "tied-scores")
     assert tied.examples == ("q2",)
     assert "RR from 0.7500 to 1.0000" in tied.message
 
 
 def test_ties_are_found_in_any_order_of_queries() -> None:
-    run = karat.load_run({"b": {"x": 1.0, "y": 1.0}, "a": {"x": 1.0, "y": 1.0}}).collect()
-    aligned = align(run, karat.load_gold({"a": ["x"], "b": ["y"]}), dialect("karat").policy)
+    run = findwell.load_run({"b": {"x": 1.0, "y": 1.0}, "a": {"x": 1.0, "y": 1.0}}).collect()
+    aligned = align(run, findwell.load_gold({"a": ["x"], "b": ["y"]}), dialect("findwell").policy)
     assert aligned.ties is not None
     assert aligned.ties.query.tolist() == [0, 1]
     at = aligned.ties.around(np.array([0, 0, 1, 1]), np.array([1, 3, 2, 9]))

@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
-import karat
-from karat.errors import InputError, OptionError
-from karat.results.trackers import metric_name
+import findwell
+from findwell.errors import InputError, OptionError
+from findwell.results.trackers import metric_name
 
 ACCEPTED = re.compile(r"[\w./-]+", re.ASCII)  # what MLflow, W&B and TensorBoard all accept
 RECORDS = [
@@ -21,7 +21,7 @@ FRAMEWORKS = Path(__file__).parents[2] / ".venv" / "frameworks-env" / "bin" / "p
 
 
 def test_every_number_is_there_under_a_plain_name() -> None:
-    found = karat.evaluate(RECORDS, measures=["recall@5", "nDCG(gain=exp)@10"]).metrics()
+    found = findwell.evaluate(RECORDS, measures=["recall@5", "nDCG(gain=exp)@10"]).metrics()
     assert found["recall_at_5"] == 0.5
     assert found["recall_at_5.low"] < 0.5 < found["recall_at_5.high"]
     assert found["nDCG_gain-exp_at_10"] == 0.5
@@ -34,19 +34,19 @@ def test_every_number_is_there_under_a_plain_name() -> None:
 def test_runs_are_parted_and_undefined_values_left_out() -> None:
     named = {"q1": ["a"], "q2": []}
     runs = {"bm 25": {"q1": ["a"]}, "dense/e5": {"q1": ["x"]}}
-    found = karat.evaluate(runs, named, ["RR"], level=None).metrics()
+    found = findwell.evaluate(runs, named, ["RR"], level=None).metrics()
     assert found["bm_25/RR"] == 1.0
     assert found["dense.e5/RR"] == 0.0
     records = [
         {"query": name, "retrieved": ["a"], "gold": gold, "part": name}
         for name, gold in (("q", ["a"]), ("r", []))
     ]
-    result = karat.evaluate(records, measures=["recall"], level=None)
+    result = findwell.evaluate(records, measures=["recall"], level=None)
     assert result.where("part", "r").metrics() == {"queries": 1.0}
 
 
 def test_all_measures_have_names_that_are_accepted_and_different() -> None:
-    names = list(karat.known_measures())
+    names = list(findwell.known_measures())
     names += [f"{name}@5" for name in ("P", "recall", "nDCG(gain=exp)", "RBP(p=0.8)", "nDCG")]
     relations = [f"{name}/rouge(threshold=0.8)" for name in names]
     spelled = [metric_name(name) for name in (*names, *relations)]
@@ -75,7 +75,7 @@ class Tracked:
 
 
 def test_objects_that_log() -> None:
-    result = karat.evaluate(RECORDS, measures=["RR"])
+    result = findwell.evaluate(RECORDS, measures=["RR"])
     writer, run = Writer(), Tracked()
     result.log(writer, step=3)
     result.log(run, step=4)
@@ -90,19 +90,19 @@ def test_objects_that_log() -> None:
 def test_a_missing_tracker_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "wandb", None)
     with pytest.raises(OptionError, match="logging to wandb needs the package wandb"):
-        karat.evaluate(RECORDS, measures=["RR"]).log("wandb")
+        findwell.evaluate(RECORDS, measures=["RR"]).log("wandb")
 
 
 MLFLOW = """
-import sys, karat, mlflow
+import sys, findwell, mlflow
 mlflow.set_tracking_uri("file:" + sys.argv[1])
 records = [
     {"query": "q1", "retrieved": ["a"], "gold": ["a"], "latency_ms": 10.0},
     {"query": "q2", "retrieved": ["x"], "gold": ["b"], "latency_ms": 30.0},
 ]
 measures = ["recall@5", "recall@5/exact", "nDCG(gain=exp)@10"]
-one = karat.evaluate(records, measures=measures, corpus={"a": "one", "b": "two", "x": "three"})
-both = karat.evaluate({"a": {"q": ["d"]}, "b": {"q": ["x"]}}, {"q": ["d"]}, ["RR"])
+one = findwell.evaluate(records, measures=measures, corpus={"a": "one", "b": "two", "x": "three"})
+both = findwell.evaluate({"a": {"q": ["d"]}, "b": {"q": ["x"]}}, {"q": ["d"]}, ["RR"])
 for result in (one, both):
     with mlflow.start_run() as run:
         result.log("mlflow", step=2)
@@ -120,7 +120,7 @@ def test_a_real_mlflow_with_a_file_store(tmp_path: Path) -> None:
     done = subprocess.run(
         [FRAMEWORKS, "-c", MLFLOW, tmp_path / "store"],
         env={
-            "PYTHONPATH": str(Path(karat.__file__).parents[1]),
+            "PYTHONPATH": str(Path(findwell.__file__).parents[1]),
             "HOME": str(tmp_path),
             "PATH": "/usr/bin:/bin",
             "MLFLOW_ALLOW_FILE_STORE": "true",

@@ -1,4 +1,4 @@
-"""Asks retrievers of real frameworks, in the environment that has them; prints what karat found.
+"""Asks retrievers of real frameworks, in the environment that has them; prints what findwell found.
 
 python -m tests.retrievers.real_frameworks NAME
 """
@@ -11,7 +11,7 @@ import sys
 from collections.abc import Callable
 from typing import Any
 
-import karat
+import findwell
 
 TEXTS = {
     "battery-4": "Charging an empty battery takes four hours.",
@@ -108,7 +108,7 @@ def qdrant() -> dict[str, Any]:
     def search(question: str, k: int = 10) -> object:
         return client.query_points("docs", query=embed(question), limit=k, with_payload=True)
 
-    return {"search": karat.Retriever(search, id_from="payload.chunk_id")}
+    return {"search": findwell.Retriever(search, id_from="payload.chunk_id")}
 
 
 FRAMEWORKS: dict[str, Callable[[], dict[str, Any]]] = {
@@ -120,9 +120,9 @@ FRAMEWORKS: dict[str, Callable[[], dict[str, Any]]] = {
 
 
 def report(retriever: Any) -> dict[str, Any]:
-    """Return what karat makes of a retriever: values, the first list, its texts, its timing."""
-    run = karat.retrieve(retriever, QUESTIONS, k=2)
-    result = karat.evaluate(retriever, GOLD, ["RR", "recall@2"])
+    """Return what findwell makes of a retriever: values, the first list, its texts, its timing."""
+    run = findwell.retrieve(retriever, QUESTIONS, k=2)
+    result = findwell.evaluate(retriever, GOLD, ["RR", "recall@2"])
     (timing,) = result.timing.values()
     first = run.rows.filter(query="q1")
     return {

@@ -7,7 +7,7 @@ import sys
 
 HOLDING = """
 import time
-from karat.retrievers.memory import OFTEN, PeakMemory
+from findwell.retrievers.memory import OFTEN, PeakMemory
 peak = PeakMemory()
 said = [peak()]
 held = b"x" * (int(said[0] * 1e6) + (64 << 20))
@@ -18,7 +18,7 @@ for _ in range(2):
     held = None
     print(said[-1], size)
 """
-CHILD = "from karat.retrievers.memory import peak_bytes; print(peak_bytes())"
+CHILD = "from findwell.retrievers.memory import peak_bytes; print(peak_bytes())"
 
 
 def told(code: str) -> list[float]:

@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-import karat
-from karat.errors import InputError, OptionError, SaveError
-from karat.retrievers.log import AnswerLog
+import findwell
+from findwell.errors import InputError, OptionError, SaveError
+from findwell.retrievers.log import AnswerLog
 
 QUERIES = {f"q{n}": f"question {n}" for n in range(1, 11)}
 
@@ -30,28 +30,28 @@ class Index:
 def test_what_was_answered_is_not_asked_again(tmp_path: Path) -> None:
     log, first = tmp_path / "run.part", Index("question 6")
     with pytest.raises(KeyboardInterrupt):
-        karat.retrieve(first, QUERIES, resume=log)
+        findwell.retrieve(first, QUERIES, resume=log)
     assert len(log.read_text().splitlines()) == 5
     second = Index()
-    run = karat.retrieve(second, QUERIES, resume=log)
+    run = findwell.retrieve(second, QUERIES, resume=log)
     assert second.asked == [f"question {n}" for n in range(6, 11)]
-    whole = karat.retrieve(Index(), QUERIES)
+    whole = findwell.retrieve(Index(), QUERIES)
     assert run.rows.equals(whole.rows)
     assert [found.kind for found in run.findings] == ["resumed-answer"]
     assert run.about is not None
     starts = run.about["started_s"].to_list()
     assert starts == sorted(starts)  # the time between the processes is nobody's
     third = Index()
-    again = karat.retrieve(third, QUERIES, resume=log)
+    again = findwell.retrieve(third, QUERIES, resume=log)
     assert third.asked == []
     assert again.rows.equals(whole.rows)
 
 
 def test_a_failure_is_asked_again(tmp_path: Path) -> None:
     log = tmp_path / "run.part"
-    karat.retrieve(Index("question 3"), QUERIES, resume=log)
+    findwell.retrieve(Index("question 3"), QUERIES, resume=log)
     second = Index()
-    run = karat.retrieve(second, QUERIES, resume=log)
+    run = findwell.retrieve(second, QUERIES, resume=log)
     assert second.asked == ["question 3"]
     assert run.about is not None
     assert run.about["error"].count() == 0
@@ -59,23 +59,23 @@ def test_a_failure_is_asked_again(tmp_path: Path) -> None:
 
 def test_a_torn_line_is_cut_off(tmp_path: Path) -> None:
     log = tmp_path / "run.part"
-    karat.retrieve(Index(), QUERIES, resume=log)
+    findwell.retrieve(Index(), QUERIES, resume=log)
     lines = log.read_bytes().splitlines(keepends=True)
     log.write_bytes(b"".join(lines[:4]) + lines[4][:20])
     second = Index()
-    karat.retrieve(second, QUERIES, resume=log)
+    findwell.retrieve(second, QUERIES, resume=log)
     assert second.asked == [f"question {n}" for n in range(5, 11)]
     assert all(json.loads(line) for line in log.read_text().splitlines())
 
 
 def test_other_questions_and_other_options_are_asked(tmp_path: Path) -> None:
     log = tmp_path / "run.part"
-    karat.retrieve(Index(), QUERIES, resume=log)
+    findwell.retrieve(Index(), QUERIES, resume=log)
     second = Index()
-    karat.retrieve(second, QUERIES | {"q2": "something else"}, resume=log)
+    findwell.retrieve(second, QUERIES | {"q2": "something else"}, resume=log)
     assert second.asked == ["something else"]
     third = Index()
-    run = karat.retrieve(third, QUERIES, k=1, resume=log)
+    run = findwell.retrieve(third, QUERIES, k=1, resume=log)
     assert len(third.asked) == len(QUERIES)
     assert run.rows.height == len(QUERIES)
     assert "other-configuration" in {found.kind for found in run.findings}
@@ -85,14 +85,14 @@ def test_a_file_that_is_something_else_is_left_alone(tmp_path: Path) -> None:
     other = tmp_path / "notes.txt"
     other.write_text("my notes\n")
     with pytest.raises(InputError, match="no file of answers"):
-        karat.retrieve(Index(), QUERIES, resume=other)
+        findwell.retrieve(Index(), QUERIES, resume=other)
     assert other.read_text() == "my notes\n"
     other.write_text("my notes, one line")  # as if it were torn
     with pytest.raises(InputError, match="no file of answers"):
-        karat.retrieve(Index(), QUERIES, resume=other)
+        findwell.retrieve(Index(), QUERIES, resume=other)
     assert other.read_text() == "my notes, one line"
     with pytest.raises(SaveError, match="cannot be kept here"):
-        karat.retrieve(Index(), QUERIES, resume=tmp_path / "nowhere" / "run.part")
+        findwell.retrieve(Index(), QUERIES, resume=tmp_path / "nowhere" / "run.part")
 
 
 @pytest.mark.skipif(os.name == "nt", reason="files are not locked there")
@@ -102,4 +102,4 @@ def test_two_at_a_time_do_not_mix(tmp_path: Path) -> None:
         AnswerLog(log, "x", []),
         pytest.raises(OptionError, match="another process keeps its answers here"),
     ):
-        karat.retrieve(Index(), QUERIES, resume=log)
+        findwell.retrieve(Index(), QUERIES, resume=log)

@@ -13,9 +13,9 @@ from typing import Any
 import polars as pl
 import pytest
 
-import karat
-from karat.errors import InputError, OptionError, RetrieverError
-from karat.progress import Progress
+import findwell
+from findwell.errors import InputError, OptionError, RetrieverError
+from findwell.progress import Progress
 
 QUERIES = {f"q{n}": f"question {n}" for n in range(1, 21)}
 GOLD = [
@@ -23,7 +23,7 @@ GOLD = [
 ]
 
 
-def docs(run: karat.Run, query: str = "q1") -> list[str | None]:
+def docs(run: findwell.Run, query: str = "q1") -> list[str | None]:
     return run.rows.filter(query=query)["doc"].to_list()
 
 
@@ -79,7 +79,7 @@ def search_with_size(index: str, question: str, *, limit: int) -> list[str]:
 )
 @pytest.mark.parametrize("concurrency", [1, 4])
 def test_what_a_retriever_may_be(retriever: Any, concurrency: int) -> None:
-    run = karat.retrieve(retriever, QUERIES, k=2, concurrency=concurrency)
+    run = findwell.retrieve(retriever, QUERIES, k=2, concurrency=concurrency)
     assert run.rows["query"].unique(maintain_order=True).to_list() == list(QUERIES)
     assert all(docs(run, query) == ["d1", "d2"] for query in QUERIES)
     assert run.about is not None
@@ -89,10 +89,10 @@ def test_what_a_retriever_may_be(retriever: Any, concurrency: int) -> None:
 
 def test_order_scores_and_texts_are_those_of_the_answer() -> None:
     answer = [{"id": "a", "text": "one", "score": 0.1}, {"id": "b", "text": "two", "score": 0.9}]
-    run = karat.retrieve(lambda _: answer, {"q1": "?"})
+    run = findwell.retrieve(lambda _: answer, {"q1": "?"})
     assert run.rows.select("doc", "text").rows() == [("a", "one"), ("b", "two")]
     assert run.rows["score"].null_count() == 0
-    assert karat.evaluate(run, {"q1": ["b"]}, "RR")["RR"] == 0.5  # the score does not reorder
+    assert findwell.evaluate(run, {"q1": ["b"]}, "RR")["RR"] == 0.5  # the score does not reorder
 
 
 @pytest.mark.parametrize(
@@ -106,7 +106,7 @@ def test_order_scores_and_texts_are_those_of_the_answer() -> None:
     ],
 )
 def test_what_queries_may_be(queries: object, names: list[str]) -> None:
-    assert karat.retrieve(lambda question: [question], queries).rows["query"].to_list() == names
+    assert findwell.retrieve(lambda question: [question], queries).rows["query"].to_list() == names
 
 
 @pytest.mark.parametrize(
@@ -120,7 +120,7 @@ def test_what_queries_may_be(queries: object, names: list[str]) -> None:
 )
 def test_queries_that_cannot_be_asked(queries: object, message: str) -> None:
     with pytest.raises(InputError, match=message):
-        karat.retrieve(search, queries)
+        findwell.retrieve(search, queries)
 
 
 @pytest.mark.parametrize("concurrency", [1, 4])
@@ -137,7 +137,7 @@ def test_a_question_that_raises_is_a_failure_of_that_question(
         return sometimes(question)
 
     asked = sometimes_async if wait else sometimes
-    run = karat.retrieve(asked, QUERIES, concurrency=concurrency)
+    run = findwell.retrieve(asked, QUERIES, concurrency=concurrency)
     assert run.about is not None
     errors = dict(run.about.select("query", "error").drop_nulls().rows())
     assert errors == dict.fromkeys(("q10", "q20"), "ConnectionError: the index is away")
@@ -148,14 +148,14 @@ def test_a_question_that_raises_is_a_failure_of_that_question(
     assert found.examples[0] == "q10: ConnectionError: the index is away"
 
 
-@pytest.mark.parametrize("dialect", ["karat", "trec_eval"])
+@pytest.mark.parametrize("dialect", ["findwell", "trec_eval"])
 def test_a_failure_counts_as_nothing_retrieved_in_every_dialect(dialect: str) -> None:
     def sometimes(question: str) -> list[str]:
         if question.endswith("0"):
             raise ValueError
         return ["d1"]
 
-    result = karat.evaluate(sometimes, GOLD, "success@1", dialect=dialect)
+    result = findwell.evaluate(sometimes, GOLD, "success@1", dialect=dialect)
     assert result["success@1"] == 0.9
     assert result.timing["sometimes"].error_rate == 0.1
     assert "failed-query" in {found.kind for found in result.findings}
@@ -168,22 +168,22 @@ def test_failures_are_bounded() -> None:
 
     calls: list[str] = []
     with pytest.raises(RetrieverError, match="10 of 10 questions, the last time with ValueError"):
-        karat.retrieve(never, QUERIES)
+        findwell.retrieve(never, QUERIES)
     assert len(calls) == 10
     calls.clear()
     with pytest.raises(RetrieverError, match="3 of 3"):
-        karat.retrieve(never, QUERIES, max_errors=2)
+        findwell.retrieve(never, QUERIES, max_errors=2)
     with pytest.raises(RetrieverError, match="2 of 2"):
-        karat.retrieve(never, {"a": "x", "b": "y"})  # nothing was answered at all
+        findwell.retrieve(never, {"a": "x", "b": "y"})  # nothing was answered at all
     with pytest.raises(RetrieverError):
-        karat.retrieve(never, QUERIES, concurrency=3, timeout=5)
+        findwell.retrieve(never, QUERIES, concurrency=3, timeout=5)
 
 
 def test_an_answer_that_cannot_be_read_is_a_failure_with_the_fix() -> None:
-    with pytest.raises(RetrieverError, match="no retrieved object that karat knows"):
-        karat.retrieve(lambda _: [object()], QUERIES)
+    with pytest.raises(RetrieverError, match="no retrieved object that findwell knows"):
+        findwell.retrieve(lambda _: [object()], QUERIES)
     with pytest.raises(RetrieverError, match="async def"):
-        karat.retrieve(lambda question: search_async(question + "?"), QUERIES)
+        findwell.retrieve(lambda question: search_async(question + "?"), QUERIES)
 
 
 @pytest.mark.parametrize("wait", [False, True])
@@ -198,7 +198,7 @@ def test_a_question_without_an_answer_in_time_has_failed(*, wait: bool) -> None:
         return ["d1"]
 
     begun = time.monotonic()
-    run = karat.retrieve(slow_async if wait else slow, QUERIES, timeout=0.3)
+    run = findwell.retrieve(slow_async if wait else slow, QUERIES, timeout=0.3)
     assert time.monotonic() - begun < 4
     assert run.about is not None
     errors = run.about.select("query", "error").drop_nulls().rows()
@@ -221,12 +221,12 @@ def test_retries(timeout: float | None, *, wait: bool) -> None:
         return flaky(question)
 
     retriever = flaky_async if wait else flaky
-    run = karat.retrieve(retriever, QUERIES, retries=1, timeout=timeout)
+    run = findwell.retrieve(retriever, QUERIES, retries=1, timeout=timeout)
     assert run.about is not None
     assert run.about["error"].count() == 2
     assert (asked["question 3"], asked["question 1"]) == (2, 1)
     asked.clear()
-    run = karat.retrieve(retriever, QUERIES, retries=2, timeout=timeout)
+    run = findwell.retrieve(retriever, QUERIES, retries=2, timeout=timeout)
     assert run.about is not None
     assert run.about["error"].count() == 0
     third = run.about.filter(query="q3")["latency_ms"].item()
@@ -241,7 +241,7 @@ def test_a_retry_after_too_long_a_wait() -> None:
         time.sleep(1 if question == "question 3" and asked[question] == 1 else 0)
         return ["d1"]
 
-    run = karat.retrieve(slow_once, QUERIES, timeout=0.3, retries=1)
+    run = findwell.retrieve(slow_once, QUERIES, timeout=0.3, retries=1)
     assert run.about is not None
     assert run.about["error"].count() == 0
     assert asked["question 3"] == 2
@@ -259,7 +259,7 @@ def test_warm_up_is_not_measured(*, wait: bool) -> None:
     async def cold_async(question: str) -> list[str]:
         return cold(question)
 
-    run = karat.retrieve(cold_async if wait else cold, QUERIES, warmup=2)
+    run = findwell.retrieve(cold_async if wait else cold, QUERIES, warmup=2)
     assert len(asked) == len(QUERIES) + 2
     assert run.about is not None
     assert run.about["latency_ms"].max() < 150  # type: ignore[operator]
@@ -287,9 +287,9 @@ def test_several_at_a_time(*, wait: bool) -> None:
         count(-1)
         return ["d1"]
 
-    run = karat.retrieve(slow_async if wait else slow, QUERIES, concurrency=4)
+    run = findwell.retrieve(slow_async if wait else slow, QUERIES, concurrency=4)
     assert most == 4
-    found = karat.evaluate(run, GOLD, "RR").timing[run.name]
+    found = findwell.evaluate(run, GOLD, "RR").timing[run.name]
     assert found.concurrency == 4
     assert found.throughput is not None
     assert found.throughput > 1.5 / 0.02  # one after the other it would be below 1 / 0.02
@@ -298,8 +298,8 @@ def test_several_at_a_time(*, wait: bool) -> None:
 
 
 def test_an_async_retriever_inside_an_event_loop() -> None:
-    async def notebook() -> karat.Run:
-        return karat.retrieve(search_async, QUERIES, k=1)
+    async def notebook() -> findwell.Run:
+        return findwell.retrieve(search_async, QUERIES, k=1)
 
     assert docs(asyncio.run(notebook())) == ["d1"]
 
@@ -313,7 +313,7 @@ def test_processor_and_memory_are_measured() -> None:
 
     few = dict(list(QUERIES.items())[:4])
     for concurrency in (1, 2):
-        about = karat.retrieve(busy, few, concurrency=concurrency).about
+        about = findwell.retrieve(busy, few, concurrency=concurrency).about
         assert about is not None
         assert 15 <= about["cpu_ms"].mean() < 100  # type: ignore[operator]
         assert about["peak_memory_mb"].min() > 10  # type: ignore[operator]
@@ -327,11 +327,11 @@ def test_the_size_of_the_context_is_measured() -> None:
             return []
         return [{"id": "a", "text": "Größe: 4"}, {"id": "b", "text": "Charging takes 4 hours."}]
 
-    about = karat.retrieve(find, dict(list(QUERIES.items())[:3])).about
+    about = findwell.retrieve(find, dict(list(QUERIES.items())[:3])).about
     assert about is not None
     assert about["context_bytes"].to_list() == [10 + 23, None, None]
     assert about["context_tokens"].to_list() == [3 + 5, None, None]
-    timing = karat.evaluate(find, GOLD, "RR", by="ids").timing["find"]
+    timing = findwell.evaluate(find, GOLD, "RR", by="ids").timing["find"]
     assert (timing.context_bytes, timing.context_tokens) == (33.0, 8.0)
 
 
@@ -340,7 +340,7 @@ def test_offsets_are_places_in_the_source() -> None:
         return [{"id": "c9", "text": "lasts", "metadata": {"source": "guide", "start_index": 3}}]
 
     gold = [{"query": "q1", "question": "?", "gold": [{"doc": "guide", "start": 3, "end": 8}]}]
-    assert karat.evaluate(find, gold, "recall", by="spans")["recall"] == 1.0
+    assert findwell.evaluate(find, gold, "recall", by="spans")["recall"] == 1.0
 
 
 def test_progress_counts_failures() -> None:
@@ -350,7 +350,7 @@ def test_progress_counts_failures() -> None:
         return ["d1"]
 
     steps: list[Progress] = []
-    karat.retrieve(sometimes, QUERIES, progress=steps.append)
+    findwell.retrieve(sometimes, QUERIES, progress=steps.append)
     assert steps[-1] == Progress(20, 20, "2 failed")
     assert all(before.done < after.done for before, after in pairwise(steps))
 
@@ -367,49 +367,52 @@ def test_progress_counts_failures() -> None:
 )
 def test_options_are_checked(options: dict[str, Any], message: str) -> None:
     with pytest.raises(OptionError, match=message):
-        karat.retrieve(search, QUERIES, **options)
+        findwell.retrieve(search, QUERIES, **options)
 
 
 def test_what_is_no_retriever() -> None:
     with pytest.raises(OptionError, match="ByInvoke is a class"):
-        karat.retrieve(ByInvoke, QUERIES)
+        findwell.retrieve(ByInvoke, QUERIES)
     with pytest.raises(InputError, match="a dict is not a retriever"):
-        karat.retrieve({"q1": ["d1"]}, QUERIES)  # type: ignore[arg-type]
+        findwell.retrieve({"q1": ["d1"]}, QUERIES)  # type: ignore[arg-type]
     with pytest.raises(OptionError, match=r"missing a required .*argument: 'limit'"):
-        karat.retrieve(partial(search_with_size, "index"), QUERIES)
+        findwell.retrieve(partial(search_with_size, "index"), QUERIES)
 
 
 def test_evaluate_and_compare_ask_on_the_way() -> None:
-    one = karat.Retriever(lambda _: ["x", "d1"], k=1)
+    one = findwell.Retriever(lambda _: ["x", "d1"], k=1)
     both = {"one": one, "two": search}
-    result = karat.evaluate(both, GOLD, ["success@1"], by="ids")
+    result = findwell.evaluate(both, GOLD, ["success@1"], by="ids")
     assert (result["one", "success@1"], result["two", "success@1"]) == (0.0, 1.0)
     assert set(result.timing) == {"one", "two"}
-    for found in (karat.compare(both, GOLD, by="ids"), karat.compare(both, gold=GOLD, by="ids")):
+    for found in (
+        findwell.compare(both, GOLD, by="ids"),
+        findwell.compare(both, gold=GOLD, by="ids"),
+    ):
         assert found["two", "recall@5"]["wins"] == 20
         assert set(found.timing) == {"one", "two"}
-    mixed = karat.evaluate({"run": {"q1": ["d1"]}, "asked": search}, GOLD, "success@1")
+    mixed = findwell.evaluate({"run": {"q1": ["d1"]}, "asked": search}, GOLD, "success@1")
     assert (mixed["run", "success@1"], mixed["asked", "success@1"]) == (0.05, 1.0)
 
 
 def test_the_questions_of_a_table_are_asked() -> None:
     gold = {query: ["d1"] for query in QUERIES}
-    assert karat.evaluate(search, gold, "RR", queries=QUERIES)["RR"] == 1.0
+    assert findwell.evaluate(search, gold, "RR", queries=QUERIES)["RR"] == 1.0
     table = pl.DataFrame({"query": list(QUERIES), "question": list(QUERIES.values())})
-    assert karat.evaluate(search, gold, "RR", queries=table)["RR"] == 1.0
+    assert findwell.evaluate(search, gold, "RR", queries=table)["RR"] == 1.0
     with pytest.raises(InputError, match="no questions to ask"):
-        karat.evaluate(search, gold, "RR")
+        findwell.evaluate(search, gold, "RR")
     with pytest.raises(InputError, match="19 of 20 queries have no question"):
-        karat.evaluate(search, gold, "RR", queries={"q1": "question 1"})
+        findwell.evaluate(search, gold, "RR", queries={"q1": "question 1"})
     with pytest.raises(InputError, match="a retriever is asked questions, and there are none"):
-        karat.evaluate(search, measures="RR")
+        findwell.evaluate(search, measures="RR")
 
 
 def test_a_judge_needs_no_gold() -> None:
     def find(question: str) -> list[dict[str, str]]:
         return [{"id": "a", "text": f"The answer to {question}"}, {"id": "b", "text": "Noise."}]
 
-    judged = karat.judge(
+    judged = findwell.judge(
         find,
         ["context_precision@2"],
         queries=QUERIES,
@@ -419,14 +422,14 @@ def test_a_judge_needs_no_gold() -> None:
 
 
 def test_results_keep_what_retrieval_cost(tmp_path: Path) -> None:
-    result = karat.evaluate(search, GOLD, "RR")
+    result = findwell.evaluate(search, GOLD, "RR")
     result.save(tmp_path / "saved")
-    assert karat.load(tmp_path / "saved").timing == result.timing
+    assert findwell.load(tmp_path / "saved").timing == result.timing
 
 
 def test_costs_by_slice() -> None:
     gold = [{**record, "topic": record["query"][1:2]} for record in GOLD]
-    result = karat.evaluate(search, gold, "RR")
+    result = findwell.evaluate(search, gold, "RR")
     slices = result.timing_by("topic")["search"]
     assert slices["1"].n == 11
     assert sum(found.n for found in slices.values()) == 20
@@ -439,7 +442,7 @@ def test_generators_are_read_within_the_measured_time() -> None:
         time.sleep(0.02)
         yield "d1"
 
-    about = karat.retrieve(lazy, {"q1": "?"}).about
+    about = findwell.retrieve(lazy, {"q1": "?"}).about
     assert about is not None
     assert about["latency_ms"].item() >= 20
 
@@ -450,7 +453,7 @@ async def _stream(question: str) -> AsyncIterator[str]:
 
 def test_what_yields_asynchronously_is_named() -> None:
     with pytest.raises(RetrieverError, match="async_generator"):
-        karat.retrieve(_stream, {"q1": "?"})
+        findwell.retrieve(_stream, {"q1": "?"})
 
 
 @pytest.mark.parametrize("awaited", [False, True], ids=["sync", "async"])
@@ -461,11 +464,11 @@ def test_a_retriever_that_returns_none_has_failed(awaited: bool) -> None:
     async def later(question: str) -> list[str] | None:
         return sometimes(question)
 
-    run = karat.retrieve(later if awaited else sometimes, dict(list(QUERIES.items())[:2]))
+    run = findwell.retrieve(later if awaited else sometimes, dict(list(QUERIES.items())[:2]))
     assert run.about is not None
     first, second = run.about["error"].to_list()
     assert first is None
     assert second.startswith("the retriever returned None")
     assert [each.kind for each in run.findings] == ["failed-query"]
     with pytest.raises(RetrieverError, match="returned None"):
-        karat.retrieve(lambda _: None, QUERIES)
+        findwell.retrieve(lambda _: None, QUERIES)

@@ -1,10 +1,10 @@
-"""What karat adds to a call grows with the questions, and not faster than they do."""
+"""What findwell adds to a call grows with the questions, and not faster than they do."""
 
 from pathlib import Path
 
 import pytest
 
-import karat
+import findwell
 from tests.growth import assert_near_linear
 
 FACTOR = 10
@@ -21,7 +21,7 @@ def test_each_question_costs_the_same(concurrency: int, tmp_path: Path, *, kept:
     def ask(count: int) -> None:
         queries = {str(n): f"question {n}" for n in range(count)}
         resume = tmp_path / "run.part" if kept else None
-        karat.retrieve(nothing, queries, concurrency=concurrency, resume=resume)
+        findwell.retrieve(nothing, queries, concurrency=concurrency, resume=resume)
         if resume is not None:
             resume.unlink()
 

@@ -15,14 +15,14 @@ import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
-from karat.errors import OptionError
-from karat.read.corpus import load_corpus
-from karat.spans import index as documents
-from karat.spans import locate as module
-from karat.spans.fold import codes_of, fold, fold_quote, text_of
-from karat.spans.index import _end
-from karat.spans.locate import locate
-from karat.spans.place import cover, place
+from findwell.errors import OptionError
+from findwell.read.corpus import load_corpus
+from findwell.spans import index as documents
+from findwell.spans import locate as module
+from findwell.spans.fold import codes_of, fold, fold_quote, text_of
+from findwell.spans.index import _end
+from findwell.spans.locate import locate
+from findwell.spans.place import cover, place
 
 SPANS = Path(__file__).parents[2] / "../shared/data/spans"
 LETTERS = st.text("aAbB “”'-–é\u0301ﬁß\n\t\u00a0中文\u200bא", max_size=40)
@@ -130,7 +130,7 @@ def test_without_rapidfuzz_the_error_says_what_to_install(monkeypatch: pytest.Mo
     assert locate(["THE quick"], None, text)["status"].to_list() == ["normalised"]
     with pytest.raises(OptionError, match="rapidfuzz") as error:
         locate(["the quack"], None, text)
-    assert "karat[text]" in error.value.fix
+    assert ".[text]" in error.value.fix
 
 
 @settings(deadline=None)

@@ -24,9 +24,9 @@ import pytest
 from click.testing import CliRunner
 from hypothesis import HealthCheck, Phase, given, settings
 
-import karat
-from karat.dialects import resolve_measures
-from karat.errors import AlignError, InputError, KaratError, OptionError, SparkError
+import findwell
+from findwell.dialects import resolve_measures
+from findwell.errors import AlignError, FindwellError, InputError, OptionError, SparkError
 from tests.spark.frames import EVERY, assert_same, hard_case, records
 from tests.strategies import grouped_cases
 
@@ -53,7 +53,7 @@ def on_spark(spark: Any, frame: pl.DataFrame) -> Any:
     return spark.createDataFrame(frame.to_arrow()).repartition(3)
 
 
-def refused(kind: type[KaratError], text: str, work: Callable[[], Any]) -> None:
+def refused(kind: type[FindwellError], text: str, work: Callable[[], Any]) -> None:
     """Assert that something raises an error of this kind that says so."""
     with pytest.raises(kind) as caught:
         work()
@@ -63,10 +63,10 @@ def refused(kind: type[KaratError], text: str, work: Callable[[], Any]) -> None:
 @case
 def every_measure_of_every_dialect(spark: Any, _: Path) -> None:
     """All dialects share one frame each; the gold is sent to all tasks or shuffled, in turns."""
-    for number, dialect in enumerate(karat.known_dialects()):
+    for number, dialect in enumerate(findwell.known_dialects()):
         run, gold = hard_case(20 + number, dialect)
         measures = resolve_measures(EVERY, dialect)
-        result = karat.spark.evaluate(
+        result = findwell.spark.evaluate(
             on_spark(spark, run),
             on_spark(spark, gold),
             measures,
@@ -75,7 +75,7 @@ def every_measure_of_every_dialect(spark: Any, _: Path) -> None:
             batch_rows=60,
             partitions=3,
         )
-        assert_same(per_query(result), karat.evaluate(run, gold, measures, dialect=dialect))
+        assert_same(per_query(result), findwell.evaluate(run, gold, measures, dialect=dialect))
         result.close()
 
 
@@ -85,10 +85,10 @@ def few_queries_in_many_partitions(spark: Any, _: Path) -> None:
     run, gold = hard_case(31, queries=6)
     spark.conf.set("spark.sql.execution.arrow.maxRecordsPerBatch", "2")
     try:
-        result = karat.spark.evaluate(
+        result = findwell.spark.evaluate(
             on_spark(spark, run), on_spark(spark, gold), MEASURES, partitions=13, batch_rows=4
         )
-        local = karat.evaluate(run, gold, MEASURES)
+        local = findwell.evaluate(run, gold, MEASURES)
         assert_same(per_query(result), local)
         assert {name: value for name, value in result.values.items() if value is not None} == {
             name: value for name, value in local.values.items() if value is not None
@@ -115,10 +115,10 @@ def a_query_with_very_many_documents(spark: Any, _: Path) -> None:
             "grade": [1, 2, 1, 1],
         }
     )
-    result = karat.spark.evaluate(
+    result = findwell.spark.evaluate(
         on_spark(spark, run), on_spark(spark, gold), MEASURES, batch_rows=5_000
     )
-    assert_same(per_query(result), karat.evaluate(run, gold, MEASURES))
+    assert_same(per_query(result), findwell.evaluate(run, gold, MEASURES))
 
 
 @case
@@ -133,8 +133,8 @@ def lists_texts_groups_slices_and_samples(spark: Any, folder: Path) -> None:
         "rouge": ["recall@2", "P@3/exact"],
         "claims": ["recall@3", "P@2/relevance"],
     }.items():
-        local = karat.evaluate(given, measures=measures, by=by, judge="local:text")
-        result = karat.spark.evaluate(
+        local = findwell.evaluate(given, measures=measures, by=by, judge="local:text")
+        result = findwell.spark.evaluate(
             frame, None, measures, by=by, judge="local:text", slices="topic", sample=1.0
         )
         assert_same(per_query(result), local)
@@ -147,28 +147,28 @@ def lists_texts_groups_slices_and_samples(spark: Any, folder: Path) -> None:
         sample = result.sample
         assert_same(sample.per_query, local)
         saved = result.save(folder / f"saved-{by}")
-        assert karat.load(saved).values == sample.values
+        assert findwell.load(saved).values == sample.values
 
 
 @case
 def samples_of_two_runs_hold_the_same_queries(spark: Any, folder: Path) -> None:
-    """So `karat compare` pairs them, and the report shows them."""
+    """So `findwell compare` pairs them, and the report shows them."""
     results = []
     for seed in (1, 2):
         run, gold = hard_case(40)
         changed = run.with_columns(score=pl.col("score") * (1 if seed == 1 else -1))
         results.append(
-            karat.spark.evaluate(
+            findwell.spark.evaluate(
                 on_spark(spark, changed), on_spark(spark, gold), MEASURES, sample=0.5
             )
         )
     folders = [result.save(folder / f"side{at}") for at, result in enumerate(results)]
-    first, second = map(karat.load, folders)
+    first, second = map(findwell.load, folders)
     assert first.queries["query"].to_list() == second.queries["query"].to_list()
     assert 10 < first.queries.height < 50
     assert first.findings[0].kind == "sampled-queries"
-    assert karat.compare(*map(str, folders)).comparisons.height == len(MEASURES)
-    assert "query of a sample" in karat.report(str(folders[0]))
+    assert findwell.compare(*map(str, folders)).comparisons.height == len(MEASURES)
+    assert "query of a sample" in findwell.report(str(folders[0]))
 
 
 @case
@@ -178,7 +178,7 @@ def results_are_tables_that_compare_and_gate_read(spark: Any, folder: Path) -> N
     other = run.with_columns(score=-pl.col("score"))
     frames = [on_spark(spark, each) for each in (run, other)]
     before, after = (
-        karat.spark.evaluate(frame, on_spark(spark, gold), MEASURES, run_id=name)
+        findwell.spark.evaluate(frame, on_spark(spark, gold), MEASURES, run_id=name)
         for frame, name in zip(frames, ("one", "two/b: 5%"), strict=True)
     )
     place = str(folder / "results")
@@ -189,10 +189,10 @@ def results_are_tables_that_compare_and_gate_read(spark: Any, folder: Path) -> N
     ids = sorted(row[0] for row in table.select("run_id").distinct().collect())
     assert ids == ["one", "two/b: 5%"]
     assert table.count() == before.per_query.count() + after.per_query.count()
-    after.write("table:karat_results")
-    assert spark.table("karat_results").count() == after.per_query.count()
-    found = karat.spark.compare(f"{place}/run_id=one", "table:karat_results")
-    local = [karat.evaluate(each, gold, MEASURES).per_query for each in (run, other)]
+    after.write("table:findwell_results")
+    assert spark.table("findwell_results").count() == after.per_query.count()
+    found = findwell.spark.compare(f"{place}/run_id=one", "table:findwell_results")
+    local = [findwell.evaluate(each, gold, MEASURES).per_query for each in (run, other)]
     paired = local[0].join(local[1], on=["query", "measure"]).drop_nulls(["value", "value_right"])
     for row in found.iter_rows(named=True):
         mine = paired.filter(pl.col("measure") == row["measure"])
@@ -201,15 +201,17 @@ def results_are_tables_that_compare_and_gate_read(spark: Any, folder: Path) -> N
         assert abs(row["difference"] - change.mean()) < 1e-14
         assert (row["wins"], row["losses"]) == ((change > 0).sum(), (change < 0).sum())
         assert row["low"] < row["difference"] < row["high"]
-    refused(OptionError, "several evaluations", lambda: karat.spark.compare(table, before))
-    report = karat.spark.gate(
+    refused(OptionError, "several evaluations", lambda: findwell.spark.compare(table, before))
+    report = findwell.spark.gate(
         after, ["RR>=0.01", "RR>=baseline-1", "undefined<=100%", "AP>=0.99"], baseline=before
     )
     assert [each.outcome for each in report.verdicts] == ["pass", "pass", "pass", "fail"]
     assert report.exit_code == 1
-    after.write("table:karat_results")  # rows are appended
+    after.write("table:findwell_results")  # rows are appended
     refused(
-        InputError, "is there 2 times", lambda: karat.spark.compare("table:karat_results", before)
+        InputError,
+        "is there 2 times",
+        lambda: findwell.spark.compare("table:findwell_results", before),
     )
 
 
@@ -227,17 +229,17 @@ def differences_are_those_of_the_statistic(spark: Any, folder: Path) -> None:
     common = {"queries": on_spark(spark, about), "cluster": "source"}
     for options in ({}, common):
         one, two = (
-            karat.spark.evaluate(frame, on_spark(spark, gold), measures, **options)
+            findwell.spark.evaluate(frame, on_spark(spark, gold), measures, **options)
             for frame in frames
         )
         here = {**options, "queries": about}
-        results = [karat.evaluate(each, gold, measures, **here) for each in (run, other)]
-        local = karat.compare(*results, permutations=2000)
+        results = [findwell.evaluate(each, gold, measures, **here) for each in (run, other)]
+        local = findwell.compare(*results, permutations=2000)
         places = [str(folder / f"{len(options)}-{at}") for at in range(2)]
         for result, place in zip((one, two), places, strict=True):
             result.per_query.write.parquet(place)
-        tables = [karat.spark.compare(one, two)]
-        tables += [] if options else [karat.spark.compare(*places)]
+        tables = [findwell.spark.compare(one, two)]
+        tables += [] if options else [findwell.spark.compare(*places)]
         for row in (row for table in tables for row in table.iter_rows(named=True)):
             mine = local["run-2", row["measure"]]
             assert row["n"] == mine["n"]
@@ -257,30 +259,32 @@ def differences_are_those_of_the_statistic(spark: Any, folder: Path) -> None:
         verdicts = (
             gate(after, texts, baseline=before).verdicts
             for gate, after, before in (
-                (karat.spark.gate, two, one),
-                (karat.gate, results[1], results[0]),
+                (findwell.spark.gate, two, one),
+                (findwell.gate, results[1], results[0]),
             )
         )
         for found, wanted in zip(*verdicts, strict=True):
             assert (found.outcome, found.relation) == (wanted.outcome, wanted.relation)
             assert abs(found.difference - wanted.difference) < 1e-9
-    alone = karat.spark.evaluate(
+    alone = findwell.spark.evaluate(
         frames[0], on_spark(spark, gold), "AP", queries=common["queries"], cluster="one", level=None
     )
-    (verdict,) = karat.spark.gate(alone, "AP>=0.01").verdicts
+    (verdict,) = findwell.spark.gate(alone, "AP>=0.01").verdicts
     assert verdict.outcome == "undecided"
     assert "one cluster" in verdict.reason
-    skipped = karat.spark.evaluate(frames[0].limit(0), on_spark(spark, gold), "AP", missing="skip")
+    skipped = findwell.spark.evaluate(
+        frames[0].limit(0), on_spark(spark, gold), "AP", missing="skip"
+    )
     assert skipped.summary["n"].to_list() == [0]
-    (verdict,) = karat.spark.gate(skipped, "AP>=0.01").verdicts
+    (verdict,) = findwell.spark.gate(skipped, "AP>=0.01").verdicts
     assert verdict.outcome == "undecided"
 
 
 @case
 def values_are_kept_where_nothing_else_stands(spark: Any, folder: Path) -> None:
     """A second job may take the place of the first, but nobody's table."""
-    run, gold = (on_spark(spark, each) for each in hard_case(3, "karat"))
-    work = partial(karat.spark.evaluate, run, gold, ["AP"])
+    run, gold = (on_spark(spark, each) for each in hard_case(3, "findwell"))
+    work = partial(findwell.spark.evaluate, run, gold, ["AP"])
     expected = work().values
     for _ in range(2):
         assert work(keep_at=str(folder / "kept")).values == expected
@@ -315,7 +319,7 @@ def property_many_small_frames_at_once(spark: Any, _: Path) -> None:
         for at, (run, gold) in enumerate(examples):
             kind = "listed" if any(isinstance(each, list) for each in run.values()) else "scored"
             renamed = pl.format("{} {}", pl.lit(at), "query")
-            local = karat.evaluate(run, gold, MEASURES)
+            local = findwell.evaluate(run, gold, MEASURES)
             wanted[kind].append(local.per_query.with_columns(query=renamed))
             golds[kind] += [{**each, "query": f"{at} {each['query']}"} for each in gold]
             for query, found in run.items():
@@ -335,7 +339,7 @@ def property_many_small_frames_at_once(spark: Any, _: Path) -> None:
                 pl.DataFrame(rows, schema=kinds[kind], orient="row"),
                 pl.DataFrame(golds[kind], strict=False),
             ]
-            result = karat.spark.evaluate(
+            result = findwell.spark.evaluate(
                 *(on_spark(spark, each) for each in frames), MEASURES, partitions=2, batch_rows=7
             )
             found = per_query(result).sort("query", "measure")
@@ -358,8 +362,8 @@ def names_of_columns_and_queries_about_them(spark: Any, _: Path) -> None:
             .otherwise(pl.lit("en"))
         )
     )
-    local = karat.evaluate(run, gold, MEASURES, queries=about)
-    result = karat.spark.evaluate(
+    local = findwell.evaluate(run, gold, MEASURES, queries=about)
+    result = findwell.spark.evaluate(
         on_spark(spark, run.rename({"query": "who", "doc": "what", "score": "how good"})),
         on_spark(spark, gold.rename({"query": "who", "doc": "dot.ted"})),
         MEASURES,
@@ -393,10 +397,10 @@ def text_tables_and_questions_are_read_as_on_one_machine(_: Any, folder: Path) -
         (folder / name).write_text(text, encoding="utf-8")
     for sides in (("run.csv", "gold.csv"), ("asked.tsv", "answers.csv")):
         places = [str(folder / name) for name in sides]
-        local = karat.evaluate(places[0], places[1], MEASURES)
-        assert_same(per_query(karat.spark.evaluate(*places, MEASURES)), local)
+        local = findwell.evaluate(places[0], places[1], MEASURES)
+        assert_same(per_query(findwell.spark.evaluate(*places, MEASURES)), local)
         if "asked.tsv" in sides:
-            mapped = karat.spark.evaluate(*places, MEASURES, columns={"query": "question"})
+            mapped = findwell.spark.evaluate(*places, MEASURES, columns={"query": "question"})
             assert_same(per_query(mapped), local)
 
 
@@ -404,12 +408,12 @@ def text_tables_and_questions_are_read_as_on_one_machine(_: Any, folder: Path) -
 def what_is_wrong_is_said_and_where(spark: Any, _: Path) -> None:
     run, gold = hard_case(70)
     frames = on_spark(spark, run), on_spark(spark, gold)
-    evaluate = karat.spark.evaluate
+    evaluate = findwell.spark.evaluate
     broken = pl.concat([run, pl.DataFrame({"query": ["q9"], "doc": [None], "score": [1.0]})])
     bad = on_spark(spark, broken)
     refused(InputError, "query 'q9': the doc is missing", lambda: evaluate(bad, frames[1], "RR"))
     result = evaluate(bad, frames[1], "RR", skip_bad=True)
-    assert_same(per_query(result), karat.evaluate(run, gold, "RR"))
+    assert_same(per_query(result), findwell.evaluate(run, gold, "RR"))
     assert "skipped-record" in [each.kind for each in result.findings]
     refused(
         InputError,
@@ -464,11 +468,11 @@ def a_task_that_is_killed_is_done_again(spark: Any, folder: Path) -> None:
             os.kill(os.getpid(), signal.SIGKILL)
         return doc
 
-    result = karat.spark.evaluate(
+    result = findwell.spark.evaluate(
         on_spark(spark, run), on_spark(spark, gold), MEASURES, ids=kill_once, partitions=2
     )
     assert Path(marker).exists()
-    assert_same(per_query(result), karat.evaluate(run, gold, MEASURES))
+    assert_same(per_query(result), findwell.evaluate(run, gold, MEASURES))
 
     def kill_always(doc: str) -> str:
         del doc
@@ -478,7 +482,7 @@ def a_task_that_is_killed_is_done_again(spark: Any, folder: Path) -> None:
     refused(
         SparkError,
         "the job failed",
-        lambda: karat.spark.evaluate(
+        lambda: findwell.spark.evaluate(
             on_spark(spark, run), on_spark(spark, gold), "RR", ids=kill_always, partitions=1
         ),
     )
@@ -494,24 +498,24 @@ def a_model_judges_through_the_driver(spark: Any, folder: Path) -> None:
     path = folder / "judged.jsonl"
     path.write_text("\n".join(map(json.dumps, given)), encoding="utf-8")
     frame = spark.read.json(str(path)).repartition(4)
-    os.environ["KARAT_CACHE_DIR"] = str(folder / "cache")
+    os.environ["FINDWELL_CACHE_DIR"] = str(folder / "cache")
     with serve(spoilt(lambda _, said: said)) as server:
-        judge = karat.Judge("openai:m", base_url=server.url, key="a-real-key-0123456789")
-        local = karat.judge(given, ["P@3/relevance"], judge=judge)
+        judge = findwell.Judge("openai:m", base_url=server.url, key="a-real-key-0123456789")
+        local = findwell.judge(given, ["P@3/relevance"], judge=judge)
         calls = len(server.calls)
         assert calls >= 10
-        few = karat.spark.evaluate(
+        few = findwell.spark.evaluate(
             frame,
             None,
             ["P@3/relevance"],
-            judge=karat.Judge("openai:m", base_url=server.url, key="k" * 20, max_calls=4),
+            judge=findwell.Judge("openai:m", base_url=server.url, key="k" * 20, max_calls=4),
             partitions=4,
         )
         assert len(server.calls) == calls + 4  # of all tasks together
         assert few.summary["failed"].sum() > 0
         assert few.judge["calls"] == 4
         assert few.judge["endpoint"] == local.judge["endpoint"]
-        result = karat.spark.evaluate(
+        result = findwell.spark.evaluate(
             frame, None, ["P@3/relevance"], judge=judge, partitions=4, calls_per_minute=6000
         )
         assert_same(per_query(result), local)
@@ -519,7 +523,7 @@ def a_model_judges_through_the_driver(spark: Any, folder: Path) -> None:
         taken = result.judge["calls"], result.judge["stored"]
         assert taken == (calls - 4, 4)
         assert "verdicts" not in result.judge
-        again = karat.spark.evaluate(frame, None, ["P@3/relevance"], judge=judge, partitions=2)
+        again = findwell.spark.evaluate(frame, None, ["P@3/relevance"], judge=judge, partitions=2)
         assert_same(per_query(again), local)
         assert len(server.calls) == 2 * calls
         keys = {call.headers.get("authorization", "") for call in server.calls}
@@ -527,20 +531,20 @@ def a_model_judges_through_the_driver(spark: Any, folder: Path) -> None:
     refused(
         OptionError,
         "several votes",
-        lambda: karat.spark.evaluate(
-            frame, None, ["P@3/relevance"], judge=karat.Judge("openai:m", votes=3, key="k")
+        lambda: findwell.spark.evaluate(
+            frame, None, ["P@3/relevance"], judge=findwell.Judge("openai:m", votes=3, key="k")
         ),
     )
 
 
 @case
 def the_command_line(spark: Any, folder: Path) -> None:
-    from karat.cli import cli
+    from findwell.cli import cli
 
     run, gold = hard_case(90)
     run.write_parquet(folder / "run.parquet")
     on_spark(spark, gold).write.mode("overwrite").saveAsTable("cli_gold")
-    local = karat.evaluate(run, gold, MEASURES)
+    local = findwell.evaluate(run, gold, MEASURES)
     arguments = ["score", "--engine", "spark", "--master", "local[2]", str(folder / "run.parquet")]
     arguments += ["--gold", "table:cli_gold", *(f"-m{name}" for name in MEASURES)]
     ran = CliRunner().invoke(cli, [*arguments, "--format", "json"], standalone_mode=False)
@@ -555,7 +559,7 @@ def the_command_line(spark: Any, folder: Path) -> None:
     assert ran.return_value == 1 or ran.exit_code == 1, ran.output
     assert "nDCG@10" in ran.stdout
     assert spark.read.parquet(str(folder / "values")).count() == local.per_query.height
-    assert_same(karat.load(folder / "saved").per_query, local)
+    assert_same(findwell.load(folder / "saved").per_query, local)
 
 
 def main() -> None:

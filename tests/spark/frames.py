@@ -1,4 +1,4 @@
-"""Runs and golds with everything that engines could get wrong, and what karat says of them here."""
+"""Runs and golds with everything that engines could get wrong, and what findwell says of them."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ import polars as pl
 from tests.strategies import without_facts
 
 if TYPE_CHECKING:
-    import karat
-    from karat import Measure
+    import findwell
+    from findwell import Measure
 
 STRICT = ("trec_eval", "trec_eval-9")  # refuse documents that are retrieved or judged twice
 EVERY: tuple[Measure, ...] = tuple(
@@ -30,7 +30,7 @@ TEXTS = (
 )
 
 
-def hard_case(seed: int, dialect: str = "karat", queries: int = 60) -> tuple[Any, Any]:
+def hard_case(seed: int, dialect: str = "findwell", queries: int = 60) -> tuple[Any, Any]:
     """Return rows of a run and of a gold: ties, duplicates, missing and extra queries, groups."""
     rng = random.Random(seed)
     strict = dialect in STRICT
@@ -83,12 +83,12 @@ def records(seed: int, queries: int = 40) -> list[dict[str, Any]]:
     ]
 
 
-def expected(result: karat.Result) -> pl.DataFrame:
+def expected(result: findwell.Result) -> pl.DataFrame:
     """Return the values of queries, in an order that every engine can give."""
     return result.per_query.select("query", "measure", "value", "reason").sort("query", "measure")
 
 
-def assert_same(found: pl.DataFrame, result: karat.Result) -> None:
+def assert_same(found: pl.DataFrame, result: findwell.Result) -> None:
     """Assert that values and reasons are the same, bit for bit."""
     wanted = expected(result)
     got = found.select(wanted.columns).sort("query", "measure")

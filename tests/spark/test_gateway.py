@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-import karat
-from karat.errors import OptionError
-from karat.spark.gateway import ModelGateway
+import findwell
+from findwell.errors import OptionError
+from findwell.spark.gateway import ModelGateway
 from tests.client.server import Call, Reaction, chat, error, serve
 
 if TYPE_CHECKING:
@@ -24,7 +24,7 @@ KEY = "a-real-key-0123456789"
 
 @pytest.fixture(autouse=True)
 def _cache(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    monkeypatch.setenv("KARAT_CACHE_DIR", str(tmp_path))
+    monkeypatch.setenv("FINDWELL_CACHE_DIR", str(tmp_path))
 
 
 def call(gateway: ModelGateway, text: str, token: str | None = None) -> tuple[int, Any]:
@@ -44,8 +44,8 @@ def call(gateway: ModelGateway, text: str, token: str | None = None) -> tuple[in
             return failed.code, json.load(failed)
 
 
-def judge(url: str, **more: Any) -> karat.Judge:
-    return karat.Judge("openai:m", base_url=url, key=KEY, **more)
+def judge(url: str, **more: Any) -> findwell.Judge:
+    return findwell.Judge("openai:m", base_url=url, key=KEY, **more)
 
 
 def test_answers_are_kept_and_the_key_stays_with_the_driver() -> None:
@@ -135,7 +135,7 @@ def test_strangers_are_turned_away() -> None:
 
 def test_the_token_stands_where_the_provider_has_its_key() -> None:
     with serve() as server:
-        settings = karat.Judge("azure:m", base_url=f"{server.url}/openai/v1", key=KEY)
+        settings = findwell.Judge("azure:m", base_url=f"{server.url}/openai/v1", key=KEY)
         with ModelGateway(settings) as gateway:
             made = gateway.settings()
             assert not gateway.accepts({"Authorization": f"Bearer {made.key}"})

@@ -1,4 +1,4 @@
-"""karat on a real Spark, in an environment of its own: `make .venv/spark` makes it."""
+"""findwell on a real Spark, in an environment of its own: `make .venv/spark` makes it."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ PYTHON = ROOT / ".venv" / "spark-env" / "bin" / "python"
 def outcomes() -> dict[str, str]:
     """Run all cases in one process, with one session, and return what went wrong in each."""
     done = subprocess.run(
-        [PYTHON, "-W", "error::UserWarning:karat", "-m", "tests.spark.cases"],
+        [PYTHON, "-W", "error::UserWarning:findwell", "-m", "tests.spark.cases"],
         cwd=ROOT,
         capture_output=True,
         text=True,

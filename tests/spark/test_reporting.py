@@ -10,20 +10,20 @@ import numpy as np
 import polars as pl
 import pytest
 
-import karat
-from karat.dialects import dialect, resolve_measures
-from karat.errors import AlignError, InputError, MeasureError, OptionError
-from karat.findings import finding_about
-from karat.relate.match import find_matcher
-from karat.reports.spark import render
-from karat.reports.tables import FORMATS
-from karat.spark.arrow import to_batches
-from karat.spark.columns import GOLD, QUERIES, RUN, SideColumns
-from karat.spark.result import Made, SparkResult, _checked
-from karat.spark.summary import NOTED, Notes, SummaryPlan, Tally, summarise_batches
-from karat.spark.task import UNMET, Plan, evaluate_batches
-from karat.statistics.intervals import ONE_CLUSTER
-from karat.statistics.poisson import name_hashes, poisson_weights
+import findwell
+from findwell.dialects import dialect, resolve_measures
+from findwell.errors import AlignError, InputError, MeasureError, OptionError
+from findwell.findings import finding_about
+from findwell.relate.match import find_matcher
+from findwell.reports.spark import render
+from findwell.reports.tables import FORMATS
+from findwell.spark.arrow import to_batches
+from findwell.spark.columns import GOLD, QUERIES, RUN, SideColumns
+from findwell.spark.result import Made, SparkResult, _checked
+from findwell.spark.summary import NOTED, Notes, SummaryPlan, Tally, summarise_batches
+from findwell.spark.task import UNMET, Plan, evaluate_batches
+from findwell.statistics.intervals import ONE_CLUSTER
+from findwell.statistics.poisson import name_hashes, poisson_weights
 from tests.spark.frames import hard_case, records
 from tests.spark.test_tasks import plan_of, side, stacked
 
@@ -51,7 +51,7 @@ def made_of(plan: Plan, **more: Any) -> Made:
         "run": "run",
         "run_id": "monday",
         "measures": plan.measures,
-        "dialect": dialect("karat"),
+        "dialect": dialect("findwell"),
         "matchers": {str(plan.by): find_matcher(plan.by)},
         "relation": str(plan.by),
         "ids": "identity",
@@ -61,7 +61,7 @@ def made_of(plan: Plan, **more: Any) -> Made:
 
 
 @pytest.fixture(scope="module")
-def both() -> tuple[SparkResult, karat.Result]:
+def both() -> tuple[SparkResult, findwell.Result]:
     """Return what Spark would, and the result of the local engine."""
     run, gold = hard_case(12)
     about = gold.select("query").unique(maintain_order=True)
@@ -81,12 +81,12 @@ def both() -> tuple[SparkResult, karat.Result]:
     adding = SummaryPlan(statistics, slices=("topic",), samples=50)
     made = made_of(plan, slices=("topic",), bootstrap=50, bounds=True)
     found = result_of(made, list(evaluate_batches(plan, rows)), adding)
-    local = karat.evaluate(run, gold, MEASURES, queries=about, bounds=True)
+    local = findwell.evaluate(run, gold, MEASURES, queries=about, bounds=True)
     return found, local
 
 
 def test_summary_and_slices_are_those_of_one_machine(
-    both: tuple[SparkResult, karat.Result],
+    both: tuple[SparkResult, findwell.Result],
 ) -> None:
     found, local = both
     for mine, theirs in (
@@ -111,7 +111,7 @@ def test_summary_and_slices_are_those_of_one_machine(
         _ = found.sample
 
 
-def test_every_format_has_the_numbers(both: tuple[SparkResult, karat.Result]) -> None:
+def test_every_format_has_the_numbers(both: tuple[SparkResult, findwell.Result]) -> None:
     found, _ = both
     for how in FORMATS:
         for by in ([], ["topic"]):
@@ -123,25 +123,25 @@ def test_every_format_has_the_numbers(both: tuple[SparkResult, karat.Result]) ->
     assert "SparkResult(run" in repr(found)
 
 
-def test_requirements_are_decided_by_all_queries(both: tuple[SparkResult, karat.Result]) -> None:
+def test_requirements_are_decided_by_all_queries(both: tuple[SparkResult, findwell.Result]) -> None:
     found, local = both
     texts = ["RR>=0.01", "RR>=0.99", "undefined<=0", "relevant>=1", "failed<=0"]
-    ours, theirs = karat.spark.gate(found, texts), karat.gate(local, texts)
+    ours, theirs = findwell.spark.gate(found, texts), findwell.gate(local, texts)
     assert [each.outcome for each in ours.verdicts] == [each.outcome for each in theirs.verdicts]
     for text in ("RR>=baseline", "p90<=3ms"):
         with pytest.raises(OptionError):
-            karat.spark.gate(found, text)
+            findwell.spark.gate(found, text)
     with pytest.raises(MeasureError):
-        karat.spark.gate(found, "P@3>=0.1")
+        findwell.spark.gate(found, "P@3>=0.1")
 
 
 def test_a_gate_makes_the_interval_that_a_result_was_not_to_have(
-    both: tuple[SparkResult, karat.Result],
+    both: tuple[SparkResult, findwell.Result],
 ) -> None:
     found, _ = both
     without = replace(found, made=replace(found.made, level=None))
     assert without.summary["low"].null_count() == len(MEASURES)
-    ours, theirs = (karat.spark.gate(each, "RR>=0.1").verdicts[0] for each in (without, found))
+    ours, theirs = (findwell.spark.gate(each, "RR>=0.1").verdicts[0] for each in (without, found))
     assert ours == theirs
     assert ours.low is not None
 
@@ -159,7 +159,7 @@ def test_one_cluster_says_nothing_about_the_spread(clusters: int) -> None:
     assert (tally.sampled_variance() == 0) == (clusters == 1)
 
 
-def test_what_all_parts_found_is_looked_at(both: tuple[SparkResult, karat.Result]) -> None:
+def test_what_all_parts_found_is_looked_at(both: tuple[SparkResult, findwell.Result]) -> None:
     found, _ = both
     notes = Notes()
     notes.add({"findings": [], "facts": {"documents": 5, "shared": 0}})
@@ -200,7 +200,7 @@ def test_verdicts_that_failed_in_some_batches_bound_the_values_as_on_one_machine
     )
     rows = list(evaluate_batches(plan, stacked(side(frame, RUN), batch=5)))
     found = result_of(made_of(plan), rows, SummaryPlan(("mean", "mean")))
-    local = karat.judge(given, measures, by="relevance", judge=judge).summary
+    local = findwell.judge(given, measures, by="relevance", judge=judge).summary
     assert found.summary["failed"].to_list() == local["failed"].to_list() == [2, 2]
     for name in ("value", "lower", "upper"):
         assert found.summary[name].to_list() == pytest.approx(local[name].to_list(), rel=1e-12)
@@ -209,11 +209,13 @@ def test_verdicts_that_failed_in_some_batches_bound_the_values_as_on_one_machine
 def test_a_gold_without_a_relevant_item_is_refused_when_all_parts_were_seen() -> None:
     run, gold = hard_case(12)
     for low, level in ((gold.with_columns(grade=pl.lit(0)), 1.0), (gold, 9.0)):
-        plan = plan_of([measure.with_level(level) for measure in resolve_measures("RR", "karat")])
+        plan = plan_of(
+            [measure.with_level(level) for measure in resolve_measures("RR", "findwell")]
+        )
         rows = list(evaluate_batches(plan, stacked(side(low, GOLD), side(run, RUN))))
         for work in (
             lambda rows=rows, plan=plan: result_of(made_of(plan), rows, SummaryPlan(("mean",))),
-            lambda low=low, plan=plan: karat.evaluate(run, low, plan.measures),
+            lambda low=low, plan=plan: findwell.evaluate(run, low, plan.measures),
         ):
             with pytest.raises(AlignError, match="the gold has no relevant item for RR"):
                 work()

@@ -10,18 +10,18 @@ import numpy as np
 import polars as pl
 import pytest
 
-import karat
-from karat.dialects import dialect as find_dialect
-from karat.dialects import resolve_measures
-from karat.errors import InputError
-from karat.spark.arrow import to_batches
-from karat.spark.columns import GOLD, POSITION, QUERIES, QUERY, RUN, SIDE, SideColumns, mapped
-from karat.spark.comparing import _Paired
-from karat.spark.session import failure_of
-from karat.spark.summary import ALL, Notes, SummaryPlan, Tally, merge_batches, summarise_batches
-from karat.spark.task import NOTES, VALUES, Plan, evaluate_batches
-from karat.spark.worker import error_of, evaluate_part
-from karat.statistics.values import from_scale
+import findwell
+from findwell.dialects import dialect as find_dialect
+from findwell.dialects import resolve_measures
+from findwell.errors import InputError
+from findwell.spark.arrow import to_batches
+from findwell.spark.columns import GOLD, POSITION, QUERIES, QUERY, RUN, SIDE, SideColumns, mapped
+from findwell.spark.comparing import _Paired
+from findwell.spark.session import failure_of
+from findwell.spark.summary import ALL, Notes, SummaryPlan, Tally, merge_batches, summarise_batches
+from findwell.spark.task import NOTES, VALUES, Plan, evaluate_batches
+from findwell.spark.worker import error_of, evaluate_part
+from findwell.statistics.values import from_scale
 from tests.spark.frames import EVERY, STRICT, assert_same, hard_case, records
 
 if TYPE_CHECKING:
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
     import pyarrow as pa
 
-DIALECTS = list(karat.known_dialects())
+DIALECTS = list(findwell.known_dialects())
 
 
 def side(rows: pl.DataFrame, number: int, key: str = "query") -> pl.DataFrame:
@@ -50,7 +50,7 @@ def stacked(*sides: pl.DataFrame, batch: int = 10_000) -> Iterator[pa.RecordBatc
         yield from to_batches(part)
 
 
-def plan_of(measures: Any, dialect: str = "karat", **more: Any) -> Plan:
+def plan_of(measures: Any, dialect: str = "findwell", **more: Any) -> Plan:
     chosen: dict[str, Any] = {
         "run": "run",
         "measures": resolve_measures(measures, dialect),
@@ -89,7 +89,7 @@ def test_every_measure_of_every_dialect_bit_for_bit(dialect: str) -> None:
     run, gold = hard_case(7, dialect)
     plan = plan_of(EVERY, dialect, rows=50)
     found = list(evaluate_batches(plan, stacked(side(gold, GOLD), side(run, RUN), batch=9)))
-    local = karat.evaluate(run, gold, resolve_measures(EVERY, dialect), dialect=dialect)
+    local = findwell.evaluate(run, gold, resolve_measures(EVERY, dialect), dialect=dialect)
     assert_same(values(plan, found), local)
     assert len(found) > 4  # and not all in one
 
@@ -109,7 +109,7 @@ def with_whole_gold(
 def test_a_gold_that_every_task_has_gives_the_same() -> None:
     run, gold = hard_case(8)
     plan, found = with_whole_gold(run, gold, EVERY, token="here")
-    assert_same(values(plan, found), karat.evaluate(run, gold, EVERY))
+    assert_same(values(plan, found), findwell.evaluate(run, gold, EVERY))
 
 
 def test_a_gold_that_every_task_has_loses_no_row_without_a_query() -> None:
@@ -132,7 +132,7 @@ def test_a_column_about_queries_takes_none_from_the_gold() -> None:
     )
     rows = stacked(side(gold, GOLD), side(run, RUN), side(about, QUERIES))
     assert_same(
-        values(plan, list(evaluate_batches(plan, rows))), karat.evaluate(run, gold, "recall@5")
+        values(plan, list(evaluate_batches(plan, rows))), findwell.evaluate(run, gold, "recall@5")
     )
 
 
@@ -184,7 +184,7 @@ def test_records_with_lists_texts_and_judges(by: str, measures: list[str]) -> No
     run = side(frame.drop("gold", "topic", "reference"), RUN)
     gold = side(frame.drop("retrieved"), GOLD)
     found = list(evaluate_batches(plan, stacked(run, gold, batch=5)))
-    local = karat.evaluate(given, measures=measures, by=by, judge="local:text")
+    local = findwell.evaluate(given, measures=measures, by=by, judge="local:text")
     assert_same(values(plan, found), local)
 
 
@@ -199,7 +199,7 @@ def test_bad_rows_are_named_by_their_query_or_left_out() -> None:
         list(evaluate_batches(plan_of(["RR"]), stacked(*rows)))
     plan = plan_of(["RR"], skip_bad=True)
     found = list(evaluate_batches(plan, stacked(*rows)))
-    assert_same(values(plan, found), karat.evaluate(run, gold, ["RR"]))
+    assert_same(values(plan, found), findwell.evaluate(run, gold, ["RR"]))
     noted = _notes(found)
     (skipped,) = [each for each in noted.findings if each.kind == "skipped-record"]
     assert skipped.count == 2
@@ -219,7 +219,7 @@ def test_findings_are_counted_over_all_batches() -> None:
     found = list(
         evaluate_batches(plan_of(["AP"], rows=30), stacked(side(gold, GOLD), side(run, RUN)))
     )
-    local = karat.check(run, gold)
+    local = findwell.check(run, gold)
     ours = {each.kind: each.count for each in _notes(found).findings}
     theirs = {each.kind: each.count for each in local if each.kind != "unsorted"}
     assert {kind: ours[kind] for kind in theirs} == theirs
@@ -245,7 +245,7 @@ def test_summaries_do_not_depend_on_how_the_queries_are_cut(samples: int) -> Non
 
     one = merged([batches])
     many = merged([[batch] for batch in reversed(batches)])
-    local = karat.evaluate(run, gold, measures)
+    local = findwell.evaluate(run, gold, measures)
     for at, name in enumerate(measures):
         mine, other = one[at].moments, many[at].moments
         assert (mine.n, [each.value for each in mine.sums]) == (
@@ -271,9 +271,9 @@ def test_errors_of_tasks_come_back_as_they_were() -> None:
     assert str(error_of(str(caught.value))) == str(found)
 
 
-def test_executors_without_karat_are_told_what_to_do() -> None:
-    said = "Traceback\nModuleNotFoundError: No module named 'karat.spark'\n"
-    assert "the executors cannot import karat" in str(failure_of(said))
+def test_executors_without_findwell_are_told_what_to_do() -> None:
+    said = "Traceback\nModuleNotFoundError: No module named 'findwell.spark'\n"
+    assert "the executors cannot import findwell" in str(failure_of(said))
     assert "memoryOverhead" in str(failure_of("Job aborted: worker crashed"))
 
 
@@ -281,7 +281,7 @@ def test_columns_are_named_for_one_side_or_both() -> None:
     names = {"query": "qid", "gold.doc": "pid", "run.doc": "chunk"}
     assert mapped(names, "gold") == {"query": "qid", "doc": "pid"}
     assert mapped(names, "run") == {"query": "qid", "doc": "chunk"}
-    with pytest.raises(karat.KaratError, match="did you mean query"):
+    with pytest.raises(findwell.FindwellError, match="did you mean query"):
         mapped({"qury": "x"}, "run")
 
 

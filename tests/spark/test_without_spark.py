@@ -9,38 +9,39 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-import karat
-from karat.errors import OptionError
-from karat.spark.session import require_java
+import findwell
+from findwell.errors import OptionError, how_to_install
+from findwell.spark.session import require_java
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from tests.conftest import Karat
+    from tests.conftest import Findwell
 
 lacking = pytest.mark.skipif(
     importlib.util.find_spec("pyspark") is not None, reason="pyspark is installed here"
 )
 
 
-def test_karat_never_imports_pyspark() -> None:
+def test_findwell_never_imports_pyspark() -> None:
     """Nor does its module for Spark, until something is evaluated."""
     code = (
-        "import sys, karat, karat.cli.score, karat.reports.result\n"
-        "assert 'karat.spark' not in sys.modules\n"
-        "karat.spark.evaluate, karat.spark.compare, karat.spark.gate, karat.spark.SparkResult\n"
+        "import sys, findwell, findwell.cli.score, findwell.reports.result\n"
+        "assert 'findwell.spark' not in sys.modules\n"
+        "findwell.spark.evaluate, findwell.spark.compare, findwell.spark.gate\n"
+        "findwell.spark.SparkResult\n"
         "assert not {'pyspark', 'pandas', 'pyarrow'} & set(sys.modules)"
     )
     subprocess.run([sys.executable, "-c", code], check=True)
     with pytest.raises(AttributeError, match="no attribute 'evaluat'"):
-        karat.spark.evaluat  # noqa: B018
+        findwell.spark.evaluat  # noqa: B018
 
 
 @lacking
 def test_without_pyspark_the_extra_is_named() -> None:
     with pytest.raises(OptionError, match="needs the package pyspark") as caught:
-        karat.spark.evaluate("run", "gold")
-    assert caught.value.fix == "pip install 'karat[spark]'"
+        findwell.spark.evaluate("run", "gold")
+    assert caught.value.fix == how_to_install("spark")
 
 
 def test_without_java_the_package_is_named(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
@@ -62,7 +63,7 @@ def test_without_java_the_package_is_named(monkeypatch: pytest.MonkeyPatch, tmp_
     require_java()
 
 
-def test_options_of_one_engine_are_refused_by_the_other(cli: Karat) -> None:
+def test_options_of_one_engine_are_refused_by_the_other(cli: Findwell) -> None:
     for arguments, said in (
         (["--write", "x"], "--write needs --engine spark"),
         (["--master", "yarn"], "--master needs --engine spark"),
@@ -78,10 +79,10 @@ def test_options_of_one_engine_are_refused_by_the_other(cli: Karat) -> None:
 
 
 def test_a_project_on_spark_can_be_measured_on_this_machine(
-    cli: Karat, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    cli: Findwell, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    (tmp_path / "karat.toml").write_text('engine = "spark"\nmaster = "yarn"\npartitions = 7\n')
+    (tmp_path / "findwell.toml").write_text('engine = "spark"\nmaster = "yarn"\npartitions = 7\n')
     (tmp_path / "both.jsonl").write_text('{"query": "q", "retrieved": ["a"], "gold": ["a"]}\n')
     assert cli("--trust", "score", "both.jsonl", "--engine", "local").code == 0
     done = cli("--trust", "score", "both.jsonl", "--engine", "local", "--partitions", "3")
@@ -89,7 +90,7 @@ def test_a_project_on_spark_can_be_measured_on_this_machine(
 
 
 @lacking
-def test_the_command_says_what_to_install(cli: Karat) -> None:
+def test_the_command_says_what_to_install(cli: Findwell) -> None:
     done = cli("score", "a.parquet", "--gold", "b.parquet", "--engine", "spark")
     assert done.code == 2
-    assert "pip install 'karat[spark]'" in done.err
+    assert "pip install '.[spark]'" in done.err

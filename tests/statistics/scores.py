@@ -13,8 +13,8 @@ if TYPE_CHECKING:
 
     from hypothesis.strategies import SearchStrategy
 
-    from karat.core.data import Floats
-    from karat.statistics.intervals import Interval
+    from findwell.core.data import Floats
+    from findwell.statistics.intervals import Interval
 
     Draw = Callable[[np.random.Generator, tuple[int, ...]], Floats]
 

@@ -8,8 +8,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from statsmodels.stats.inter_rater import cohens_kappa
 
-from karat.errors import InputError, OptionError
-from karat.statistics.agreement import (
+from findwell.errors import InputError, OptionError
+from findwell.statistics.agreement import (
     NO_LABEL,
     ONE_LABEL,
     ONE_SIDED,

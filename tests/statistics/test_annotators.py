@@ -7,9 +7,9 @@ from itertools import permutations
 import numpy as np
 import pytest
 
-from karat.errors import InputError
-from karat.statistics.agreement import kappa
-from karat.statistics.annotators import FORMULAS, agreement_of, prevalence_of
+from findwell.errors import InputError
+from findwell.statistics.agreement import kappa
+from findwell.statistics.annotators import FORMULAS, agreement_of, prevalence_of
 
 NAN = np.nan
 TWO = [(0, 1), (0, 2), (1, 2)]

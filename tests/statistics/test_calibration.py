@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from karat.errors import InputError, OptionError
-from karat.statistics.calibration import (
+from findwell.errors import InputError, OptionError
+from findwell.statistics.calibration import (
     brier_score,
     calibration,
     expected_calibration_error,

@@ -7,8 +7,8 @@ from math import log
 import numpy as np
 import pytest
 
-from karat.errors import InputError
-from karat.statistics.change_points import (
+from findwell.errors import InputError
+from findwell.statistics.change_points import (
     SHARES,
     change_evidence,
     change_point,

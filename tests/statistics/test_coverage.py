@@ -13,15 +13,15 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from karat.statistics.agreement import kappa
-from karat.statistics.intervals import Interval, interval, intervals
-from karat.statistics.paired import paired
+from findwell.statistics.agreement import kappa
+from findwell.statistics.intervals import Interval, interval, intervals
+from findwell.statistics.paired import paired
 from tests.statistics.scores import CHANGES, UNBOUNDED, VALUES, limits
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
-    from karat.core.data import Floats
+    from findwell.core.data import Floats
 
 LEAST = 0.93
 QUERIES = (2, 3, 5, 10, 20, 50, 300, 1_001, 5_000)

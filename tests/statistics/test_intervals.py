@@ -11,10 +11,10 @@ from hypothesis import strategies as st
 from scipy import stats
 from statsmodels.stats.proportion import proportion_confint
 
-from karat.errors import InputError, OptionError
-from karat.measures import parse_measure
-from karat.measures.aggregate import aggregate
-from karat.statistics.intervals import EQUAL, METHOD, NONE_DEFINED, ONE, interval, intervals
+from findwell.errors import InputError, OptionError
+from findwell.measures import parse_measure
+from findwell.measures.aggregate import aggregate
+from findwell.statistics.intervals import EQUAL, METHOD, NONE_DEFINED, ONE, interval, intervals
 from tests.statistics.scores import columns, limits
 
 RNG = np.random.default_rng(6)
@@ -221,7 +221,7 @@ def test_a_column_gets_the_same_in_any_company() -> None:
 def test_many_columns_are_worked_on_in_parts(monkeypatch: pytest.MonkeyPatch) -> None:
     table = RNG.random((50, 7))
     whole = intervals(table)
-    monkeypatch.setattr("karat.statistics.intervals.CELLS", 120)
+    monkeypatch.setattr("findwell.statistics.intervals.CELLS", 120)
     for one, other in zip(whole, intervals(table), strict=True):
         assert limits(one) == pytest.approx(limits(other))
 

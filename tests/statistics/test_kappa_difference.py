@@ -7,8 +7,8 @@ from itertools import product
 import numpy as np
 import pytest
 
-from karat.statistics.agreement import kappa
-from karat.statistics.kappa_difference import kappa_difference
+from findwell.statistics.agreement import kappa
+from findwell.statistics.kappa_difference import kappa_difference
 
 TRUTH = [1, 1, 0, 0, 1, 0, 1, 0, 0, 1, 1, 0]
 GOOD = [1, 1, 0, 0, 1, 0, 1, 0, 0, 1, 0, 0]

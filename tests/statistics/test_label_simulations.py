@@ -8,14 +8,14 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pytest
 
-from karat.statistics.intervals import interval
-from karat.statistics.paired import paired as difference
-from karat.statistics.prediction_powered import SampledLabels, mean_of_sample
+from findwell.statistics.intervals import interval
+from findwell.statistics.paired import paired as difference
+from findwell.statistics.prediction_powered import SampledLabels, mean_of_sample
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from karat.core.data import Floats, Ints
+    from findwell.core.data import Floats, Ints
 
 REPEATS = 1000
 QUERIES, POOL, DEEP = 60, 14, 10

@@ -10,9 +10,9 @@ import numpy as np
 import pytest
 from hypothesis import given
 
-from karat.statistics.intervals import interval
-from karat.statistics.moments import ExactSum, Moments, bootstrap_limits
-from karat.statistics.poisson import name_hashes, poisson_weights
+from findwell.statistics.intervals import interval
+from findwell.statistics.moments import ExactSum, Moments, bootstrap_limits
+from findwell.statistics.poisson import name_hashes, poisson_weights
 from tests.strategies import quick
 
 NUMBERS = st.lists(st.floats(-1e9, 1e9, allow_nan=False), max_size=80)

@@ -8,12 +8,12 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 from scipy import stats
 
-from karat.errors import InputError, OptionError
-from karat.measures import parse_measure
-from karat.measures.aggregate import aggregate
-from karat.statistics.intervals import METHOD
-from karat.statistics.paired import effect_size, paired
-from karat.statistics.significance import (
+from findwell.errors import InputError, OptionError
+from findwell.measures import parse_measure
+from findwell.measures.aggregate import aggregate
+from findwell.statistics.intervals import METHOD
+from findwell.statistics.paired import effect_size, paired
+from findwell.statistics.significance import (
     NO_PAIR,
     NONE_DIFFERS,
     ONE_PAIR,

@@ -9,9 +9,9 @@ from hypothesis import strategies as st
 from scipy import stats
 from statsmodels.stats.power import TTestPower
 
-from karat.errors import OptionError
-from karat.statistics.paired import paired
-from karat.statistics.power import (
+from findwell.errors import OptionError
+from findwell.statistics.paired import paired
+from findwell.statistics.power import (
     NO_DIFFERENCE,
     NO_SPREAD,
     OUT_OF_REACH,

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pytest
 
-from karat.errors import InputError
-from karat.statistics.prediction_powered import (
+from findwell.errors import InputError
+from findwell.statistics.prediction_powered import (
     NO_DIVISOR,
     NO_LABEL,
     ONE_LABEL,
@@ -22,7 +22,7 @@ from karat.statistics.prediction_powered import (
 )
 
 if TYPE_CHECKING:
-    from karat.core.data import Floats
+    from findwell.core.data import Floats
 
 WORDS: tuple[list[float], list[float]] = (
     [1, 0, 1, 1, 0, 0, 1, 0, 1, 1, 0, 0],

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from karat.statistics.quantiles import TOO_FEW, quantile_interval
+from findwell.statistics.quantiles import TOO_FEW, quantile_interval
 
 scipy_stats = pytest.importorskip("scipy.stats")
 

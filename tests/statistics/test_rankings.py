@@ -12,8 +12,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats
 
-from karat.errors import InputError, OptionError
-from karat.statistics.agreement import (
+from findwell.errors import InputError, OptionError
+from findwell.statistics.agreement import (
     ALL_TIED,
     BOTH_EMPTY,
     TOO_FEW,
@@ -22,12 +22,12 @@ from karat.statistics.agreement import (
     rbo,
     tau_ap,
 )
-from karat.statistics.rank_overlap import rbo_of_lists
+from findwell.statistics.rank_overlap import rbo_of_lists
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from karat.statistics.values import Quantity
+    from findwell.statistics.values import Quantity
 
 # The test data of ircor, the R package of Urbano and Marrero: true and estimated scores,
 # without and with ties, and the correlations it gives.

@@ -8,8 +8,8 @@ from math import log, sqrt
 import numpy as np
 import pytest
 
-from karat.errors import InputError, OptionError
-from karat.statistics.sequential import (
+from findwell.errors import InputError, OptionError
+from findwell.statistics.sequential import (
     bernstein_sequence,
     betting_capital,
     difference_sequence,

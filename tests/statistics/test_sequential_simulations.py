@@ -13,11 +13,11 @@ import numpy as np
 import pytest
 
 from benchmarks.alarms import ALPHA, LOOKS, METHODS, RUN_LENGTH, RUNS, quiet_runs, tables
-from karat.statistics.change_points import change_evidence, conformal_ranks, shiryaev_roberts
-from karat.statistics.sequential import bernstein_sequence, betting_capital, e_bh, hedged_limits
+from findwell.statistics.change_points import change_evidence, conformal_ranks, shiryaev_roberts
+from findwell.statistics.sequential import bernstein_sequence, betting_capital, e_bh, hedged_limits
 
 if TYPE_CHECKING:
-    from karat.core.data import Floats
+    from findwell.core.data import Floats
 
 pytestmark = pytest.mark.slow
 

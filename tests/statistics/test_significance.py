@@ -16,9 +16,9 @@ from scipy import stats
 from statsmodels.stats.contingency_tables import mcnemar as statsmodels_mcnemar
 from statsmodels.stats.multitest import multipletests
 
-from karat.errors import InputError, OptionError
-from karat.statistics.resampling import BLOCK, PRODUCT, all_sign_sums, sign_sums
-from karat.statistics.significance import (
+from findwell.errors import InputError, OptionError
+from findwell.statistics.resampling import BLOCK, PRODUCT, all_sign_sums, sign_sums
+from findwell.statistics.significance import (
     EXACT,
     NO_PAIR,
     NONE_DIFFERS,
@@ -167,7 +167,7 @@ def test_signs_are_independent_and_even() -> None:
 @pytest.mark.parametrize("threads", ["1", "2"])
 def test_threads_do_not_change_p(threads: str) -> None:
     code = (
-        "import numpy as np; from karat.statistics.significance import sign_flip;"
+        "import numpy as np; from findwell.statistics.significance import sign_flip;"
         "table = np.random.default_rng(1).normal(0.02, 1, (3_000, 9)).round(1);"
         "print([found.p for found in sign_flip(table, permutations=2_000, seed=5)])"
     )
@@ -189,7 +189,7 @@ def test_threads_do_not_change_p(threads: str) -> None:
 def test_products_are_too_small_to_be_spread_over_threads(columns: int) -> None:
     """Where other processes run, threads that wait for each other cost ten times as much."""
     code = (
-        "import time; import numpy as np; from karat.statistics.resampling import sign_sums;"
+        "import time; import numpy as np; from findwell.statistics.resampling import sign_sums;"
         f"table = np.random.default_rng(1).normal(size=(8_000, {columns}));"
         "list(sign_sums(table, 256, 0)); start = time.process_time();"
         "list(sign_sums(table, 5_000, 0)); print(time.process_time() - start)"

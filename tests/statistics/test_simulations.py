@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from karat.statistics.power import PlannedComparison
-from karat.statistics.significance import EXACT, sign_flip
-from karat.statistics.tukey import tukey
+from findwell.statistics.power import PlannedComparison
+from findwell.statistics.significance import EXACT, sign_flip
+from findwell.statistics.tukey import tukey
 from tests.statistics.scores import POPULATIONS
 
 if TYPE_CHECKING:

@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from karat.statistics.significance import adjust
-from karat.statistics.subsets import subset_p
+from findwell.statistics.significance import adjust
+from findwell.statistics.subsets import subset_p
 
 
 def test_against_scipy_permutations() -> None:

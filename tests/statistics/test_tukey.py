@@ -10,10 +10,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats
 
-from karat.errors import InputError, OptionError
-from karat.statistics.resampling import normal_ranges, shuffled_ranges
-from karat.statistics.significance import sign_flip
-from karat.statistics.tukey import (
+from findwell.errors import InputError, OptionError
+from findwell.statistics.resampling import normal_ranges, shuffled_ranges
+from findwell.statistics.significance import sign_flip
+from findwell.statistics.tukey import (
     NO_QUERY,
     NONE_DIFFERS,
     ONE_SYSTEM,

@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from karat.errors import KaratError
-from karat.statistics.intervals import interval
-from karat.statistics.unpaired import NO_SPREAD, NO_VALUE, SUMS, unpaired, unpaired_interval
+from findwell.errors import FindwellError
+from findwell.statistics.intervals import interval
+from findwell.statistics.unpaired import NO_SPREAD, NO_VALUE, SUMS, unpaired, unpaired_interval
 
 RNG = np.random.default_rng(4)
 BEFORE, AFTER = RNG.beta(4, 2, 120), RNG.beta(3, 2, 70)
@@ -118,5 +118,5 @@ def test_small_and_strange_groups() -> None:
         {"clusters": ([1], [2])},
         {"statistic": "max"},
     ):
-        with pytest.raises(KaratError):
+        with pytest.raises(FindwellError):
             unpaired(BEFORE, AFTER, **wrong)

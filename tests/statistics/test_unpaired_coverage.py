@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from karat.statistics.unpaired import unpaired, unpaired_interval
+from findwell.statistics.unpaired import unpaired, unpaired_interval
 from tests.statistics.scores import VALUES
 
 pytestmark = pytest.mark.slow

@@ -8,15 +8,17 @@ import sys
 
 import pytest
 
+from findwell.errors import how_to_install
+
 DEFAULTS = """
 import json, sys
 {block}
 import numpy as np
-from karat.statistics.agreement import kappa
-from karat.statistics.intervals import intervals
-from karat.statistics.paired import paired
-from karat.statistics.significance import adjust, mcnemar
-from karat.statistics.tukey import tukey
+from findwell.statistics.agreement import kappa
+from findwell.statistics.intervals import intervals
+from findwell.statistics.paired import paired
+from findwell.statistics.significance import adjust, mcnemar
+from findwell.statistics.tukey import tukey
 rng = np.random.default_rng(1)
 values = rng.random((30, 3))
 spans = intervals(values, clusters=[n // 3 for n in range(30)]) + intervals(values > 0.5)
@@ -30,9 +32,9 @@ print(json.dumps({{"numbers": numbers, "scipy": "scipy.stats" in sys.modules}}))
 """
 BLOCKED = "sys.modules['scipy'] = None"
 EXTRAS = [
-    "from karat.statistics.significance import paired_t; paired_t([0.1, 0.2])",
-    "from karat.statistics.power import PlannedComparison as P; P(sd=0.2).queries_needed(0.1)",
-    "from karat.statistics.agreement import kendall_tau; kendall_tau([1, 2], [1, 2])",
+    "from findwell.statistics.significance import paired_t; paired_t([0.1, 0.2])",
+    "from findwell.statistics.power import PlannedComparison as P; P(sd=0.2).queries_needed(0.1)",
+    "from findwell.statistics.agreement import kendall_tau; kendall_tau([1, 2], [1, 2])",
 ]
 
 
@@ -52,5 +54,5 @@ def test_what_needs_the_extra_names_it(call: str) -> None:
     done = run(f"import sys; {BLOCKED}\n{call}")
     assert done.returncode
     last = done.stderr.strip().splitlines()[-2:]
-    assert last[0].startswith("karat.errors.OptionError: this needs the package scipy")
-    assert last[1] == "  fix: pip install 'karat[stats]'"
+    assert last[0].startswith("findwell.errors.OptionError: this needs the package scipy")
+    assert last[1] == f"  fix: {how_to_install('stats')}"

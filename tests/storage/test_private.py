@@ -9,23 +9,23 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-import karat
-from karat.client.cache import Cache
-from karat.embeddings import find_embedder
-from karat.embeddings.cache import cached
-from karat.errors import SaveError
-from karat.monitoring.store import TraceStore
-from karat.results.notes import Notes, write_notes
-from karat.storage import files
-from karat.storage.private import make_folder
-from karat.tuning.configurations import remove_answers
+import findwell
+from findwell.client.cache import Cache
+from findwell.embeddings import find_embedder
+from findwell.embeddings.cache import cached
+from findwell.errors import SaveError
+from findwell.monitoring.store import TraceStore
+from findwell.results.notes import Notes, write_notes
+from findwell.storage import files
+from findwell.storage.private import make_folder
+from findwell.tuning.configurations import remove_answers
 from tests import saving
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from pathlib import Path
 
-    from tests.conftest import Karat, Save
+    from tests.conftest import Findwell, Save
 
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="Windows has no modes")
 
@@ -49,8 +49,8 @@ def _result(folder: Path) -> None:
 
 def _pool(folder: Path) -> None:
     runs = [{"q1": [("a", 2.0), ("b", 1.0)]}]
-    karat.pool(runs, folder / "pools" / "pool", depth=2, purpose="ordering", method="depth")
-    with karat.Labels.open(folder / "pools" / "pool") as labels:  # also its log
+    findwell.pool(runs, folder / "pools" / "pool", depth=2, purpose="ordering", method="depth")
+    with findwell.Labels.open(folder / "pools" / "pool") as labels:  # also its log
         labels.set("q1", "a", 1, annotator="anna")
 
 
@@ -64,7 +64,7 @@ def _vectors(folder: Path) -> None:
 
 
 def _log(folder: Path) -> None:
-    karat.retrieve(lambda _: ["a"], {"q1": "why?"}, resume=folder / "run.part")
+    findwell.retrieve(lambda _: ["a"], {"q1": "why?"}, resume=folder / "run.part")
 
 
 @pytest.mark.parametrize("make", [_result, _pool, _answers, _vectors, _log])
@@ -76,7 +76,7 @@ def test_what_is_kept_is_the_users_alone(make: Callable[[Path], None], folder: P
     assert stat.S_IMODE(folder.stat().st_mode) == 0o755  # not ours to close
 
 
-def test_a_trace_store_is_the_users_alone(folder: Path, cli: Karat, save: Save) -> None:
+def test_a_trace_store_is_the_users_alone(folder: Path, cli: Findwell, save: Save) -> None:
     call = '{"question": "Q?", "retrieved": ["d1"], "time": "2026-02-02T10:00:00Z"}\n'
     traces = save("traces.jsonl", call)
     traces.chmod(0o644)
@@ -117,7 +117,7 @@ def test_answers_are_not_written_through_a_link(tmp_path: Path) -> None:
     (tmp_path / "theirs").write_text("of the user")
     (tmp_path / "run.part").symlink_to(tmp_path / "theirs")
     with pytest.raises(SaveError, match="what a link points to"):
-        karat.retrieve(lambda _: ["a"], {"q1": "why?"}, resume=tmp_path / "run.part")
+        findwell.retrieve(lambda _: ["a"], {"q1": "why?"}, resume=tmp_path / "run.part")
     assert (tmp_path / "theirs").read_text() == "of the user"
 
 

@@ -14,22 +14,22 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-import karat
-from karat.cli.options import spool_limit
-from karat.errors import InputError, OptionError, SaveError
-from karat.storage import spool
-from karat.storage.spool import copy_bounded, parse_size
+import findwell
+from findwell.cli.options import spool_limit
+from findwell.errors import InputError, OptionError, SaveError
+from findwell.storage import spool
+from findwell.storage.spool import copy_bounded, parse_size
 from tests import sample
 
 if TYPE_CHECKING:
-    from tests.conftest import Karat, Process
+    from tests.conftest import Findwell, Process
 
 ENDLESS = "yes 'q1 Q0 d1 1 1 t'"
 
 
 def score(*words: str, feed: str, room: Path) -> subprocess.CompletedProcess[str]:
-    """Score what a shell command writes into karat's standard input."""
-    command = f"{feed} {sys.executable} -m karat score - --gold gold.txt {' '.join(words)}"
+    """Score what a shell command writes into findwell's standard input."""
+    command = f"{feed} {sys.executable} -m findwell score - --gold gold.txt {' '.join(words)}"
     (room / "gold.txt").write_text(sample.qrels())
     (room / "tmp").mkdir()
     return subprocess.run(
@@ -47,30 +47,30 @@ def test_an_endless_pipe(tmp_path: Path) -> None:
     done = score("--spool-limit", "20MB", feed=f"{ENDLESS} |", room=tmp_path)
     assert done.returncode == 2
     assert done.stderr == (
-        "karat: /dev/stdin: it has not ended after 20MB, the most that is kept of what can be read "
-        "only once\n"
+        "findwell: /dev/stdin: it has not ended after 20MB, the most that is kept of what can be "
+        "read only once\n"
         "  fix: if it does end, write it to a file and name that, or raise the limit with "
-        "--spool-limit or KARAT_SPOOL_LIMIT\n"
+        "--spool-limit or FINDWELL_SPOOL_LIMIT\n"
     )
     assert not list((tmp_path / "tmp").iterdir())
 
 
 def test_the_variable_is_the_limit_of_every_command(tmp_path: Path) -> None:
-    done = score(feed=f"{ENDLESS} | KARAT_SPOOL_LIMIT=3MiB", room=tmp_path)
+    done = score(feed=f"{ENDLESS} | FINDWELL_SPOOL_LIMIT=3MiB", room=tmp_path)
     assert done.returncode == 2
     assert "has not ended after 3MiB" in done.stderr
 
 
 def test_the_option_counts_before_the_variable(tmp_path: Path) -> None:
-    feed = "printf 'q1 Q0 d1 1 1 t\\n' | KARAT_SPOOL_LIMIT=1"
+    feed = "printf 'q1 Q0 d1 1 1 t\\n' | FINDWELL_SPOOL_LIMIT=1"
     done = score("--spool-limit", "none", feed=feed, room=tmp_path)
     assert done.returncode == 0, done
 
 
-def test_a_wrong_limit(tmp_path: Path, cli: Karat, files: tuple[Path, Path]) -> None:
-    done = score(feed="printf 'x\\n' | KARAT_SPOOL_LIMIT=lots", room=tmp_path)
+def test_a_wrong_limit(tmp_path: Path, cli: Findwell, files: tuple[Path, Path]) -> None:
+    done = score(feed="printf 'x\\n' | FINDWELL_SPOOL_LIMIT=lots", room=tmp_path)
     assert done.returncode == 2
-    assert done.stderr.startswith("karat: 'lots' is not a size\n  fix: write a number of bytes")
+    assert done.stderr.startswith("findwell: 'lots' is not a size\n  fix: write a number of bytes")
     run, gold = files
     assert cli("score", run, "--gold", gold, "--spool-limit", "lots").code == 2
     assert cli("score", run, "--gold", gold, "--spool-limit", "1").code == 0  # no pipe
@@ -81,7 +81,9 @@ DEVICE = "this is a device, not a file\n  fix: name a file or a pipe\n"
 
 @pytest.mark.parametrize("device", ["/dev/zero", "/dev/urandom", "/dev/full"])
 @pytest.mark.parametrize("role", ["run", "gold", "corpus", "queries", "judge", "prices"])
-def test_a_device_has_no_end(device: str, role: str, cli: Karat, files: tuple[Path, Path]) -> None:
+def test_a_device_has_no_end(
+    device: str, role: str, cli: Findwell, files: tuple[Path, Path]
+) -> None:
     run, gold = map(str, files)
     judged = (run, "--gold", gold, "-m", "P@2/relevance", "--judge")
     asked = {
@@ -93,22 +95,22 @@ def test_a_device_has_no_end(device: str, role: str, cli: Karat, files: tuple[Pa
         "prices": (*judged, "openai:m", "--base-url", "http://localhost:9/v1", "--prices", device),
     }
     done = cli("score", *asked[role])
-    assert (done.code, done.err) == (2, f"karat: {device}: {DEVICE}")
+    assert (done.code, done.err) == (2, f"findwell: {device}: {DEVICE}")
 
 
 def test_a_device_as_standard_input(process: Process, files: tuple[Path, Path]) -> None:
     with Path("/dev/zero").open("rb") as endless:
         done = process("score", "-", "--gold", files[1], stdin=endless)
-    assert (done.code, done.err) == (2, f"karat: /dev/stdin: {DEVICE}")
+    assert (done.code, done.err) == (2, f"findwell: /dev/stdin: {DEVICE}")
 
 
 def test_nothing_and_a_terminal_are_no_endless_devices() -> None:
     with pytest.raises(InputError, match="the pipe was empty"):
-        karat.load_run(os.devnull)
+        findwell.load_run(os.devnull)
     ours, theirs = pty.openpty()
     typed = threading.Thread(target=os.write, args=(ours, b"q1 Q0 d1 1 1 t\n\x04"))
     typed.start()
-    run = karat.load_run(os.ttyname(theirs)).collect()
+    run = findwell.load_run(os.ttyname(theirs)).collect()
     typed.join()
     assert run.rows["doc"].to_list() == ["d1"]
     os.close(ours)

@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from karat.errors import SaveError
-from karat.storage.temporary import remove_temporary, removed_at_the_end, temporary_folder
+from findwell.errors import SaveError
+from findwell.storage.temporary import remove_temporary, removed_at_the_end, temporary_folder
 
 
 @pytest.fixture(autouse=True)
@@ -46,26 +46,26 @@ def test_all_are_removed_at_once(room: Path) -> None:
 
 
 def test_what_others_left(room: Path) -> None:
-    dead = room / "karat-0123456789abcdef.work"
+    dead = room / "findwell-0123456789abcdef.work"
     (dead / "deep").mkdir(parents=True)
-    kept = ["karat-0123", "other.work", "karat-demo-x"]
+    kept = ["findwell-0123", "other.work", "findwell-demo-x"]
     for name in kept:
         (room / name).mkdir()
     (room / "file").write_text("mine")
-    (room / "karat-link.work").symlink_to(room / "other.work")
-    (room / "karat-file.work").symlink_to(room / "file")
+    (room / "findwell-link.work").symlink_to(room / "other.work")
+    (room / "findwell-file.work").symlink_to(room / "file")
     with temporary_folder() as alive:
         assert not dead.exists()
         with temporary_folder():
             assert alive.exists()
     left = {path.name for path in room.iterdir()}
-    assert left == {*kept, "file", "karat-link.work", "karat-file.work"}
+    assert left == {*kept, "file", "findwell-link.work", "findwell-file.work"}
 
 
 def test_a_forked_process_deletes_nothing_of_its_parent(room: Path) -> None:
     code = (
         "import os, sys\n"
-        "from karat.storage.temporary import temporary_folder\n"
+        "from findwell.storage.temporary import temporary_folder\n"
         "with temporary_folder() as folder:\n"
         "    if os.fork() == 0:\n"
         "        sys.exit()\n"  # the end of the block and of Python

@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING
 import nltk  # type: ignore[import-untyped]
 import pytest
 
-from karat.errors import OptionError
-from karat.texts import sentences as punkt
-from karat.texts.sentences import split
+from findwell.errors import OptionError
+from findwell.texts import sentences as punkt
+from findwell.texts.sentences import split
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

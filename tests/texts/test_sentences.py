@@ -9,9 +9,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from karat.errors import OptionError
-from karat.texts import sentences
-from karat.texts.sentences import SPLITTERS, split
+from findwell.errors import OptionError
+from findwell.texts import sentences
+from findwell.texts.sentences import SPLITTERS, split
 
 # the sentences of each text, and what stands between them
 CASES = {
@@ -176,7 +176,7 @@ def test_huge_texts(part: str, count: int) -> None:
 
 @pytest.mark.parametrize(
     ("splitter", "package", "fix"),
-    [("sentencex", "sentencex", "karat[text]"), ("punkt", "nltk.tokenize", "pip install nltk")],
+    [("sentencex", "sentencex", ".[text]"), ("punkt", "nltk.tokenize", "pip install nltk")],
 )
 def test_a_missing_package_is_named(
     splitter: str, package: str, fix: str, monkeypatch: pytest.MonkeyPatch

@@ -8,11 +8,11 @@ from pathlib import Path
 import polars as pl
 import pytest
 
-import karat
-from karat.errors import KaratError
-from karat.texts.tokens import find_tokenizer
+import findwell
+from findwell.errors import FindwellError
+from findwell.texts.tokens import find_tokenizer
 
-DEMO = Path(karat.__file__).parent / "demo" / "passages.jsonl"
+DEMO = Path(findwell.__file__).parent / "demo" / "passages.jsonl"
 # what cl100k, the byte-pair encoding of several models, counts in all texts of the demo together
 CL100K = 11598
 
@@ -51,7 +51,7 @@ def test_functions() -> None:
     found = find_tokenizer(count)
     assert found.count(texts).to_list() == [7, 0, 7]
     assert asked == ["one two", ""]  # equal texts once
-    with pytest.raises(KaratError, match="returned None for a text"):
+    with pytest.raises(FindwellError, match="returned None for a text"):
         find_tokenizer(lambda _: None).count(texts)
 
 
@@ -67,7 +67,7 @@ def test_files(tmp_path: Path) -> None:
     assert found.name == "tokenizers:tokenizer.json"
     assert found.count(pl.Series(["red button, again"])).to_list() == [4]
     run, gold, corpus = {"q": ["a"]}, {"q": ["a"]}, {"a": "red button, again"}
-    values = karat.evaluate(
+    values = findwell.evaluate(
         run, gold, ["recall@3,4tokens"], corpus=corpus, tokenizer=f"tokenizers:{path}"
     ).values
     assert values == {"recall@3tokens": 0.0, "recall@4tokens": 1.0}
@@ -75,12 +75,12 @@ def test_files(tmp_path: Path) -> None:
 
 def test_what_is_no_tokenizer(tmp_path: Path) -> None:
     for given in ("gpt", 3):
-        with pytest.raises(KaratError, match="is not a tokenizer"):
+        with pytest.raises(FindwellError, match="is not a tokenizer"):
             find_tokenizer(given)
     pytest.importorskip("tokenizers")
-    with pytest.raises(KaratError, match="cannot be read"):
+    with pytest.raises(FindwellError, match="cannot be read"):
         find_tokenizer(f"tokenizers:{tmp_path / 'none.json'}")
     broken = tmp_path / "broken.json"
     broken.write_text("{}")
-    with pytest.raises(KaratError, match="this is not a tokenizer"):
+    with pytest.raises(FindwellError, match="this is not a tokenizer"):
         find_tokenizer(f"tokenizers:{broken}")

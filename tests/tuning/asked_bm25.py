@@ -9,9 +9,9 @@ from pathlib import Path
 
 import bm25s
 
-import karat
+import findwell
 
-DEMO = Path(karat.__file__).parent / "demo"
+DEMO = Path(findwell.__file__).parent / "demo"
 GOLD = DEMO / "questions.jsonl"
 Search = Callable[..., list[tuple[str, float]]]
 

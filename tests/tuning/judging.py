@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from karat.judges.verdicts import Sample
+    from findwell.judges.verdicts import Sample
 
 
 def by_words(sample: Sample) -> dict[str, Any]:

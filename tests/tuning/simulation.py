@@ -14,14 +14,14 @@ from typing import TYPE_CHECKING
 import numpy as np
 import polars as pl
 
-from karat.tuning.choice import choose_setting
-from karat.tuning.engines import find_engine
-from karat.tuning.gains import gains_over
-from karat.tuning.grid import grid_of
-from karat.tuning.measured import measure_settings
+from findwell.tuning.choice import choose_setting
+from findwell.tuning.engines import find_engine
+from findwell.tuning.gains import gains_over
+from findwell.tuning.grid import grid_of
+from findwell.tuning.measured import measure_settings
 
 if TYPE_CHECKING:
-    from karat.core.data import Floats, Ints
+    from findwell.core.data import Floats, Ints
 
 SIZES = (10, 20, 30, 50, 100, 200)
 GRID = np.linspace(0, 1, 101)
@@ -60,7 +60,7 @@ def population(seed: int, queries: int = 3_000, depth: int = 50) -> Floats:
     )
     engine = find_engine("autorag-cc")
     grid = grid_of(engine, 2, None, {})
-    options = {"dialect": "karat", "rel": None, "queries": None}
+    options = {"dialect": "findwell", "rel": None, "queries": None}
     measured = measure_settings(runs, gold, "nDCG@10", engine, grid.settings, options)
     (values,) = measured.values.values()
     return values[: len(grid.settings)]

@@ -8,12 +8,12 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose
 
-from karat.errors import InputError, OptionError
-from karat.statistics.resampling import balanced_folds, bootstrap_counts
-from karat.tuning.choice import DRAWS, Choice, against_best, choose_setting, value_order
+from findwell.errors import InputError, OptionError
+from findwell.statistics.resampling import balanced_folds, bootstrap_counts
+from findwell.tuning.choice import DRAWS, Choice, against_best, choose_setting, value_order
 
 if TYPE_CHECKING:
-    from karat.core.data import Floats
+    from findwell.core.data import Floats
 
 GRID = np.linspace(0, 1, 21)
 

@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from karat.tuning import ENGINES, Setting, find_engine, fuse
-from karat.tuning.engines.engine import Prepared
+from findwell.tuning import ENGINES, Setting, find_engine, fuse
+from findwell.tuning.engines.engine import Prepared
 from tests.dialects.golden import cases
 
 

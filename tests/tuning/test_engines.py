@@ -13,9 +13,9 @@ from typing import Any, TypeAlias
 import numpy as np
 import pytest
 
-import karat
-from karat.errors import AlignError, InputError, OptionError
-from karat.tuning import (
+import findwell
+from findwell.errors import AlignError, InputError, OptionError
+from findwell.tuning import (
     ENGINES,
     Pool,
     Setting,
@@ -509,7 +509,7 @@ def test_a_score_that_is_missing_is_an_error(name: str, score: float | None) -> 
 
 
 def test_the_public_name_is_the_same() -> None:
-    assert karat.fuse is fuse
+    assert findwell.fuse is fuse
     assert Setting(weights=(0.7, 0.3), k=60) == Setting(weights=(0.7, 0.3), k=60.0)
 
 

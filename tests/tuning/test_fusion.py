@@ -11,11 +11,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from karat.errors import KaratError, OptionError
-from karat.tuning import Pool, convex_combination, reciprocal_rank_fusion, reciprocal_rank_scores
+from findwell.errors import FindwellError, OptionError
+from findwell.tuning import Pool, convex_combination, reciprocal_rank_fusion, reciprocal_rank_scores
 
 if TYPE_CHECKING:
-    from karat.core.data import Run
+    from findwell.core.data import Run
 
 Scored: TypeAlias = dict[str, dict[str, float]]
 Fused: TypeAlias = dict[str, dict[str, float]]
@@ -170,6 +170,6 @@ def test_wrong_choices() -> None:
 
 
 def test_lists_without_scores_have_no_convex_combination() -> None:
-    with pytest.raises(KaratError, match="carries no scores") as caught:
+    with pytest.raises(FindwellError, match="carries no scores") as caught:
         convex_combination([{"q": ["a"]}, {"q": ["b"]}], (0.5, 0.5))
     assert "reciprocal_rank_fusion" in caught.value.fix

@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from karat.errors import InputError, OptionError, RetrieverError
-from karat.statistics.paired import paired
-from karat.tuning.halving import Halving, HalvingPlan, deal_queries, halve, plan_halving
+from findwell.errors import InputError, OptionError, RetrieverError
+from findwell.statistics.paired import paired
+from findwell.tuning.halving import Halving, HalvingPlan, deal_queries, halve, plan_halving
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]

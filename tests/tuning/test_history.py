@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-import karat
+import findwell
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from tests.conftest import Karat
+    from tests.conftest import Findwell
 
 GOLD = {f"q{number}": [f"d{number}"] for number in range(30)}
 RUNS = [
@@ -24,16 +24,16 @@ RUNS = [
 @pytest.fixture(autouse=True)
 def memory(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
     path = tmp_path / "memory" / "tunings.sqlite"
-    monkeypatch.setenv("KARAT_TUNINGS", str(path))
+    monkeypatch.setenv("FINDWELL_TUNINGS", str(path))
     return path
 
 
-def reused(found: Any) -> list[karat.Finding]:
+def reused(found: Any) -> list[findwell.Finding]:
     return [each for each in found.findings if each.kind == "reused-held-out"]
 
 
 def tune(engine: str = "elasticsearch-linear", runs: Any = RUNS, gold: Any = GOLD) -> Any:
-    return karat.tune(runs, gold, "RR", engine=engine, permutations=50)
+    return findwell.tune(runs, gold, "RR", engine=engine, permutations=50)
 
 
 def test_the_second_tuning_of_the_same_queries_says_so() -> None:
@@ -65,7 +65,7 @@ def test_other_queries_are_not_reused() -> None:
 
 def test_spaces_and_retrievers_are_remembered() -> None:
     space = {"knobs": {"engine": ["qdrant-rrf", "course-rrf"], "k": [2, 60]}}
-    karat.tune(RUNS, GOLD, "RR", space=space)
+    findwell.tune(RUNS, GOLD, "RR", space=space)
     (found,) = reused(tune())
     assert "a space by RR" in found.examples[0]
     records = [
@@ -76,7 +76,7 @@ def test_spaces_and_retrievers_are_remembered() -> None:
         def make(shift: int) -> Any:
             return lambda question: [f"d{int(question) + shift}", "x"]
 
-        return karat.tune(make, records, "RR", space={"knobs": {"shift": list(shifts)}})
+        return findwell.tune(make, records, "RR", space={"knobs": {"shift": list(shifts)}})
 
     assert not reused(ask(0, 1))
     assert not reused(ask(0, 1))
@@ -87,11 +87,11 @@ def test_spaces_and_retrievers_are_remembered() -> None:
 def test_it_can_be_switched_off_and_never_stops_a_tuning(
     memory: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setenv("KARAT_TUNINGS", "none")
+    monkeypatch.setenv("FINDWELL_TUNINGS", "none")
     tune()
     assert not memory.parent.exists()
     memory.parent.write_text("no folder")
-    monkeypatch.setenv("KARAT_TUNINGS", str(memory))
+    monkeypatch.setenv("FINDWELL_TUNINGS", str(memory))
     (found,) = [each for each in tune().findings if each.kind == "not-remembered"]
     assert "could not be remembered" in found.message
 
@@ -105,7 +105,7 @@ def test_only_hashes_of_queries_are_kept(memory: Path) -> None:
     assert b"secret" not in written
 
 
-def test_the_command_says_it(cli: Karat, tmp_path: Path) -> None:
+def test_the_command_says_it(cli: Findwell, tmp_path: Path) -> None:
     files = []
     for name, content in (("a", RUNS[0]), ("b", RUNS[1]), ("gold", GOLD)):
         files.append(tmp_path / f"{name}.json")

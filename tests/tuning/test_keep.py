@@ -8,14 +8,14 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-import karat
-from karat.reports import retriever_tuning, tuning
-from karat.tuning.gains import CURRENT, Gain, worth_keeping
+import findwell
+from findwell.reports import retriever_tuning, tuning
+from findwell.tuning.gains import CURRENT, Gain, worth_keeping
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from tests.conftest import Karat
+    from tests.conftest import Findwell
 
 QUERIES = 40
 
@@ -38,13 +38,15 @@ def noisy() -> tuple[dict[str, Any], dict[str, list[str]]]:
 
 
 @pytest.fixture(scope="module")
-def found() -> karat.Tuning:
+def found() -> findwell.Tuning:
     runs, gold = noisy()
-    made: karat.Tuning = karat.tune(runs, gold, "RR", engine="elasticsearch-rrf", permutations=200)
+    made: findwell.Tuning = findwell.tune(
+        runs, gold, "RR", engine="elasticsearch-rrf", permutations=200
+    )
     return made
 
 
-def test_python_says_what_to_keep_and_has_no_snippet(found: karat.Tuning) -> None:
+def test_python_says_what_to_keep_and_has_no_snippet(found: findwell.Tuning) -> None:
     best = {gain.over: gain.value for gain in found.gains}["bm25"]
     assert (found.choice.held_out.value or 0.0) <= (best or 0.0)
     assert (found.keep, found.snippet) == ("bm25", None)
@@ -52,7 +54,7 @@ def test_python_says_what_to_keep_and_has_no_snippet(found: karat.Tuning) -> Non
     assert (said["keep"], said["snippet"]) == ("bm25", None)
 
 
-def test_the_first_line_of_every_text_says_what_to_keep(found: karat.Tuning) -> None:
+def test_the_first_line_of_every_text_says_what_to_keep(found: findwell.Tuning) -> None:
     for text in (tuning.render(found, "table", width=80), repr(found), found.to_markdown()):
         assert text.splitlines()[0].lstrip("*").startswith("Keep bm25: fusing is not better")
         assert "paste" not in text
@@ -65,7 +67,7 @@ def test_the_first_line_of_every_text_says_what_to_keep(found: karat.Tuning) -> 
     assert notebook.index("Keep bm25") < notebook.index("<table")
 
 
-def test_the_command_says_it_too(cli: Karat, tmp_path: Path) -> None:
+def test_the_command_says_it_too(cli: Findwell, tmp_path: Path) -> None:
     runs, gold = noisy()
     for name, content in {**runs, "gold": gold}.items():
         (tmp_path / f"{name}.json").write_text(json.dumps(content))
@@ -83,7 +85,7 @@ def test_a_hybrid_that_is_better_has_a_snippet() -> None:
         {query: [docs[at], f"x{at}", f"y{at}", "z"] for query, docs in gold.items()}
         for at in range(2)
     ]
-    made: karat.Tuning = karat.tune(halves, gold, "recall@3", engine="elasticsearch-rrf")
+    made: findwell.Tuning = findwell.tune(halves, gold, "recall@3", engine="elasticsearch-rrf")
     assert made.keep is None
     assert made.snippet is not None
     assert "Keep" not in repr(made).splitlines()[0]
@@ -99,14 +101,14 @@ def test_the_current_setting_of_a_retriever_is_kept() -> None:
     def make(shift: int = 0) -> Any:
         return lambda question: [f"d{int(question) + shift + at}" for at in range(3)]
 
-    made = karat.tune(make, records, "RR", space={"knobs": {"shift": [-1, 0, 1]}})
+    made = findwell.tune(make, records, "RR", space={"knobs": {"shift": [-1, 0, 1]}})
     assert made.keep == "current"
     assert made.as_dict()["keep"] == "current"
     said = "Keep the current setting (shift=0): the search found nothing better"
     assert repr(made).startswith(said)
     assert said in retriever_tuning.page(made)
     assert made._repr_html_().index("Keep") < made._repr_html_().index("<table")
-    worse = karat.tune(
+    worse = findwell.tune(
         make, records, "RR", space={"knobs": {"shift": [-2, 0]}}, current={"shift": -2}
     )
     assert worse.keep is None

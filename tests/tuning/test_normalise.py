@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from karat.errors import InputError, KaratError, OptionError
-from karat.tuning import NORMALISERS, normalise
+from findwell.errors import FindwellError, InputError, OptionError
+from findwell.tuning import NORMALISERS, normalise
 
 LOWEST = -2.0
 # each formula once more, over one list that differs
@@ -94,7 +94,7 @@ def test_a_difference_too_small_to_square(how: str) -> None:
     ],
 )
 def test_what_cannot_be_scaled(
-    scores: list[float], how: str, lowest: float | None, error: type[KaratError], message: str
+    scores: list[float], how: str, lowest: float | None, error: type[FindwellError], message: str
 ) -> None:
     with pytest.raises(error, match=message):
         normalise(np.array(scores), how=how, lowest=lowest)

@@ -9,15 +9,15 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-import karat
-from karat.errors import AlignError
-from karat.tuning import Pool, convex_combination, fuse, tune_weight
-from karat.tuning.overlap import ENOUGH
+import findwell
+from findwell.errors import AlignError
+from findwell.tuning import Pool, convex_combination, fuse, tune_weight
+from findwell.tuning.overlap import ENOUGH
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from tests.conftest import Karat
+    from tests.conftest import Findwell
 
 QUERIES = [f"q{number}" for number in range(30)]
 GOLD = {query: [f"d{number}"] for number, query in enumerate(QUERIES)}
@@ -41,7 +41,7 @@ def as_uuid(doc: str) -> str:
 
 
 class Document:
-    """What LangChain returns; without an id karat makes one from the text."""
+    """What LangChain returns; without an id findwell makes one from the text."""
 
     def __init__(self, text: str, id: str | None = None) -> None:  # noqa: A002
         self.page_content, self.metadata, self.id = text, dict[str, str](), id
@@ -49,7 +49,7 @@ class Document:
 
 def test_hashes_against_uuids_are_refused_and_explained() -> None:
     with pytest.raises(AlignError) as refused:
-        karat.fuse([lists(hashed), lists(as_uuid)], ENGINE)
+        findwell.fuse([lists(hashed), lists(as_uuid)], ENGINE)
     said = str(refused.value)
     assert "share no document (0 of 150 possible documents, over 30 queries" in said
     assert f"{hashed('d0')!r}" in said
@@ -61,9 +61,9 @@ def test_hashes_against_uuids_are_refused_and_explained() -> None:
 def test_tune_refuses_too_with_runs_records_and_retrievers() -> None:
     runs = [lists(hashed), lists(as_uuid)]
     with pytest.raises(AlignError, match="share no document"):
-        karat.tune(runs, GOLD, "RR", engine=ENGINE)
+        findwell.tune(runs, GOLD, "RR", engine=ENGINE)
     with pytest.raises(AlignError, match="share no document"):
-        karat.tune(runs, GOLD, "RR", space={"knobs": {"engine": [ENGINE, "qdrant-rrf"]}})
+        findwell.tune(runs, GOLD, "RR", space={"knobs": {"engine": [ENGINE, "qdrant-rrf"]}})
     with pytest.raises(AlignError, match="share no document"):
         tune_weight([_scored(run) for run in runs], GOLD, "RR")
     with pytest.raises(AlignError, match="share no document"):
@@ -76,7 +76,7 @@ def test_tune_refuses_too_with_runs_records_and_retrievers() -> None:
     gold = [{"query": query, "question": query, "gold": docs} for query, docs in GOLD.items()]
     retrievers: Any = {"bm25": by_text.__getitem__, "dense": by_id.__getitem__}
     with pytest.raises(AlignError, match="the ids of bm25 were made from texts") as refused:
-        karat.tune(retrievers, gold, "RR", engine=ENGINE)
+        findwell.tune(retrievers, gold, "RR", engine=ENGINE)
     assert refused.value.where == "run bm25 and run dense"
 
 
@@ -86,7 +86,7 @@ def _scored(run: dict[str, list[str]]) -> dict[str, dict[str, float]]:
     }
 
 
-def test_the_command_names_both_files(cli: Karat, tmp_path: Path) -> None:
+def test_the_command_names_both_files(cli: Findwell, tmp_path: Path) -> None:
     files = []
     for name, rename in (("bm25", hashed), ("dense", as_uuid)):
         records = [{"query": query, "retrieved": docs} for query, docs in lists(rename).items()]
@@ -111,7 +111,9 @@ def test_different_collections_are_fused_when_that_is_meant() -> None:
     assert fused.rows.height == 2 * 5 * len(QUERIES)
     assert not fused.findings
     gold = {query: [*docs, f"faq-{docs[0]}"] for query, docs in GOLD.items()}
-    assert karat.tune(runs, gold, "RR", engine="qdrant-rrf", disjoint=True).choice.n == len(QUERIES)
+    assert findwell.tune(runs, gold, "RR", engine="qdrant-rrf", disjoint=True).choice.n == len(
+        QUERIES
+    )
 
 
 def test_runs_may_meet_through_a_third() -> None:
@@ -132,7 +134,7 @@ def test_few_shared_documents_are_a_finding_with_counts() -> None:
     (found,) = fuse([run, other], ENGINE).findings
     assert (found.kind, found.count) == ("few-shared-documents", 28)
     assert "they share 10 of 150 possible documents, over 30 queries" in found.message
-    tuned = karat.tune([run, other], GOLD, "RR", engine=ENGINE)
+    tuned = findwell.tune([run, other], GOLD, "RR", engine=ENGINE)
     assert "few-shared-documents" in [each.kind for each in tuned.findings]
     other[QUERIES[1]] = [as_uuid(doc) for doc in run[QUERIES[1]]]
     other[QUERIES[0]] = [run[QUERIES[0]][0], *map(as_uuid, run[QUERIES[0]][1:])]
@@ -149,7 +151,7 @@ def test_usual_overlap_and_too_little_evidence_are_fine() -> None:
     assert not fuse([{"q": ["a", "b"]}, {"q": ["c"]}], ENGINE).findings
 
 
-def test_a_fused_run_keeps_texts_and_places(cli: Karat, tmp_path: Path) -> None:
+def test_a_fused_run_keeps_texts_and_places(cli: Findwell, tmp_path: Path) -> None:
     entry = {"doc": "a:0", "text": "Alpha.", "source": "a", "start": 0, "end": 6}
     more = {"doc": "b:7", "text": "Beta.", "source": "b", "start": 7, "end": 12}
     one, other = tmp_path / "one.jsonl", tmp_path / "other.jsonl"
@@ -171,5 +173,5 @@ def test_a_fused_run_keeps_texts_and_places(cli: Karat, tmp_path: Path) -> None:
     assert set(kept["c"]) == {"score"}
     assert second["retrieved"] == []
     gold = [{"query": "q", "gold": [{"doc": "b", "start": 7, "end": 12}]}]
-    fused = karat.fuse([one, other], ENGINE)
-    assert karat.evaluate(fused, gold, "recall@3", by="spans")["recall@3"] == 1.0
+    fused = findwell.fuse([one, other], ENGINE)
+    assert findwell.evaluate(fused, gold, "recall@3", by="spans")["recall@3"] == 1.0

@@ -10,10 +10,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-import karat
-from karat.core.data import Run
-from karat.errors import InputError, OptionError
-from karat.tuning import Pool, reciprocal_rank_fusion
+import findwell
+from findwell.core.data import Run
+from findwell.errors import InputError, OptionError
+from findwell.tuning import Pool, reciprocal_rank_fusion
 from tests.strategies import TRICKY_IDS
 
 SCORED = st.dictionaries(
@@ -46,13 +46,13 @@ def test_a_list_is_in_rank_order_whatever_its_scores() -> None:
 
 @given(SCORED, st.permutations(["q1", "q2", "q3"]))
 @settings(deadline=None)
-def test_one_run_is_ranked_as_karat_ranks_it(
+def test_one_run_is_ranked_as_findwell_ranks_it(
     run: dict[str, dict[str, float]], queries: list[str]
 ) -> None:
     gold = {query: {doc: place for place, doc in enumerate(TRICKY_IDS)} for query in queries}
     measures = ["DCG", "RR(rel=9)", "AP(rel=5)", "P@3"]
-    alone = karat.evaluate(run, gold, measures)
-    fused = karat.evaluate(reciprocal_rank_fusion([run]), gold, measures)
+    alone = findwell.evaluate(run, gold, measures)
+    fused = findwell.evaluate(reciprocal_rank_fusion([run]), gold, measures)
     assert fused.per_query["value"].equals(alone.per_query["value"], null_equal=True)
 
 
@@ -70,7 +70,7 @@ def test_a_document_listed_again_counts_where_it_stands_first() -> None:
     assert pool.rank.tolist() == [[1, 2, 3], [0, 0, 1]]
     (finding,) = pool.findings
     assert (finding.kind, finding.count, finding.examples) == ("duplicate-document", 1, ("q / a",))
-    result = karat.evaluate(reciprocal_rank_fusion(pool), {"q": ["c"]}, "RR")
+    result = findwell.evaluate(reciprocal_rank_fusion(pool), {"q": ["c"]}, "RR")
     assert "duplicate-document" in {found.kind for found in result.findings}
 
 
@@ -85,7 +85,7 @@ def test_a_score_that_is_not_a_number_is_none() -> None:
 def test_a_query_without_documents_stays() -> None:
     fused = reciprocal_rank_fusion([{"q": [], "r": ["a"]}, {"q": []}], k=1)
     assert docs(fused) == {"r": ["a"], "q": [None]}
-    result = karat.evaluate(fused, {"q": ["a"], "r": ["a"]}, "RR")
+    result = findwell.evaluate(fused, {"q": ["a"], "r": ["a"]}, "RR")
     assert result["RR"] == 0.5
     assert "missing-query" not in {found.kind for found in result.findings}
 

@@ -8,16 +8,16 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pytest
 
-import karat
-from karat.dialects import known_dialects
-from karat.relate.match import known_matchers
-from karat.tuning.engines import find_engine
-from karat.tuning.fusion import fuse
-from karat.tuning.measured import measure_settings
+import findwell
+from findwell.dialects import known_dialects
+from findwell.relate.match import known_matchers
+from findwell.tuning.engines import find_engine
+from findwell.tuning.fusion import fuse
+from findwell.tuning.measured import measure_settings
 from tests.test_invariances import OPTIONS, SENTENCES, measures
 
 if TYPE_CHECKING:
-    from karat.judges.verdicts import Sample
+    from findwell.judges.verdicts import Sample
 
 RELATIONS = tuple(name for name, each in known_matchers().items() if not each.about_list)
 QUICK = ("ids", "rouge-sentence", "spans", "relevance")  # one of each kind
@@ -74,13 +74,13 @@ def assert_same_values(
     settings = [formula.setting(2, **each) for each in knobs]
     chosen: dict[str, Any] = {"judge": "local:text", "embedder": OPTIONS["embedder"], **options}
     chosen |= {"corpus": data["corpus"], "queries": None, "rel": None}
-    chosen.setdefault("dialect", "karat")
+    chosen.setdefault("dialect", "findwell")
     found = measure_settings(data["runs"], data["gold"], wanted, formula, settings, chosen)
     fused = {str(number): fuse(runs, engine, **each) for number, each in enumerate(knobs)}
     fused |= data["runs"]
     evaluated = {**chosen, "level": None}
     for number, run in enumerate(fused.values()):
-        result = karat.evaluate(run, data["gold"], wanted, **evaluated)
+        result = findwell.evaluate(run, data["gold"], wanted, **evaluated)
         (name,) = result.runs
         for measure in result.measures:
             ours, theirs = found.values[measure][number], result.arrays[name, measure]
@@ -152,7 +152,7 @@ def test_a_judge_looks_at_each_document_once(aspect: str) -> None:
 
     formula = find_engine("qdrant-rrf")
     settings = [formula.setting(2, weights=weights) for weights in SHARES]
-    options = {"corpus": data["corpus"], "queries": None, "rel": None, "dialect": "karat"}
+    options = {"corpus": data["corpus"], "queries": None, "rel": None, "dialect": "findwell"}
     wanted = [f"P@3/{aspect}"]
     measure_settings(
         data["runs"], data["gold"], wanted, formula, settings, {**options, "judge": judge}
@@ -172,5 +172,5 @@ def test_a_judge_looks_at_each_document_once(aspect: str) -> None:
 
 def test_a_verdict_about_the_whole_list_is_refused() -> None:
     data = untidy(6)
-    with pytest.raises(karat.KaratError, match="list as a whole"):
+    with pytest.raises(findwell.FindwellError, match="list as a whole"):
         assert_same_values(data, "qdrant-rrf", ["recall@5/sufficiency"], {})

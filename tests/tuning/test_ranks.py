@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from karat.align.align import positions
-from karat.tuning.ranks import TopRows, comparisons, count_ranks
+from findwell.align.align import positions
+from findwell.tuning.ranks import TopRows, comparisons, count_ranks
 
 
 def sorted_ranks(scores: np.ndarray, query: np.ndarray) -> np.ndarray:

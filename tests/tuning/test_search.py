@@ -8,9 +8,9 @@ import numpy as np
 import polars as pl
 import pytest
 
-import karat
-from karat.errors import OptionError
-from karat.tuning import (
+import findwell
+from findwell.errors import OptionError
+from findwell.tuning import (
     Tuned,
     convex_combination,
     reciprocal_rank_fusion,
@@ -38,8 +38,8 @@ def test_every_row_is_what_evaluate_says() -> None:
     tuned = tune_weight([SEMANTIC, LEXICAL], GOLD, ["RR"], weights=[0, 0.4, 1], k=2)
     for weight, value in tuned.table.iter_rows():
         fused = convex_combination([SEMANTIC, LEXICAL], (weight, 1 - weight), k=2)
-        assert value == karat.evaluate(fused, GOLD, "RR")["RR"]
-    assert tuned.result["RR"] == karat.evaluate(tuned.run, GOLD, "RR")["RR"]
+        assert value == findwell.evaluate(fused, GOLD, "RR")["RR"]
+    assert tuned.result["RR"] == findwell.evaluate(tuned.run, GOLD, "RR")["RR"]
     assert tuned.run.name == "fused"
 
 

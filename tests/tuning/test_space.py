@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from karat.errors import InputError, KaratError, OptionError
-from karat.tuning.space import Space, as_shares, identify
+from findwell.errors import FindwellError, InputError, OptionError
+from findwell.tuning.space import Space, as_shares, identify
 
 FILE = """
 [knobs]
@@ -171,7 +171,7 @@ def test_a_file_that_cannot_be_read_is_named(
     with pytest.raises(InputError, match=message or "cannot be read") as caught:
         Space.of(path)
     assert caught.value.where == str(path)
-    with pytest.raises(KaratError, match="cannot be read"):
+    with pytest.raises(FindwellError, match="cannot be read"):
         Space.of(tmp_path)
 
 

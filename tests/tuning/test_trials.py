@@ -8,18 +8,18 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-import karat
-from karat.errors import OptionError
-from karat.tuning.choice import choose_setting
-from karat.tuning.conclusion import Tuning
-from karat.tuning.engines import ENGINES
-from karat.tuning.pool import Pool
-from karat.tuning.space import Space
-from karat.tuning.trials import EngineSetting, fusion_trials, places_of, search_by_optuna
-from karat.tuning.tune import tune
+import findwell
+from findwell.errors import OptionError
+from findwell.tuning.choice import choose_setting
+from findwell.tuning.conclusion import Tuning
+from findwell.tuning.engines import ENGINES
+from findwell.tuning.pool import Pool
+from findwell.tuning.space import Space
+from findwell.tuning.trials import EngineSetting, fusion_trials, places_of, search_by_optuna
+from findwell.tuning.tune import tune
 from tests.tuning.judging import by_words
 
-DEMO = Path(karat.__file__).parent / "demo"
+DEMO = Path(findwell.__file__).parent / "demo"
 RUNS = [DEMO / "bm25.trec", DEMO / "minilm.trec"]
 GOLD = DEMO / "questions.jsonl"
 SPACE: dict[str, Any] = {
@@ -44,7 +44,7 @@ def fuse(given: dict[str, Any], **options: Any) -> Tuning:
     return found
 
 
-def fused(setting: EngineSetting) -> karat.Run:
+def fused(setting: EngineSetting) -> findwell.Run:
     engine = ENGINES[setting.engine]
     pool = engine.arranged(Pool.of(RUNS))
     scores = engine.scores(pool, setting)
@@ -64,9 +64,9 @@ def test_every_value_is_that_of_evaluate_on_the_fused_run() -> None:
     found = fuse(SPACE, measures=["nDCG@10", "RR"])
     for number, setting in enumerate(found.grid.settings):
         assert isinstance(setting, EngineSetting)
-        value = karat.evaluate(fused(setting), GOLD, "nDCG@10")["nDCG@10"]
+        value = findwell.evaluate(fused(setting), GOLD, "nDCG@10")["nDCG@10"]
         assert found.choice.curve[number].value == pytest.approx(value, abs=1e-12), str(setting)
-    assert karat.evaluate(found.run, GOLD, "nDCG@10")["nDCG@10"] == pytest.approx(
+    assert findwell.evaluate(found.run, GOLD, "nDCG@10")["nDCG@10"] == pytest.approx(
         found.choice.in_sample.value, abs=1e-12
     )
     told = found.as_dict()
@@ -91,7 +91,7 @@ def test_the_current_setting_may_lie_beside_the_grid(current: str) -> None:
     found = fuse(given, **({} if current == "in the space" else {"current": now}))
     assert str(found.current) == "qdrant-rrf w=0.9,1.1 k=7 window=20"
     assert isinstance(found.current, EngineSetting)
-    value = karat.evaluate(fused(found.current), GOLD, "nDCG@10")["nDCG@10"]
+    value = findwell.evaluate(fused(found.current), GOLD, "nDCG@10")["nDCG@10"]
     assert found.gains[0].over == "current"
     assert found.gains[0].value == pytest.approx(value, abs=1e-12)
     assert found.current not in found.grid.settings
@@ -128,7 +128,7 @@ def test_texts_are_matched_and_judged_for_every_engine_of_a_space() -> None:
     for number, setting in enumerate(found.grid.settings):
         assert isinstance(setting, EngineSetting)
         run = fused(setting)
-        result = karat.evaluate(run, GOLD, "RR@2/relevance", judge=by_words, corpus=corpus)
+        result = findwell.evaluate(run, GOLD, "RR@2/relevance", judge=by_words, corpus=corpus)
         value = result["RR@2/relevance"]
         assert found.choice.curve[number].value == pytest.approx(value, abs=1e-12)
 

@@ -9,10 +9,10 @@ from typing import Any
 import numpy as np
 import pytest
 
-import karat
-from karat.tuning.engines import ENGINES, find_engine
-from karat.tuning.fusion import fuse
-from karat.tuning.grid import grid_of, setting_of, weight_shares
+import findwell
+from findwell.tuning.engines import ENGINES, find_engine
+from findwell.tuning.fusion import fuse
+from findwell.tuning.grid import grid_of, setting_of, weight_shares
 
 Scores = dict[str, dict[str, float]]
 
@@ -34,13 +34,15 @@ def hybrid(queries: int = 40, seed: int = 0) -> tuple[list[Scores], dict[str, li
     return [run(0.35), run(0.55)], gold
 
 
-def tuned(runs: Any, gold: Any, **options: Any) -> karat.Tuning:
+def tuned(runs: Any, gold: Any, **options: Any) -> findwell.Tuning:
     chosen: dict[str, Any] = {"engine": "elasticsearch-linear", "measures": "nDCG@5"}
-    found: karat.Tuning = karat.tune(runs, gold, **{**chosen, "permutations": 2_000, **options})
+    found: findwell.Tuning = findwell.tune(
+        runs, gold, **{**chosen, "permutations": 2_000, **options}
+    )
     return found
 
 
-def numbers(found: karat.Tuning) -> dict[str, Any]:
+def numbers(found: findwell.Tuning) -> dict[str, Any]:
     """Return everything that was found out, without the names of runs and queries."""
     said = found.as_dict()
     for name in ("runs", "keep", "snippet", "findings"):
@@ -64,7 +66,7 @@ def test_what_is_claimed_can_be_computed_by_hand() -> None:
     found = tuned(runs, gold, current=0.5, measures=["nDCG@5", "recall@3"])
     choice = found.choice
     fused = fuse(runs, "elasticsearch-linear", weights=found.setting.weights)
-    evaluated = karat.evaluate(fused, gold, ["nDCG@5", "recall@3"])
+    evaluated = findwell.evaluate(fused, gold, ["nDCG@5", "recall@3"])
     assert choice.in_sample.value == evaluated["nDCG@5"]
     assert found.others[0].in_sample == evaluated["recall@3"]
     assert found.run.rows.equals(fused.rows)
@@ -72,7 +74,7 @@ def test_what_is_claimed_can_be_computed_by_hand() -> None:
     for repeat, picks in enumerate(choice.picks):
         for fold, number in enumerate(picks.tolist()):
             weights = found.grid.settings[number].weights
-            result = karat.evaluate(
+            result = findwell.evaluate(
                 fuse(runs, "elasticsearch-linear", weights=weights), gold, "nDCG@5"
             )
             inside = choice.fold[repeat] == fold
@@ -82,7 +84,7 @@ def test_what_is_claimed_can_be_computed_by_hand() -> None:
     assert choice.optimism == pytest.approx(evaluated["nDCG@5"] - held.mean())
     others: list[Any] = [fuse(runs, "elasticsearch-linear"), *runs]
     for gain, other in zip(found.gains, others, strict=True):
-        alone = karat.evaluate(other, gold, "nDCG@5")["nDCG@5"]
+        alone = findwell.evaluate(other, gold, "nDCG@5")["nDCG@5"]
         assert gain.value == pytest.approx(alone)
         assert gain.difference == pytest.approx(held.mean() - alone)
 
@@ -148,7 +150,7 @@ class _Point:
         self.setting, self.value = point["setting"], point["value"]
 
 
-def _curve(found: karat.Tuning) -> list[_Point]:
+def _curve(found: findwell.Tuning) -> list[_Point]:
     return [_Point(point) for point in found.as_dict()["curve"]]
 
 
@@ -180,7 +182,7 @@ def test_queries_with_a_value_under_some_settings_only_are_named() -> None:
 
 def test_few_queries_are_refused_or_named() -> None:
     runs, gold = hybrid(9)
-    with pytest.raises(karat.KaratError, match="9 queries have a value"):
+    with pytest.raises(findwell.FindwellError, match="9 queries have a value"):
         tuned(runs, gold)
     kinds = [finding.kind for finding in tuned(*hybrid(12)).findings]
     assert kinds == ["few-queries"]
@@ -205,7 +207,9 @@ def test_every_engine_is_tuned_or_says_why_not(engine: str) -> None:
     runs, gold = hybrid(15)
     formula = find_engine(engine)
     if formula.weights is None and formula.k is None:
-        with pytest.raises(karat.KaratError, match=f"{engine} has no weights and no constant"):
+        with pytest.raises(
+            findwell.FindwellError, match=f"{engine} has no weights and no constant"
+        ):
             tuned(runs, gold, engine=engine)
         return
     found = tuned(runs, gold, engine=engine, permutations=50)
@@ -214,7 +218,7 @@ def test_every_engine_is_tuned_or_says_why_not(engine: str) -> None:
     knob = "weights" if formula.weights is not None else "k"
     chosen = {knob: getattr(found.setting, knob)}
     run = fuse(runs, engine, **chosen)
-    assert found.choice.in_sample.value == karat.evaluate(run, gold, "nDCG@5")["nDCG@5"]
+    assert found.choice.in_sample.value == findwell.evaluate(run, gold, "nDCG@5")["nDCG@5"]
     assert (found.snippet is None) == (found.keep is not None)
 
 
@@ -263,21 +267,21 @@ def test_the_current_setting_is_found_in_the_grid_by_its_shares() -> None:
 )
 def test_what_cannot_be_tuned_is_refused(options: dict[str, Any], says: str) -> None:
     runs, gold = hybrid()
-    with pytest.raises(karat.KaratError, match=says):
+    with pytest.raises(findwell.FindwellError, match=says):
         tuned(runs, gold, **options)
 
 
 def test_runs_that_do_not_go_together_are_refused() -> None:
     runs, gold = hybrid()
     other = {f"x{query}": docs for query, docs in runs[1].items()}
-    with pytest.raises(karat.KaratError, match="shares no query with run 1"):
+    with pytest.raises(findwell.FindwellError, match="shares no query with run 1"):
         tuned([runs[0], other], gold)
-    with pytest.raises(karat.KaratError, match="1 run to fuse"):
+    with pytest.raises(findwell.FindwellError, match="1 run to fuse"):
         tuned(runs[:1], gold)
-    with pytest.raises(karat.KaratError, match="6 runs to fuse"):
+    with pytest.raises(findwell.FindwellError, match="6 runs to fuse"):
         tuned(runs * 3, gold)
     unscored = {query: list(docs) for query, docs in runs[1].items()}
-    with pytest.raises(karat.KaratError, match="carries no scores"):
+    with pytest.raises(findwell.FindwellError, match="carries no scores"):
         tuned([runs[0], unscored], gold)
     half = {query: docs for query, docs in runs[1].items() if int(query[1:]) % 2}
     kinds = [finding.kind for finding in tuned([runs[0], half], gold).findings]
@@ -324,9 +328,9 @@ def test_texts_beside_the_ids_of_the_runs_are_enough() -> None:
         for query, docs in gold.items()
     ]
     engine, by = "elasticsearch-linear", "exact"
-    found = karat.tune(records, wanted, "nDCG@5", engine=engine, by=by, permutations=50)
+    found = findwell.tune(records, wanted, "nDCG@5", engine=engine, by=by, permutations=50)
     fused = fuse(records, engine, weights=found.setting.weights)
-    expected = karat.evaluate(fused, wanted, "nDCG@5", by=by)
+    expected = findwell.evaluate(fused, wanted, "nDCG@5", by=by)
     assert found.choice.in_sample.value == expected["nDCG@5"]
     assert expected["nDCG@5"]
     assert found.matched_by.startswith("exact")
@@ -362,8 +366,8 @@ def test_the_order_of_runs_changes_no_value() -> None:
 
     one, two = run(), run()
     how: Any = {"engine": "opensearch-min_max-arithmetic", "step": 0.1}
-    first = karat.tune({"one": one, "two": two}, gold, "nDCG@5", **how)
-    second = karat.tune({"two": two, "one": one}, gold, "nDCG@5", **how)
+    first = findwell.tune({"one": one, "two": two}, gold, "nDCG@5", **how)
+    second = findwell.tune({"two": two, "one": one}, gold, "nDCG@5", **how)
     assert first.setting.weights == pytest.approx(second.setting.weights[::-1])
     assert first.choice.in_sample.value == pytest.approx(second.choice.in_sample.value, abs=1e-12)
     assert first.choice.held_out.value == pytest.approx(second.choice.held_out.value, abs=1e-12)

@@ -13,11 +13,11 @@ from typing import Any
 import numpy as np
 import pytest
 
-import karat
-from karat.errors import InputError, OptionError, RetrieverError, SaveError
-from karat.tuning.halving import HalvingPlan
-from karat.tuning.retriever_tuning import RetrieverTuning
-from karat.tuning.tune import tune as tune_any
+import findwell
+from findwell.errors import InputError, OptionError, RetrieverError, SaveError
+from findwell.tuning.halving import HalvingPlan
+from findwell.tuning.retriever_tuning import RetrieverTuning
+from findwell.tuning.tune import tune as tune_any
 from tests.tuning.asked_bm25 import DEMO, GOLD, make_flaky, make_noted, make_retriever
 from tests.tuning.judging import by_words
 
@@ -36,8 +36,8 @@ def test_the_values_are_those_of_evaluate_on_the_same_queries() -> None:
     found = tune()
     halving, names = found.halving, np.array(found.queries)
     for setting, knobs in enumerate(found.settings):
-        run = karat.retrieve(make_retriever(**knobs.setting), str(GOLD), k=10)
-        result = karat.evaluate(run, GOLD, "nDCG@10")
+        run = findwell.retrieve(make_retriever(**knobs.setting), str(GOLD), k=10)
+        result = findwell.evaluate(run, GOLD, "nDCG@10")
         (values,) = result.arrays.values()
         by_query = dict(zip(result.queries["query"], values, strict=True))
         asked = ~np.isnan(halving.values[setting])
@@ -50,8 +50,8 @@ def test_the_values_are_those_of_evaluate_on_the_same_queries() -> None:
         "chosen": make_retriever(**found.chosen),
     }
     gold = [row for row in map(json.loads, GOLD.read_text().splitlines()) if row["query"] in final]
-    row = karat.compare(
-        {name: karat.Retriever(each, k=10) for name, each in both.items()},
+    row = findwell.compare(
+        {name: findwell.Retriever(each, k=10) for name, each in both.items()},
         gold,
         measures="nDCG@10",
     )["chosen", "nDCG@10"]
@@ -76,8 +76,8 @@ def test_any_measure_over_any_relation_chooses(measure: str, options: dict[str, 
     found = tune(space=SMALL, measures=measure, **options)
     means = {}
     for setting, knobs in enumerate(found.settings):
-        retriever = karat.Retriever(make_retriever(**knobs.setting), k=10)
-        result = karat.evaluate(retriever, GOLD, measure, **options)
+        retriever = findwell.Retriever(make_retriever(**knobs.setting), k=10)
+        result = findwell.evaluate(retriever, GOLD, measure, **options)
         (values,) = result.arrays.values()
         by_query = dict(zip(result.queries["query"], values, strict=True))
         whole = np.array([by_query[name] for name in found.queries])
@@ -134,7 +134,7 @@ def test_latency_stands_beside_quality() -> None:
 
 def test_queries_on_which_nothing_can_be_found_are_not_asked() -> None:
     found = tune(space=SMALL)
-    gold = karat.load_gold(GOLD)
+    gold = findwell.load_gold(GOLD)
     unanswerable = set(gold.queries["query"].filter(np.diff(gold.item_offset) == 0))
     assert unanswerable
     assert not unanswerable & set(found.queries)
@@ -207,8 +207,8 @@ def test_threads_and_tasks_find_the_same() -> None:
 
 
 def test_what_a_function_returns_may_be_a_retriever_with_options() -> None:
-    def make(k1: float = 1.5, b: float = 0.75) -> karat.Retriever:
-        return karat.Retriever(make_retriever(k1, b), k=3)
+    def make(k1: float = 1.5, b: float = 0.75) -> findwell.Retriever:
+        return findwell.Retriever(make_retriever(k1, b), k=3)
 
     ten, three = tune(space=SMALL), tune(make, space=SMALL, retrieval={})
     assert tune(make, space=SMALL).held_out == ten.held_out  # what is asked for here comes first
@@ -283,7 +283,7 @@ def test_answers_are_kept_by_configuration(tmp_path: Path, monkeypatch: pytest.M
 SCRIPT = """
 import json, sys
 from tests.tuning.asked_bm25 import GOLD, make_noted
-from karat.tuning.tune import tune
+from findwell.tuning.tune import tune
 space = {"knobs": {"k1": [0.5, 1.0, 1.5, 2.0], "b": [0.25, 0.75, 1.0]}}
 found = tune(make_noted, GOLD, "nDCG@10", space=space, answers=sys.argv[1],
                        retrieval={"k": 10, "concurrency": 2})
@@ -296,7 +296,7 @@ print(json.dumps({key: told[key] for key in ("chosen", "in_sample", "held_out", 
 def test_after_kill_9_it_goes_on_where_it_ended(tmp_path: Path) -> None:
     notes, folder = tmp_path / "notes", tmp_path / "answers"
     root = Path(__file__).parents[2]
-    paths = os.pathsep.join([str(Path(karat.__file__).parents[1]), str(root)])
+    paths = os.pathsep.join([str(Path(findwell.__file__).parents[1]), str(root)])
     env = os.environ | {"NOTES": str(notes), "PYTHONPATH": paths}
     command = [sys.executable, "-c", SCRIPT, str(folder)]
     with subprocess.Popen(command, env=env, stdout=subprocess.PIPE, cwd=tmp_path) as process:

@@ -12,9 +12,9 @@ import pytest
 import uvicorn
 from starlette.testclient import TestClient
 
-from karat.web.app import view_site
-from karat.web.folders import ResultFolders
-from karat.web.server import TokenGuard, listen
+from findwell.web.app import view_site
+from findwell.web.folders import ResultFolders
+from findwell.web.server import TokenGuard, listen
 from tests.browsing import browser, watched
 from tests.reports.conftest import demo_folder, hostile_folder
 
@@ -38,7 +38,7 @@ def client(results: Path) -> TestClient:
     """Ask the application as a browser that knows the token would."""
     app = TokenGuard(view_site(ResultFolders([results])), TOKEN, PORT)
     asking = TestClient(app, base_url=f"http://127.0.0.1:{PORT}")
-    asking.cookies.set(f"karat-{PORT}", TOKEN)
+    asking.cookies.set(f"findwell-{PORT}", TOKEN)
     return asking
 
 

@@ -11,17 +11,17 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-import karat
-from karat.errors import InputError
-from karat.reports.details import QueryDetails
-from karat.reports.panel import lay_side_by_side
-from karat.web.folders import ResultFolders, state_of
+import findwell
+from findwell.errors import InputError
+from findwell.reports.details import QueryDetails
+from findwell.reports.panel import lay_side_by_side
+from findwell.web.folders import ResultFolders, state_of
 from tests.reports.test_page import data_of
 
 if TYPE_CHECKING:
     from starlette.testclient import TestClient
 
-    from tests.conftest import Karat
+    from tests.conftest import Findwell
 
 
 def ids(client: TestClient) -> dict[str, str]:
@@ -62,7 +62,7 @@ def test_a_report_is_the_same_as_the_file_but_asks_for_queries(
 def test_every_query_opens_however_little_a_file_may_hold(
     client: TestClient, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("karat.reports.prepare.LETTERS", 1)
+    monkeypatch.setattr("findwell.reports.prepare.LETTERS", 1)
     data = data_of(client.get("/report", params={"r": ids(client)["monday"]}).text)
     assert data["openable"] is None
     for place in range(len(data["query"])):
@@ -115,7 +115,7 @@ def test_news_of_new_changed_and_removed_results(results: Path, client: TestClie
 def test_a_report_is_made_anew_when_its_result_changes(results: Path, client: TestClient) -> None:
     number = ids(client)["monday"]
     assert len(data_of(client.get("/report", params={"r": number}).text)["measures"]) == 6
-    karat.load(results / "monday").score(["recall@5"]).save(results / "monday")
+    findwell.load(results / "monday").score(["recall@5"]).save(results / "monday")
     assert len(data_of(client.get("/report", params={"r": number}).text)["measures"]) == 1
 
 
@@ -131,8 +131,8 @@ def test_a_root_may_be_a_result_and_must_exist(results: Path, tmp_path: Path) ->
 def test_an_empty_folder_says_what_to_do(tmp_path: Path) -> None:
     from starlette.testclient import TestClient
 
-    from karat.web.app import view_site
-    from karat.web.server import TokenGuard
+    from findwell.web.app import view_site
+    from findwell.web.server import TokenGuard
 
     asking = TestClient(
         TokenGuard(view_site(ResultFolders([tmp_path])), "token", 80),
@@ -142,7 +142,7 @@ def test_an_empty_folder_says_what_to_do(tmp_path: Path) -> None:
     assert "No results yet" in answer.text
 
 
-def test_the_command_refuses_what_is_no_folder(cli: Karat, tmp_path: Path) -> None:
+def test_the_command_refuses_what_is_no_folder(cli: Findwell, tmp_path: Path) -> None:
     done = cli("view", tmp_path / "nowhere")
     assert done.code == 2
     assert "no such folder" in done.err

@@ -15,7 +15,7 @@ import pytest
 from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import expect
 
-from karat.results.notes import Notes, write_notes
+from findwell.results.notes import Notes, write_notes
 from tests import hostile
 from tests.browsing import search
 from tests.web.test_results_list import dated
@@ -280,7 +280,7 @@ def test_another_page_can_neither_read_nor_frame_it(watched: Watched, served: Se
 
 
 def test_the_command_serves_this_machine_and_stops(watched: Watched, results: Path) -> None:
-    command = [sys.executable, "-m", "karat", "view", str(results)]
+    command = [sys.executable, "-m", "findwell", "view", str(results)]
     run = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
     try:
         assert run.stdout is not None

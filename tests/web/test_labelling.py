@@ -1,4 +1,4 @@
-"""The pages of `karat label`: who may write, what is saved, and what bad requests are told."""
+"""The pages of `findwell label`: who may write, what is saved, and what bad requests are told."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ import pytest
 import uvicorn
 from starlette.testclient import TestClient
 
-import karat
-from karat.labels.labels import Labels
-from karat.web.labelling import GUIDELINES, NOTE, label_site
-from karat.web.sent import MOST
-from karat.web.server import TokenGuard, listen
+import findwell
+from findwell.labels.labels import Labels
+from findwell.web.labelling import GUIDELINES, NOTE, label_site
+from findwell.web.sent import MOST
+from findwell.web.server import TokenGuard, listen
 from tests import hostile
 from tests.web.conftest import PORT, TOKEN
 
@@ -48,7 +48,7 @@ GETS = (
 @pytest.fixture(scope="module")
 def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("pool") / "pool"
-    karat.pool(RUNS, folder, queries=QUESTIONS, corpus=TEXTS, overlap=1.0, guidelines="Be fair.")
+    findwell.pool(RUNS, folder, queries=QUESTIONS, corpus=TEXTS, overlap=1.0, guidelines="Be fair.")
     return folder
 
 
@@ -67,7 +67,7 @@ def asking(labels: Labels, annotator: str = "", *, known: bool = True) -> TestCl
     app = TokenGuard(label_site(labels, "pool", annotator), TOKEN, PORT)
     client = TestClient(app, base_url=f"http://127.0.0.1:{PORT}")
     if known:
-        client.cookies.set(f"karat-{PORT}", TOKEN)
+        client.cookies.set(f"findwell-{PORT}", TOKEN)
     return client
 
 
@@ -91,10 +91,10 @@ def label(client: TestClient, query: str, doc: str, grade: object = 2, **body: A
 def test_without_the_token_nothing_is_shown(path: str, labels: Labels) -> None:
     for cookie in ("", "wrong"):
         stranger = asking(labels, known=False)
-        stranger.cookies.set(f"karat-{PORT}", cookie)
+        stranger.cookies.set(f"findwell-{PORT}", cookie)
         answer = stranger.get(path)
         assert answer.status_code == 403
-        assert "karat label" in answer.text  # where to find it
+        assert "findwell label" in answer.text  # where to find it
         assert "reset" not in answer.text
 
 
@@ -226,7 +226,7 @@ def test_the_list_holds_the_passages_of_a_question(client: TestClient) -> None:
 
 
 def test_the_list_of_a_sample_holds_what_was_drawn(tmp_path: Path) -> None:
-    karat.pool(RUNS, tmp_path / "p", queries=QUESTIONS, corpus=TEXTS, purpose="values", budget=3)
+    findwell.pool(RUNS, tmp_path / "p", queries=QUESTIONS, corpus=TEXTS, purpose="values", budget=3)
     with Labels.open(tmp_path / "p") as labels:
         client = asking(labels)
         docs = [
@@ -320,7 +320,7 @@ def two_servers(pool: Path) -> Iterator[list[httpx.Client]]:
             client = httpx.Client(
                 base_url=base,
                 headers={"origin": base},
-                cookies={f"karat-{port}": TOKEN},
+                cookies={f"findwell-{port}": TOKEN},
                 trust_env=False,
             )
             clients.append(parts.enter_context(client))
@@ -494,7 +494,7 @@ def test_the_overview_says_how_far_everybody_is(client: TestClient) -> None:
     shown = client.get("/overview").text
     assert "2 questions" in shown
     assert re.search(r'href="/label\?annotator=Bob\+B\.">Bob B\.</a></th><td>1</td>', shown)
-    assert "karat score RUN --gold pool" in shown
+    assert "findwell score RUN --gold pool" in shown
     assert "Krippendorff" in shown
     assert "same grade: 0%, passages: 1" in shown
     assert "Where is the reset button?" in shown
@@ -510,7 +510,7 @@ def test_hostile_texts_are_only_texts(tmp_path: Path) -> None:
     texts = {f"d{attack}": f"{attack} is text" for attack in hostile.ATTACKS}
     asked = {attack: f"{attack}?" for attack in hostile.ATTACKS}
     folder = tmp_path / "pool"
-    karat.pool(runs, folder, queries=asked, corpus=texts, guidelines=" ".join(hostile.ATTACKS))
+    findwell.pool(runs, folder, queries=asked, corpus=texts, guidelines=" ".join(hostile.ATTACKS))
     with Labels.open(folder) as labels:
         client = asking(labels)
         for number, attack in enumerate(hostile.ATTACKS):

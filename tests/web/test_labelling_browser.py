@@ -1,4 +1,4 @@
-"""`karat label` in a real browser: by keys, by mouse, by touch, with a server that goes away."""
+"""`findwell label` in a real browser: by keys, by mouse, by touch, with a server that goes away."""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ import uvicorn
 from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import expect
 
-import karat
-from karat.labels.labels import Labels
-from karat.web.labelling import label_site
-from karat.web.server import TokenGuard, listen
+import findwell
+from findwell.labels.labels import Labels
+from findwell.web.labelling import label_site
+from findwell.web.server import TokenGuard, listen
 from tests import hostile
 from tests.browsing import Watched, browser, watched
 from tests.web.conftest import TOKEN
@@ -31,11 +31,11 @@ from tests.web.conftest import TOKEN
 if TYPE_CHECKING:
     from playwright.sync_api import Browser, BrowserContext, Page, Route
 
-    from tests.conftest import Karat
+    from tests.conftest import Findwell
 
 __all__ = ["browser", "watched"]
 pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("browser")]
-DEMO = Path(karat.__file__).parent / "demo"
+DEMO = Path(findwell.__file__).parent / "demo"
 GRADES = "2130"
 
 
@@ -43,7 +43,7 @@ GRADES = "2130"
 def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Pool what the two systems of the demo found; every pair is for every annotator."""
     folder = tmp_path_factory.mktemp("pool") / "pool"
-    karat.pool(
+    findwell.pool(
         [str(DEMO / "bm25.trec"), str(DEMO / "minilm.trec")],
         folder,
         queries=str(DEMO / "questions.jsonl"),
@@ -167,7 +167,7 @@ def settle_all(page: Page) -> None:
 
 
 def test_label_undo_reload_adjudicate_export_and_score(
-    watched: Watched, desk: Desk, cli: Karat, browser: Browser
+    watched: Watched, desk: Desk, cli: Findwell, browser: Browser
 ) -> None:
     """Twenty pairs by keyboard, two annotators, and the number that comes out in the end."""
     page = watched.page
@@ -491,7 +491,7 @@ def test_nothing_hostile_runs(watched: Watched, tmp_path: Path) -> None:
     runs = [{attack: [f"d{attack}", f"e{attack}"] for attack in attacks}]
     texts = {f"{kind}{attack}": f"{attack} is text" for kind in "de" for attack in attacks}
     folder = tmp_path / "hostile"
-    karat.pool(
+    findwell.pool(
         runs, folder, queries={attack: f"{attack}?" for attack in attacks}, corpus=texts,
         overlap=1.0, guidelines=" ".join(attacks),
     )  # fmt: skip
@@ -523,7 +523,7 @@ def test_nothing_hostile_runs(watched: Watched, tmp_path: Path) -> None:
 def test_yes_and_no(watched: Watched, tmp_path: Path) -> None:
     runs = [{"q": ["a", "b", "c"]}]
     texts = {name: f"Text {name}." for name in "abc"}
-    karat.pool(runs, tmp_path / "pool", queries={"q": "Why?"}, corpus=texts, highest=1)
+    findwell.pool(runs, tmp_path / "pool", queries={"q": "Why?"}, corpus=texts, highest=1)
     server = Server(tmp_path / "pool")
     server.start()
     try:
@@ -549,7 +549,7 @@ def test_yes_and_no(watched: Watched, tmp_path: Path) -> None:
 
 def test_the_command_serves_and_prints_where(watched: Watched, made: Path, tmp_path: Path) -> None:
     pool = shutil.copytree(made, tmp_path / "served")
-    command = [sys.executable, "-m", "karat", "label", str(pool), "--annotator", "Zoë"]
+    command = [sys.executable, "-m", "findwell", "label", str(pool), "--annotator", "Zoë"]
     run = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
     try:
         assert run.stdout is not None

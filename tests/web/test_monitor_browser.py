@@ -11,10 +11,10 @@ import pytest
 import uvicorn
 from playwright.sync_api import expect
 
-from karat.monitoring.monitor import Monitor
-from karat.reports.monitor_page import monitor_report
-from karat.web.monitor_app import monitor_site
-from karat.web.server import TokenGuard, listen
+from findwell.monitoring.monitor import Monitor
+from findwell.reports.monitor_page import monitor_report
+from findwell.web.monitor_app import monitor_site
+from findwell.web.server import TokenGuard, listen
 from tests.browsing import PHONE, accessible, fits_a_phone
 from tests.hostile import ATTACKS, LONG
 from tests.monitoring.made_calls import START, made_calls

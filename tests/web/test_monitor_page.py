@@ -12,14 +12,14 @@ import pytest
 from click.testing import CliRunner
 from starlette.testclient import TestClient
 
-import karat
-from karat.cli import cli
-from karat.monitoring.monitor import Monitor
-from karat.monitoring.overview import Look, overview
-from karat.read.traces.schema import TRACE_SCHEMA
-from karat.reports.signals import figure
-from karat.web.monitor_app import monitor_site
-from karat.web.server import TokenGuard
+import findwell
+from findwell.cli import cli
+from findwell.monitoring.monitor import Monitor
+from findwell.monitoring.overview import Look, overview
+from findwell.read.traces.schema import TRACE_SCHEMA
+from findwell.reports.signals import figure
+from findwell.web.monitor_app import monitor_site
+from findwell.web.server import TokenGuard
 from tests.monitoring.made_calls import START, made_calls
 from tests.web.conftest import PORT, TOKEN
 
@@ -49,7 +49,7 @@ def monitor(made: Path) -> Iterator[Monitor]:
 def asking(monitor: Monitor) -> TestClient:
     app = TokenGuard(monitor_site(monitor), TOKEN, PORT)
     client = TestClient(app, base_url=f"http://127.0.0.1:{PORT}")
-    client.cookies.set(f"karat-{PORT}", TOKEN)
+    client.cookies.set(f"findwell-{PORT}", TOKEN)
     return client
 
 
@@ -152,15 +152,15 @@ def test_a_report_is_one_file_with_calls_of_every_point(made: Path, tmp_path: Pa
     done = CliRunner().invoke(cli, ["report", str(made), "-o", str(target)])
     assert done.exit_code == 0, done.output
     page = target.read_text("utf-8")
-    assert page == karat.report(made)
+    assert page == findwell.report(made)
     points = {*re.findall(r'href="#(bucket-\d+)"', page)}
     assert points
     assert points == {*re.findall(r'<details class="card bucket" id="(bucket-\d+)"', page)}
     assert "/calls?" not in page
     assert not re.search(r'(src|href)="(https?:)?//', page)
     assert "form-action 'none'" in unescape(page)
-    with pytest.raises(karat.KaratError, match="takes no 'gold'"):
-        karat.report(made, gold={"q": ["d"]})
+    with pytest.raises(findwell.FindwellError, match="takes no 'gold'"):
+        findwell.report(made, gold={"q": ["d"]})
     refused = CliRunner().invoke(cli, ["report", str(made), str(made)])
     assert "reported alone" in str(refused.exception or refused.output)
 
@@ -177,4 +177,4 @@ def test_calls_that_tell_nothing_but_their_lists_have_a_report(tmp_path: Path) -
     )
     with Monitor.open(tmp_path / "store", create=True) as monitor:
         monitor.store.add(bare.cast(TRACE_SCHEMA))
-    assert "queries" in karat.report(tmp_path / "store")
+    assert "queries" in findwell.report(tmp_path / "store")

@@ -9,12 +9,12 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-import karat
-from karat.results.notes import NOTE, Notes, notes_file, read_notes, write_notes
-from karat.results.store import seal
-from karat.web.folders import ResultFolders, SavedResult
-from karat.web.sent import MOST
-from karat.web.trends import trends
+import findwell
+from findwell.results.notes import NOTE, Notes, notes_file, read_notes, write_notes
+from findwell.results.store import seal
+from findwell.web.folders import ResultFolders, SavedResult
+from findwell.web.sent import MOST
+from findwell.web.trends import trends
 from tests.reports.test_page import data_of
 from tests.web.conftest import PORT
 from tests.web.test_app import ids
@@ -53,7 +53,7 @@ def test_a_row_tells_queries_data_set_measure_and_findings(results: Path) -> Non
     manifest = json.loads((results / "monday" / "manifest.json").read_text())
     gold = next(each for each in manifest["inputs"] if each["role"] == "gold")
     assert row["data_set"]["key"] == gold["sha256"]
-    saved = karat.load(results / "monday")
+    saved = findwell.load(results / "monday")
     assert {each["run"]: each["value"] for each in row["by_run"]} == pytest.approx(
         {run: saved[run, "recall@5"] for run in ("bm25", "minilm")}
     )
@@ -62,7 +62,7 @@ def test_a_row_tells_queries_data_set_measure_and_findings(results: Path) -> Non
 def test_data_in_memory_is_told_apart_by_its_queries(tmp_path: Path) -> None:
     for name, queries in (("one", 3), ("same", 3), ("more", 4)):
         run = {f"q{number}": ["a", "b"] for number in range(queries)}
-        karat.evaluate(run, {query: ["b"] for query in run}, ["RR"]).save(tmp_path / name)
+        findwell.evaluate(run, {query: ["b"] for query in run}, ["RR"]).save(tmp_path / name)
     keys = {name: each.data_set()["key"] for name, each in listed(tmp_path).items()}
     assert keys["one"] == keys["same"] != keys["more"]
 
@@ -76,11 +76,11 @@ def test_a_trend_joins_results_of_the_same_data_measure_and_dialect(tmp_path: Pa
         "third": {"q1": ["a"], "q2": ["b"], "q3": ["c"]},
     }
     for day, (name, run) in enumerate(runs.items(), 1):
-        karat.evaluate(run, gold, ["recall@5"]).save(tmp_path / name)
+        findwell.evaluate(run, gold, ["recall@5"]).save(tmp_path / name)
         dated(tmp_path / name, f"2026-11-0{day}T08:00:00+00:00")
-    karat.evaluate(runs["first"], gold, ["RR"]).save(tmp_path / "another measure")
+    findwell.evaluate(runs["first"], gold, ["RR"]).save(tmp_path / "another measure")
     other = {query: ["a"] for query in ("q1", "q2")}
-    karat.evaluate(runs["first"], other, ["recall@5"]).save(tmp_path / "another gold")
+    findwell.evaluate(runs["first"], other, ["recall@5"]).save(tmp_path / "another gold")
     found = listed(tmp_path)
     drawn = {each.name: trends(list(found.values())).get(each.id) for each in found.values()}
     assert drawn["another measure"] is None
@@ -99,7 +99,7 @@ def test_a_trend_joins_results_of_the_same_data_measure_and_dialect(tmp_path: Pa
 def test_the_best_run_of_a_measure_where_less_is_better_is_the_lowest(tmp_path: Path) -> None:
     runs = {"good": {"q1": ["a"]}, "bad": {"q1": ["x", "a"]}}
     gold = {"q1": {"a": 1, "x": 0}}
-    karat.evaluate(runs, gold, ["rejected_retrieved"]).save(tmp_path / "one")
+    findwell.evaluate(runs, gold, ["rejected_retrieved"]).save(tmp_path / "one")
     best = listed(tmp_path)["one"].headline.best
     assert best is not None
     assert best["run"] == "good"
@@ -148,7 +148,7 @@ def test_notes_are_kept_beside_the_result(results: Path, client: TestClient) -> 
     assert client.get("/api/news").json()["state"] != before
     written = json.loads((results / "monday.notes.json").read_text())
     assert (written["tags"], written["note"]) == (SOME["tags"], SOME["note"])
-    assert karat.load(results / "monday").runs == ["bm25", "minilm"]  # the folder is untouched
+    assert findwell.load(results / "monday").runs == ["bm25", "minilm"]  # the folder is untouched
     shown = client.get("/").text
     assert "nightly</span>" in shown
     assert "a new chunker" in shown
@@ -161,7 +161,7 @@ def test_notes_survive_a_new_result_and_say_that_it_is_another(
 ) -> None:
     send(client, ids(client)["monday"], SOME)
     assert "earlier result" not in client.get("/").text
-    karat.load(results / "monday").save(results / "monday")
+    findwell.load(results / "monday").save(results / "monday")
     shown = client.get("/").text
     assert "a new chunker" in shown
     assert "written about an earlier result of this name" in shown
@@ -219,7 +219,7 @@ def test_notes_are_about_results_of_the_list(
         (OWN | {"sec-fetch-site": "cross-site"}, 403),
         (OWN | {"sec-fetch-site": "cross-site", "sec-fetch-mode": "navigate"}, 403),
         (OWN | {"host": "evil.example"}, 421),
-        (OWN | {"cookie": f"karat-{PORT}=wrong"}, 403),
+        (OWN | {"cookie": f"findwell-{PORT}=wrong"}, 403),
         (OWN | {"content-type": "text/plain"}, 415),
     ],
 )
@@ -242,17 +242,17 @@ def test_a_request_has_a_largest_size(results: Path, client: TestClient) -> None
 
 
 @pytest.mark.parametrize(
-    "content", ["", "{", "[]", '{"karat": "other"}', '{"note": "mine"}', "x" * 200_000]
+    "content", ["", "{", "[]", '{"findwell": "other"}', '{"note": "mine"}', "x" * 200_000]
 )
-def test_a_file_that_karat_did_not_write_stays(
+def test_a_file_that_findwell_did_not_write_stays(
     content: str, results: Path, client: TestClient
 ) -> None:
     path = notes_file(results / "monday")
     path.write_text(content)
-    assert "karat did not write it" in client.get("/").text
+    assert "findwell did not write it" in client.get("/").text
     answer = send(client, ids(client)["monday"], SOME)
     assert answer.status_code == 503
-    assert "karat did not write it" in answer.json()["error"]
+    assert "findwell did not write it" in answer.json()["error"]
     assert path.read_text() == content
 
 
@@ -262,7 +262,7 @@ def test_a_link_in_the_place_of_notes_is_not_followed(results: Path, tmp_path: P
     shutil.move(notes_file(tmp_path / "secret"), secret)
     notes_file(results / "monday").symlink_to(secret)
     assert read_notes(results / "monday") is None
-    with pytest.raises(karat.KaratError, match="did not write it"):
+    with pytest.raises(findwell.FindwellError, match="did not write it"):
         write_notes(results / "monday", Notes.of(["x"], ""))
     assert "hush-hush" in secret.read_text()
 

@@ -9,11 +9,11 @@ from pathlib import Path
 import pytest
 from starlette.testclient import TestClient
 
-import karat
-from karat.errors import InputError
-from karat.web.app import view_site
-from karat.web.folders import ResultFolders
-from karat.web.server import TokenGuard
+import findwell
+from findwell.errors import InputError
+from findwell.web.app import view_site
+from findwell.web.folders import ResultFolders
+from findwell.web.server import TokenGuard
 from tests.web.conftest import PORT, TOKEN
 
 OWN = {"origin": f"http://127.0.0.1:{PORT}", "sec-fetch-site": "same-origin"}
@@ -37,7 +37,7 @@ def test_without_the_token_nothing_is_shown(page: str, token: str, stranger: Tes
 
 @pytest.mark.parametrize("cookie", ["", "wrong", TOKEN + "x", "ä"])
 def test_a_wrong_cookie_is_no_token(cookie: str, stranger: TestClient) -> None:
-    header = {b"cookie": f"karat-{PORT}={cookie}".encode("latin-1")}
+    header = {b"cookie": f"findwell-{PORT}={cookie}".encode("latin-1")}
     assert stranger.get("/", headers=header).status_code == 403
 
 
@@ -162,7 +162,7 @@ def test_a_file_of_a_result_is_not_read_through_a_link(
     if name == "summary.json":
         assert shown["monday"].headline.rows == ()
     with pytest.raises(InputError, match="it is a link"):
-        karat.load(results / "monday")
+        findwell.load(results / "monday")
 
 
 @pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="needs named pipes")
@@ -171,7 +171,7 @@ def test_a_pipe_by_the_name_of_a_file_is_not_waited_for(results: Path) -> None:
     os.mkfifo(results / "monday" / "summary.json")
     assert {found.name for found in ResultFolders([results]).results()} > {"monday"}
     with pytest.raises(InputError, match="it is not a file"):
-        karat.load(results / "monday")
+        findwell.load(results / "monday")
 
 
 def test_pages_carry_no_token(client: TestClient) -> None:

@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from karat.cli import COMMANDS
-from karat.measures import known_measures
-from karat.relate.match import known_matchers
+from findwell.cli import COMMANDS
+from findwell.measures import known_measures
+from findwell.relate.match import known_matchers
 from website import choosing, commands, measures, problems, python, relations
 from website.__main__ import assemble
 
@@ -24,8 +24,8 @@ def test_every_measure_has_a_formula_that_can_be_typeset(cls: type) -> None:
 def test_all_measures_commands_and_names_are_listed() -> None:
     shown = measures.page()
     assert all(f"\n## {name} " in shown for name in known_measures())
-    assert all(f"\n## karat {name}\n" in commands.page() for name in COMMANDS)
-    assert "::: karat.evaluate" in python.page()
+    assert all(f"\n## findwell {name}\n" in commands.page() for name in COMMANDS)
+    assert "::: findwell.evaluate" in python.page()
 
 
 def test_links_out_of_the_docs_lead_to_the_repository(tmp_path: Path) -> None:
@@ -35,7 +35,7 @@ def test_links_out_of_the_docs_lead_to_the_repository(tmp_path: Path) -> None:
     assert "/blob/main/tests/tuning/simulation.py)" in text
 
 
-def test_the_course_has_the_rules_of_karat_choose() -> None:
+def test_the_course_has_the_rules_of_findwell_choose() -> None:
     page = Path(__file__).parents[2] / "docs" / "learn" / "choosing.md"
     assert choosing.table() in page.read_text(encoding="utf-8")
 

@@ -1,0 +1,264 @@
+"""The command line: one file per command, a thin wrapper on the function of the same name.
+
+Commands are imported when they are called, so that `findwell --help` answers at once.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import importlib
+import io
+import os
+import sys
+from typing import TYPE_CHECKING, Any, NoReturn
+
+import click
+
+from findwell import __version__
+from findwell.errors import AlignError, FindwellError, nearest
+from findwell.native import described
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+COMMANDS = (
+    "run",
+    "score",
+    "compare",
+    "check",
+    "explain",
+    "curve",
+    "fuse",
+    "report",
+    "view",
+    "tune",
+    "power",
+    "agree",
+    "judge-card",
+    "judge-check",
+    "pool",
+    "label",
+    "anchor",
+    "drift",
+    "questions",
+    "monitor",
+    "choose",
+    "init",
+    "explain-config",
+    "trust",
+    "measures",
+    "demo",
+)
+BAD_INPUT, UNEXPECTED, INTERRUPTED, BROKEN_PIPE = 2, 70, 130, 141
+DEBUG, DEBUG_VARIABLE = "--debug", "FINDWELL_DEBUG"
+GOLD_OF = "gold of"  # key in the context: the configuration that names the gold
+SETTINGS: dict[str, Any] = {"help_option_names": ["-h", "--help"], "show_default": True}
+
+
+class _ReaderGoneError(Exception):
+    """Nobody reads standard output any more; click has its own idea of what that means."""
+
+
+class _EndOfFileError(Exception):
+    """Something ended too early; click would take it for Ctrl-D at a prompt."""
+
+
+def _debug(*, hidden: bool) -> click.Option:
+    """Return the option, which `_wants_traceback` looks for by itself."""
+    help_ = f"Show the traceback of a failure (also: {DEBUG_VARIABLE}=1)."
+    return click.Option([DEBUG], is_flag=True, expose_value=False, hidden=hidden, help=help_)
+
+
+class _Commands(click.Group):
+    """Finds a command in the module of its name."""
+
+    def invoke(self, ctx: click.Context) -> object:
+        """Call the command."""
+        try:
+            return super().invoke(ctx)
+        except BrokenPipeError:
+            raise _ReaderGoneError from None
+        except EOFError as error:
+            raise _EndOfFileError from error
+        except AlignError as error:
+            if GOLD_OF in ctx.meta:
+                error.fix += (
+                    f"; the gold is that of {ctx.meta[GOLD_OF]}: `findwell --config none …` takes "
+                    "the one that records hold, --gold names another"
+                )
+            raise
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        """Return the commands in the order of use."""
+        del ctx
+        return list(COMMANDS)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        """Import the command."""
+        if cmd_name not in COMMANDS:
+            suggestion = nearest(cmd_name, COMMANDS)
+            raise click.UsageError(f"no command {cmd_name!r}. {suggestion}".strip(), ctx)
+        command: click.Command = importlib.import_module(
+            f"findwell.cli.{cmd_name.replace('-', '_')}"
+        ).command
+        if not any(DEBUG in each.opts for each in command.params):
+            command.params.append(_debug(hidden=True))
+        return command
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        """Find the command, and what the configuration of the project says for it."""
+        name, command, rest = super().resolve_command(ctx, args)
+        asks_for_help = not set(SETTINGS["help_option_names"]).isdisjoint(rest)
+        if name is not None and command is not None and not asks_for_help:
+            _configure(self, ctx, name, command, rest)
+        return name, command, rest
+
+
+def _configure(
+    group: click.Group, context: click.Context, name: str, command: click.Command, rest: list[str]
+) -> None:
+    """Let the settings of the project be the defaults of a command, and say which do."""
+    from findwell.cli import configuration, options, trust  # noqa: PLC0415
+
+    found = configuration.Configuration.find(context.params.get("config"))
+    if found is None or name in configuration.UNCONFIGURED:
+        return
+    values, words = found.defaults(group, context, name), rest
+    context.default_map = {name: values}
+    if isinstance(command, click.Group):  # only what is checked below may have an effect
+        while words and words[0].startswith("-"):
+            words = words[1:]
+        inner = words[0] if words else ""
+        values = values.get(inner, {})
+        context.default_map = {name: {inner: values}}
+        chosen = configuration.commands_of(command, context).get(inner)
+    else:
+        chosen = command
+    used = [key for key in values if key not in configuration.given(command, context, words)]
+    if used and chosen is not None:
+        parameters = [each for each in chosen.params if each.name in used]
+        trust.refuse_untrusted(found, group, context, parameters)
+        options.note(f"config: {found.shown} sets {', '.join(sorted(used))}")
+    if "gold" in used:
+        context.meta[GOLD_OF] = found.shown
+
+
+@click.group(cls=_Commands, context_settings=SETTINGS)
+@click.option(
+    "--config",
+    metavar="FILE",
+    help="File with the settings of the project, or none (default: findwell.toml or "
+    "[tool.findwell] in pyproject.toml, here or in a folder above; also: FINDWELL_CONFIG).",
+)
+@click.option(
+    "--trust",
+    is_flag=True,
+    help="Let that file also name servers, code and places outside its folder, this time (see "
+    "`findwell trust`; also: FINDWELL_TRUST=1).",
+)
+@click.version_option(f"{__version__} ({described()})", prog_name="findwell")
+def cli(config: str | None, *, trust: bool) -> None:
+    """Measure how good the retrieval of a RAG system is.
+
+    \b
+    findwell demo                                see it on a small task
+    findwell run app:search --queries q.jsonl    ask a retriever, make a run
+    findwell score run.trec --gold qrels.txt     measure a run
+    findwell compare a.trec b.trec --gold qrels  is b better than a?
+    findwell check run.trec --gold qrels.txt     problems in the files
+    findwell tune a.trec b.trec --gold qrels …   the weights of a hybrid
+    findwell explain run.trec --gold qrels.txt   how numbers are computed
+    findwell fuse a.trec b.trec --engine NAME    fuse runs as your engine does
+    findwell report monday -o report.html        one page with everything
+    findwell pool a.trec b.trec -o pool          gather what to label
+    findwell label pool                          label it, in the browser
+    findwell anchor gold.jsonl --corpus docs     labels that survive a new chunker
+    findwell monitor serve --store store         watch production, from its traces
+    findwell measures nDCG                       what a measure means
+
+    Exit codes: 0 done, 1 a gate failed, 2 bad input or usage, 3 a gate could not be decided or
+    a measure has no value for any query, 70 an unexpected failure (report it), 130 interrupted,
+    141 nobody read the output, 143 terminated.
+    """
+    del config, trust  # read where the command is found
+
+
+cli.params.append(_debug(hidden=False))
+
+
+def main(arguments: Sequence[str] | None = None) -> NoReturn:
+    """Run the command line and exit with its code."""
+    _write_any_letter()
+    given = [*(sys.argv[1:] if arguments is None else arguments)]
+    try:
+        code = cli.main(given, prog_name="findwell", standalone_mode=False)
+        _flush()
+    except (click.exceptions.Abort, KeyboardInterrupt):
+        _exit(INTERRUPTED, "interrupted")
+    except (_ReaderGoneError, BrokenPipeError):
+        _exit(BROKEN_PIPE)
+    except SystemExit:  # a signal
+        raise
+    except BaseException as error:  # noqa: BLE001 - a panic of polars is no Exception
+        _fail(error, given)
+    sys.exit(code if isinstance(code, int) else 0)
+
+
+def _fail(error: BaseException, arguments: Sequence[str]) -> NoReturn:
+    """Say what went wrong, and exit with 2 if the user can mend it, else with 70."""
+    from findwell.cli import failures  # noqa: PLC0415
+
+    if _wants_traceback(arguments):
+        _say(failures.formatted_traceback(error))
+    if isinstance(error, click.ClickException):
+        shown = io.StringIO()
+        error.show(shown)
+        _say(shown.getvalue().removesuffix("\n"))
+        _exit(BAD_INPUT)
+    if isinstance(error, FindwellError):
+        _exit(BAD_INPUT, str(error))
+    if isinstance(error, OSError) and (mistake := failures.mistaken_file(error, arguments)):
+        _exit(BAD_INPUT, mistake)
+    if isinstance(error, _EndOfFileError) and error.__cause__ is not None:
+        error = error.__cause__
+    _exit(UNEXPECTED, failures.unexpected(error, arguments))
+
+
+def _wants_traceback(arguments: Sequence[str]) -> bool:
+    """Tell whether tracebacks are to be shown; this is known even where an option is wrong."""
+    given = list(arguments)
+    options = given[: given.index("--")] if "--" in given else given
+    return DEBUG in options or os.environ.get(DEBUG_VARIABLE, "") not in ("", "0")
+
+
+def _write_any_letter() -> None:
+    """Let letters that the terminal does not know be escapes rather than a crash."""
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="backslashreplace")
+
+
+def _flush() -> None:
+    if sys.stdout is not None:  # None: closed by the caller
+        sys.stdout.flush()
+
+
+def _exit(code: int, message: str = "") -> NoReturn:
+    if message:
+        _say(f"findwell: {message}")
+    # what stdout could not take must not be tried again at exit
+    with open(os.devnull, "wb") as nowhere:  # noqa: PTH123
+        os.dup2(nowhere.fileno(), 1)
+    sys.exit(code)
+
+
+def _say(text: str) -> None:
+    from findwell.cli.options import error_width  # noqa: PLC0415
+    from findwell.reports.escape import printable  # noqa: PLC0415
+    from findwell.reports.terminal import wrap  # noqa: PLC0415
+
+    lines = "\n".join(map(printable, text.split("\n")))
+    with contextlib.suppress(OSError):  # nobody may be there to read it
+        click.echo(wrap(lines, error_width(), hang=2), err=True)

@@ -1,0 +1,72 @@
+"""`findwell explain`: how the numbers of a query are computed."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import click
+
+from findwell.cli import judging, options
+from findwell.reports.tables import to_json
+
+
+@click.command("explain", short_help="Show step by step how a query's numbers are computed.")
+@click.argument("run", metavar="RUN|RESULT")
+@options.reading
+@options.dialects
+@click.option(
+    "-q", "--query", metavar="ID", help="Query to explain (default: the worst; see --worst)."
+)
+@click.option(
+    "--worst",
+    type=click.IntRange(min=1),
+    default=1,
+    metavar="N",
+    help="Without --query: explain this many queries, the worst by the first measure.",
+)
+@click.option("--system", metavar="NAME", help="Run to explain, if there are several.")
+@options.measures(example="AP or nDCG@10")
+@options.measuring
+@judging.judge_options
+@options.output(("table", "markdown", "json"))
+def command(
+    *,
+    run: str,
+    gold: str | None,
+    measures: tuple[str, ...],
+    dialects: tuple[str, ...],
+    how: str,
+    output: str | None,
+    **choices: Any,  # noqa: ANN401
+) -> None:
+    """Explain a query of RUN: the list with its hits, the gold found and missed, sums and divisors.
+
+    A RESULT is a folder that `findwell score --save` wrote; it is explained from what it keeps.
+
+    \b
+    findwell explain run.trec --gold qrels.txt -q q17 -m AP -m nDCG@10
+    findwell explain run.trec --gold qrels.txt --worst 3 -m recall@5
+    findwell explain samples.jsonl -q 1 --dialect findwell --dialect autorag
+    findwell explain samples.jsonl -q 1 --by rouge-sentence -m recall@5
+    findwell explain samples.jsonl -q 1 -m context_recall --judge openai:MODEL
+    findwell explain monday -q q17
+    """
+    from findwell.explanation.explain import explain  # noqa: PLC0415
+    from findwell.reports.explanation import render  # noqa: PLC0415
+
+    chosen = choices | {"gold": gold}
+    result = options.saved_result([run], chosen, "query", "worst", "system", "rel")
+    (file,), gold = options.paths([run], gold)
+    choices |= judging.take(choices)
+    source = file if result is None else result
+    explained = explain(source, gold, measures or None, dialects=dialects or None, **choices)
+    if judging.write_dry_run(choices, how, output):
+        return
+    if how == "json":
+        shown = {"explanations": [each.as_dict() for each in explained]}
+        options.write(to_json(shown), output)
+        return
+    screen = options.screen(output)
+    options.write("\n".join(render(each, how, **screen) for each in explained), output, how)
+    for first in explained[:1]:  # all have the same findings
+        options.print_findings(first.findings)

@@ -1,0 +1,97 @@
+"""What the command line says when something fails that findwell has no message of its own for."""
+
+from __future__ import annotations
+
+import errno
+import os
+import platform
+import re
+import shlex
+import sys
+import traceback
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from findwell import __version__
+from findwell.native import described
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from types import TracebackType
+
+ISSUES = "https://github.com/findwell-eval/findwell/issues"  # as in pyproject.toml
+FULL = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EIO, errno.EFBIG, errno.EROFS})
+LONGEST = 400  # letters of the message of an error, and of the command
+# what an address may hold that nobody wants to report: a login, and keys behind a question mark
+_LOGIN, _KEYS = re.compile(r"(?<=://)[^/@\s]*@"), re.compile(r"(://[^\s?']*\?)[^\s']*")
+
+
+def formatted_traceback(error: BaseException) -> str:
+    """Return the traceback of an error, the errors before it included."""
+    return "".join(traceback.format_exception(error)).rstrip("\n")
+
+
+def mistaken_file(error: OSError, arguments: Sequence[str]) -> str:
+    """Describe a mistake with a file that the user named, or a full disk; '' if it is neither."""
+    reason = error.strerror or str(error)
+    name = os.fsdecode(error.filename) if isinstance(error.filename, str | bytes) else ""
+    if error.errno in FULL:
+        fix = "free some space, or name another place for the output (TMPDIR: temporary files)"
+        return f"{name}: {reason}\n  fix: {fix}" if name else _output(reason)
+    if name and _is_given(name, arguments):
+        return f"{name}: {reason}\n  fix: check that it is there, and who may read and write it"
+    return ""
+
+
+def _output(reason: str) -> str:
+    return f"the output could not be written: {reason}"
+
+
+def _is_given(name: str, arguments: Sequence[str]) -> bool:
+    """Tell whether a file is an argument or the value of an option, or is in such a folder."""
+    path = Path(name).absolute()
+    values = {value for each in arguments for value in (each, each.partition("=")[2]) if value}
+    return any(path.is_relative_to(Path(value).absolute()) for value in values)
+
+
+def unexpected(error: BaseException, arguments: Sequence[str]) -> str:
+    """Describe a failure that should not happen: what, where, with which versions, who to tell."""
+    reason = next(iter(str(error).strip().splitlines()), "")
+    kind = type(error).__name__
+    what = f"{kind}: {_cut(reason)}" if reason else kind
+    fix = f"report it at {ISSUES}, with what --debug shows"
+    if isinstance(error, MemoryError):
+        what, fix = f"out of memory ({what})", "score fewer runs at once, or without --bounds"
+    command = _KEYS.sub(r"\1***", _LOGIN.sub("***@", shlex.join(["findwell", *arguments])))
+    place = _place(error.__traceback__)
+    lines = [
+        f"unexpected failure: {what}",
+        *([f"  in: {place}"] if place else []),
+        f"  with: {_versions()}",
+        f"  command: {_cut(command)}",
+        f"  fix: {fix}",
+    ]
+    return "\n".join(lines)
+
+
+def _cut(text: str) -> str:
+    return text if len(text) <= LONGEST else f"{text[:LONGEST]}…"
+
+
+def _place(trace: TracebackType | None) -> str:
+    """Name the line where it failed, from the name of its package on."""
+    frames = traceback.extract_tb(trace)
+    if not frames:
+        return ""
+    last = frames[-1]
+    parts = Path(last.filename).parts
+    tail = parts[parts.index("site-packages") + 1 :] if "site-packages" in parts else parts[-3:]
+    return f"{'/'.join(tail)}, line {last.lineno}"
+
+
+def _versions() -> str:
+    polars = sys.modules.get("polars")
+    libraries = f"polars {polars.__version__}, " if polars is not None else ""
+    system = f"{platform.system()} {platform.release()} {platform.machine()}"
+    ours = f"findwell {__version__} ({described()})"
+    return f"{ours}, Python {platform.python_version()}, {libraries}{system}"

@@ -1,0 +1,223 @@
+"""`findwell fuse`: several runs become one, by the formula of an engine."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from findwell.cli import options
+from findwell.reports.grid import Grid
+from findwell.reports.tables import reading_width, to_json
+from findwell.reports.terminal import terminal, wrap
+
+if TYPE_CHECKING:
+    from findwell.tuning import Engine
+
+RUNS = ("trec", "jsonl")
+LISTS = ("table", "json")
+LEGEND = "w weight (1 or equal unless shown), r rank from 1, s score, n normalised score"
+
+
+def _numbers(_: click.Context, __: click.Parameter, text: str | None) -> list[float] | None:
+    """Read a list of numbers such as 0.7,0.3."""
+    if text is None:
+        return None
+    try:
+        return [float(part) for part in text.split(",")]
+    except ValueError:
+        raise click.BadParameter(f"{text!r} is not a list of numbers such as 0.7,0.3") from None
+
+
+@click.command("fuse", short_help="Fuse runs by the formula of an engine.")
+@click.argument("runs", nargs=-1, metavar="RUN RUN...")
+@click.option("--engine", metavar="NAME", help="Whose formula to use; --list shows all of them.")
+@click.option(
+    "--weights",
+    callback=_numbers,
+    metavar="W,W,…",
+    help="Weights of the runs, in their order (default: those of the engine).",
+)
+@click.option(
+    "--k", type=float, metavar="K", help="Constant of a rank fusion (default: that of the engine)."
+)
+@click.option(
+    "--window",
+    type=click.IntRange(1),
+    metavar="N",
+    help="Documents of each run that the engine reads (default: as many as the engine does).",
+)
+@click.option(
+    "--normaliser",
+    metavar="NAME,…",
+    help="How scores are made comparable: one for all runs, or one for each (default: that of "
+    "the engine).",
+)
+@click.option(
+    "--fill",
+    type=float,
+    metavar="X",
+    help="What stands for a document that a list lacks, where the engine lets it be set.",
+)
+@click.option(
+    "--version",
+    metavar="NAME",
+    help="Version of the engine, where its formula has changed (default: today's).",
+)
+@click.option(
+    "--depth",
+    type=click.IntRange(1),
+    metavar="N",
+    help="Documents of each query to keep (default: all that the engine returns).",
+)
+@options.disjoint
+@click.option("--list", "listed", is_flag=True, help="Show the formulas, or that of --engine.")
+@options.run_format
+@options.skip_bad
+@options.id_from
+@options.spool_limit
+@click.option(
+    "--format",
+    "how",
+    type=click.Choice([*RUNS, *LISTS]),
+    help="Format of the output: trec or jsonl (default: by the name of FILE, else trec); with "
+    "--list table or json (default: table).",
+)
+@click.option(
+    "-o", "--output", metavar="FILE", help="Write to this file instead of standard output."
+)
+def command(
+    *,
+    runs: tuple[str, ...],
+    engine: str | None,
+    listed: bool,
+    how: str | None,
+    output: str | None,
+    normaliser: str | None,
+    run_format: str | None,
+    skip_bad: bool,
+    id_from: str | None,
+    **choices: Any,  # noqa: ANN401
+) -> int:
+    """Fuse RUN files into one, as an engine would: with its formula and its own defaults.
+
+    \b
+    findwell fuse bm25.trec dense.trec --engine elasticsearch-rrf -o fused.trec
+    findwell fuse bm25.trec dense.trec --engine weaviate-relative --weights .3,.7
+    findwell fuse a.trec b.trec c.trec --engine opensearch-rrf --k 20 --window 100
+    findwell fuse --list
+    findwell fuse --list --engine qdrant-rrf
+
+    Nothing is chosen: `findwell tune` finds the weights. Where an engine tells a keyword search
+    from a vector search, the keyword run comes first. See docs/fusion.md.
+    """
+    if listed:
+        if runs:
+            raise click.UsageError("--list shows formulas and takes no RUN")
+        options.write(_listing(engine, _one_of(how, LISTS)), output)
+        return 0
+    if engine is None:
+        raise click.UsageError("--engine is missing: `findwell fuse --list` shows the names")
+    form = _one_of(how, RUNS[::-1] if (output or "").endswith(".jsonl") else RUNS)
+    from findwell.errors import naming_files  # noqa: PLC0415
+    from findwell.read import load_run  # noqa: PLC0415
+    from findwell.read.trec import as_trec  # noqa: PLC0415
+    from findwell.retrievers.answers import as_json_lines  # noqa: PLC0415
+    from findwell.tuning import find_engine, fuse  # noqa: PLC0415
+
+    chosen = find_engine(engine)
+
+    files, _ = options.paths(runs)
+    loaded = [
+        load_run(file, format=run_format, skip_bad=skip_bad, texts=True, id_from=id_from).collect()
+        for file in files
+    ]
+    ways = None if normaliser is None else normaliser.split(",")
+    one = ways[0] if ways and len(ways) == 1 else ways
+    named = [
+        (f"run {at} ({run.name})", f"run {run.name}", run.name)
+        for at, run in enumerate(loaded, start=1)
+    ]
+    places = {name: file for names, file in zip(named, runs, strict=True) for name in names}
+    with naming_files(places):
+        fused = fuse(loaded, chosen, normaliser=one, **choices)
+    options.write(as_trec(fused) if form == "trec" else "".join(as_json_lines(fused)), output)
+    options.print_findings(fused.findings)
+    return 0
+
+
+def _one_of(how: str | None, formats: tuple[str, ...]) -> str:
+    """Return the format, the first unless another is asked for."""
+    if how is not None and how not in formats:
+        kind = "the formulas are" if formats == LISTS else "a run is"
+        raise click.UsageError(f"{kind} written as {' or '.join(formats)}, not as {how}")
+    return how or formats[0]
+
+
+def _listing(name: str | None, how: str) -> str:
+    """Say what the engines compute, or all about one of them."""
+    from findwell.tuning import ENGINES, find_engine  # noqa: PLC0415
+
+    if name is not None:
+        engine = find_engine(name)
+        return to_json(_facts(engine)) if how == "json" else _explanation(engine)
+    if how == "json":
+        return to_json([_facts(engine) for engine in ENGINES.values()])
+    columns = {
+        "engine": lambda engine: engine.name,
+        "formula": lambda engine: engine.about,
+        "defaults": _short_defaults,
+    }
+    title = "engines · `findwell fuse --list --engine NAME` says all about one"
+    table = terminal(Grid.of(title, columns, ENGINES.values(), left=3), **options.screen(None))
+    return f"{table}{wrap(f' {LEGEND}', options.width(None))}\n"
+
+
+def _short_defaults(engine: Engine) -> str:
+    """Return the settings that the engine has by itself, as far as a narrow table has room."""
+    setting = engine.defaults(len(engine.roles) or 2)
+    weights = setting.weights if len(set(setting.weights)) > 1 else ()
+    short = replace(setting, weights=weights, normaliser=(), version="")
+    return str(short).replace("0.", ".") or "–"
+
+
+def _facts(engine: Engine) -> dict[str, Any]:
+    """Return what is known about an engine."""
+    setting = engine.defaults(len(engine.roles) or 2)
+    return {
+        "name": engine.name,
+        "formula": engine.about,
+        "knobs": list(engine.knobs),
+        "defaults": setting.as_dict(),
+        "weights": engine.weights.about if engine.weights else None,
+        "normalisers": list(engine.normalisers),
+        "versions": [version for version in engine.formulas if version],
+        "runs": list(engine.roles),
+        "needs_scores": engine.needs_scores,
+        "precision": engine.precision,
+        "notes": list(engine.notes),
+        "not_reproduced": engine.exact,
+        "source": engine.source,
+        "snippet": engine.snippet(setting, engine.roles or ("bm25", "dense")),
+    }
+
+
+def _explanation(engine: Engine) -> str:
+    """Say all about an engine."""
+    facts = _facts(engine)
+    lines, setting = [f"{engine.name}: {engine.about}"], engine.defaults(len(engine.roles) or 2)
+    if engine.roles:
+        lines.append(f"Runs, in this order: {', '.join(engine.roles)}.")
+    lines.append(f"Can be set: {', '.join(engine.knobs)}. Defaults: {str(setting) or 'none'}.")
+    for knob, values in (("normaliser", facts["normalisers"]), ("version", facts["versions"])):
+        if knob in engine.knobs:
+            lines.append(f"{knob.capitalize()}: {', '.join(values)}.")
+    if facts["weights"]:
+        lines.append(f"Weights: {facts['weights']}.")
+    lines += [f"{note[0].upper()}{note[1:]}." for note in engine.notes]
+    if engine.exact:
+        lines.append(f"Not reproduced: {engine.exact}.")
+    lines.append(f"Read in: {engine.source}.")
+    body = wrap("\n".join(lines), reading_width(options.width(None)), hang=2)
+    return f"{body}\n\n{facts['snippet']}"

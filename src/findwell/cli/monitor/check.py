@@ -1,0 +1,180 @@
+"""`findwell monitor check`: are the signals of production as they were?"""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import Any
+
+import click
+
+from findwell.cli import gating, judging, options
+from findwell.cli.monitor.options import note_judge, signal_options, store_option
+
+FORMATS = ("table", "json", "markdown")
+
+
+@click.command("check", short_help="Raise alarms about signals that have changed.")
+@store_option
+@click.option(
+    "--alert",
+    "alerts",
+    multiple=True,
+    required=True,
+    metavar="ALERT",
+    help='What to raise an alarm about, in quotes: "context_relevancy drops", "empty>2%", '
+    '"p95>800ms", "top_score changes by tenant"; may be repeated.',
+)
+@click.option(
+    "--baseline",
+    metavar="WHAT",
+    help="What to compare with: last-week, yesterday, last-7d, 2026-11-02/2026-11-09, before:MARK, "
+    "the folder of a saved result, or a number.",
+)
+@click.option(
+    "--alpha",
+    type=float,
+    default=0.05,
+    metavar="SHARE",
+    help="Highest chance that an alarm is ever raised while nothing changes.",
+)
+@click.option(
+    "--run-length",
+    type=int,
+    metavar="N",
+    help="Instead of --alpha: an alarm while nothing changes comes after N periods or more, on "
+    "average.",
+)
+@click.option(
+    "--period",
+    metavar="LENGTH",
+    help="Calls of one period, such as 1h, are one observation (default: the shortest of 1h, 3h, "
+    "6h, 12h and 1d that the baseline allows; 1h for alerts with a number); call: single calls, "
+    "if they do not depend on each other.",
+)
+@click.option(
+    "--season",
+    type=click.Choice(["day", "week"]),
+    help="Compare with the same hour of the day, or of the week, in the baseline.",
+)
+@click.option(
+    "--settle",
+    default="10m",
+    metavar="LENGTH",
+    help="Look at a period when it has been over for this long: late calls still count.",
+)
+@click.option(
+    "--since", metavar="TIME", help="Watch calls from here (default: the baseline's end)."
+)
+@click.option("--until", metavar="TIME", help="Look at calls up to here (default: now).")
+@click.option(
+    "--rebaseline", is_flag=True, help="Find the baseline anew, and forget alarms that are open."
+)
+@click.option(
+    "--new-only",
+    is_flag=True,
+    help="Exit with 1 only for alarms that this check raises, not for those already open.",
+)
+@click.option(
+    "--webhook",
+    metavar="URL",
+    help="Send new and resolved alarms there as JSON, signed with $FINDWELL_WEBHOOK_SECRET; an "
+    "address that must stay secret as env:VARIABLE or file:PATH.",
+)
+@click.option("--webhook-texts", is_flag=True, help="Send the questions of calls as well.")
+@click.option("--prometheus", metavar="FILE", help="Write the state of all alerts for Prometheus.")
+@click.option("--junit", metavar="FILE", help="Write the verdicts as JUnit XML.")
+@signal_options
+@options.output(FORMATS)
+def command(
+    *,
+    store: str,
+    alerts: tuple[str, ...],
+    baseline: str | None,
+    alpha: float,
+    run_length: int | None,
+    period: str | None,
+    season: str | None,
+    settle: str,
+    since: str | None,
+    until: str | None,
+    rebaseline: bool,
+    new_only: bool,
+    webhook: str | None,
+    webhook_texts: bool,
+    prometheus: str | None,
+    junit: str | None,
+    how: str,
+    output: str | None,
+    **choices: Any,  # noqa: ANN401
+) -> int:
+    """Check whether signals of production have changed; may be run as often as you like.
+
+    \b
+    findwell monitor check --store store --alert "empty>2%" --alert "p95>800ms"
+    findwell monitor check --store store --baseline week --alert "churn rises"
+
+    Exits with 0 where all is quiet, with 1 while an alarm is open, and with 3 where there are too
+    few calls to decide. An alarm is raised once, and stays open until the signal is back.
+    """
+    from findwell.comparison.gates import GateReport  # noqa: PLC0415
+    from findwell.monitoring.monitor import Monitor  # noqa: PLC0415
+    from findwell.reports.alarms import render  # noqa: PLC0415
+
+    if webhook_texts and webhook is None:
+        raise click.UsageError("--webhook-texts needs --webhook URL")
+    hook = None
+    if webhook is not None:
+        from findwell.client.endpoint import referenced  # noqa: PLC0415
+        from findwell.monitoring.webhook import SECRET, Webhook  # noqa: PLC0415
+
+        secret = referenced(webhook, "--webhook")
+        url = webhook if secret is None else secret.reveal()
+        hook = Webhook(url, texts=webhook_texts)
+        if not hook.secret:
+            options.note(f"note: what goes to the webhook is not signed: ${SECRET} is not set")
+    taken = judging.take(choices)
+    choices |= taken
+    dry = isinstance(taken["judge"], judging.DryRunJudge)
+    with Monitor.open(store) as monitor:
+        opened = monitor.store
+        report = monitor.check(
+            alerts,
+            baseline=baseline,
+            alpha=alpha,
+            run_length=run_length,
+            period=period,
+            season=season,
+            settle=settle,
+            since=since,
+            until=until,
+            rebaseline=rebaseline,
+            remember=not dry,
+            webhook=None if dry else hook,
+            **choices,
+        )
+        if judging.write_dry_run(taken, how, output):
+            return 0
+        failure = "" if hook is None else hook.deliver(opened)
+        if hook is not None and failure:
+            options.note(
+                f"note: {hook.shown} got no news: {failure}; the next check sends them again"
+            )
+        if prometheus is not None:
+            from findwell.monitoring.alarm_text import prometheus_text  # noqa: PLC0415
+
+            options.write(prometheus_text(opened), prometheus)
+    note_judge(alerts, taken)
+    options.write(render(report, how, **options.screen(output)), output, how)
+    if junit is not None:
+        from findwell.reports.gate import as_junit  # noqa: PLC0415
+
+        options.write(as_junit(report.as_gate()), junit)
+    # whoever may read the summary need not be one who may read questions
+    gating.append_summary(GateReport(()), partial(render, report.without_texts(), "markdown"))
+    if (
+        new_only
+        and report.exit_code == 1
+        and not any(each.outcome == "alarm" for each in report.news)
+    ):
+        return 0
+    return report.exit_code

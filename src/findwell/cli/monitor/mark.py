@@ -1,0 +1,39 @@
+"""`findwell monitor mark`: a name for a point in time, such as a release."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+
+import click
+
+from findwell.cli.monitor.options import store_option
+from findwell.errors import OptionError
+
+
+@click.command("mark", short_help="Name a point in time, such as a release.")
+@click.argument("name", metavar="NAME")
+@store_option
+@click.option("--time", "moment", metavar="TIME", help="When it was (default: now; ISO 8601, UTC).")
+def command(name: str, store: str, moment: str | None) -> None:
+    """Name a point in time, so that charts show it and before and after can be compared.
+
+    \b
+    findwell monitor mark "v2.3 chunker" --store store
+    findwell monitor mark "index rebuilt" --store store --time 2026-11-16T09:30
+    """
+    from findwell.monitoring.store import TraceStore  # noqa: PLC0415
+
+    at = None if moment is None else _parsed(moment)
+    with TraceStore.open(store) as opened:
+        mark = opened.mark(name, at)
+    click.echo(f"{mark.time:%Y-%m-%d %H:%M:%S} UTC  {mark.name}")
+
+
+def _parsed(text: str) -> datetime:
+    try:
+        found = datetime.fromisoformat(text.strip())
+    except ValueError:
+        raise OptionError(
+            f"{text!r} is not a time", fix="write it like 2026-11-16T09:30, in UTC or with +01:00"
+        ) from None
+    return found.replace(tzinfo=UTC) if found.tzinfo is None else found

@@ -1,0 +1,119 @@
+"""`findwell questions`: a model writes questions about a corpus, with gold spans."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from findwell.cli import judging, options
+from findwell.reports.grid import Grid
+from findwell.reports.tables import render_grids, to_json
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from findwell.labels.synthetic.questions import SyntheticQuestions
+
+
+def _as_shares(
+    _: click.Context, __: click.Parameter, pairs: tuple[str, ...]
+) -> dict[str, float] | None:
+    """Read shares such as multi-hop=0.3."""
+    found: dict[str, float] = {}
+    for pair in pairs:
+        kind, equals, value = (part.strip() for part in pair.partition("="))
+        try:
+            found[kind] = float(value)
+        except ValueError:
+            equals = ""
+        if not kind or not equals:
+            raise click.BadParameter(f"{pair!r} is not KIND=SHARE, such as multi-hop=0.3")
+    return found or None
+
+
+@click.command("questions", short_help="Let a model write questions with gold spans.")
+@click.option("--corpus", required=True, metavar="PATH", help="Documents: a folder or a file.")
+@click.option("-n", default=100, metavar="N", help="How many questions.", type=click.IntRange(1))
+@click.option(
+    "--share",
+    "shares",
+    multiple=True,
+    callback=_as_shares,
+    metavar="KIND=SHARE",
+    help="Share of a kind of question: single-hop=0.4, paraphrased=0.3, multi-hop=0.2, "
+    "unanswerable=0.1 are usual; kinds that are not named divide the rest; may be repeated.",
+)
+@click.option(
+    "--seed", default=0, metavar="N", type=click.IntRange(0), help="Chooses the passages."
+)
+@click.option(
+    "--passage-tokens",
+    default=300,
+    metavar="N",
+    type=click.IntRange(1),
+    help="How many tokens a passage has, at most.",
+)
+@judging.model_options
+@options.id_from
+@options.output_format(["table", "json", "markdown"])
+@click.option(
+    "-o", "--output", metavar="FILE", help="Write the questions to this file; - prints them."
+)
+def command(*, how: str, output: str | None, **choices: Any) -> int:  # noqa: ANN401
+    """Let a language model write questions about documents, and check each of them.
+
+    \b
+    findwell questions --corpus docs --judge openai:MODEL -n 90 -o questions.jsonl
+    findwell questions --corpus docs/ --judge openai:MODEL -n 200 --dry-run
+    findwell score run.jsonl --gold questions.jsonl --by spans --slice kind
+
+    The questions are a gold whose spans are characters of the documents, and are marked as
+    synthetic in every result.
+    """
+    from findwell.labels.synthetic.questions import (  # noqa: PLC0415
+        check_output,
+        forecast_questions,
+        questions,
+    )
+
+    dry_run = choices.pop("dry_run")
+    chosen = {**judging.take(choices), **choices}
+    chosen.pop("base_url", None)
+    if dry_run:
+        estimate = forecast_questions(**chosen)
+        options.write(judging.render_forecast(estimate, how), output)
+        return 0
+    if output is None:
+        raise click.UsageError("where shall the questions go? -o questions.jsonl, or -o - to print")
+    if output != "-":
+        check_output(output)
+    with options.progress("writing questions") as progress:
+        made = questions(**chosen, progress=progress)
+    if output == "-":
+        options.write(made.jsonl(), None)
+    else:
+        if made.records:
+            made.write(output)
+        options.write(render(made, how), None)
+    options.print_findings(made.findings)
+    if made.records:
+        return 0
+    return options.print_unmeasured(["there is no question: nothing was written"])
+
+
+def render(made: SyntheticQuestions, how: str) -> str:
+    """Return what became of the drafts."""
+    if how == "json":
+        findings = [finding.as_dict() for finding in made.findings]
+        return to_json({**made.manifest, "findings": findings})
+    return render_grids(_grids(made), how, width=options.width(None))
+
+
+def _grids(made: SyntheticQuestions) -> Iterator[Grid]:
+    rows = [[kind, *map(str, counts)] for kind, *counts in made.summary.rows()]
+    title = f"synthetic questions · {len(made)} · {made.manifest['judge']['judge']}"
+    yield Grid(title, ["kind", "wanted", "drafts", "kept"], rows)
+    if made.dropped.height:
+        dropped = [[kind, reason, str(count)] for kind, reason, count in made.dropped.rows()]
+        yield Grid("drafts that were dropped", ["kind", "reason", "drafts"], dropped, left=2)

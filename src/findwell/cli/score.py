@@ -1,0 +1,208 @@
+"""`findwell score`: measure runs against a gold."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from findwell.cli import gating, judging, options, spark
+from findwell.reports.tables import FORMATS, ROW_FORMATS
+
+if TYPE_CHECKING:
+    from findwell.measures import Measure
+    from findwell.results.result import Result
+
+EXPORTS = ("liverag",)  # dialects whose tool writes files of its own
+KEPT = 50  # documents of each list that a saved result remembers, for reports
+JUDGED = 1000  # that it remembers where verdicts about them are shown
+
+
+@click.command("score", short_help="Measure runs against a gold.")
+@options.inputs
+@options.measures()
+@options.measuring
+@options.slicing
+@click.option("--per-query", is_flag=True, help="Also show the values of every single query.")
+@click.option(
+    "--bounds",
+    is_flag=True,
+    help="Also show the lowest and highest values that unjudged documents leave possible.",
+)
+@click.option(
+    "--level",
+    type=click.FloatRange(0, 1, max_open=True),
+    default=0.95,
+    metavar="SHARE",
+    help="Confidence level of the intervals; 0 for no intervals.",
+)
+@click.option(
+    "--explain-verdicts",
+    is_flag=True,
+    help="Also show what the judge said about every chunk: verdict, probability, reason, quote.",
+)
+@options.labels
+@judging.judge_options
+@gating.gate_options
+@spark.engine_options
+@options.output(FORMATS, " (--dialect liverag: the prefix of several files)")
+@click.option(
+    "--save",
+    metavar="DIR",
+    help="Save the whole result to this folder, for findwell.load, compare, report and view.",
+)
+def command(
+    *,
+    runs: tuple[str, ...],
+    gold: str | None,
+    measures: tuple[str, ...],
+    slices: tuple[str, ...],
+    how: str,
+    output: str | None,
+    save: str | None,
+    per_query: bool,
+    explain_verdicts: bool,
+    level: float,
+    **choices: Any,  # noqa: ANN401
+) -> int:
+    """Measure one or several RUN files against a gold, or score a saved result again.
+
+    \b
+    findwell score run.trec --gold qrels.txt -m nDCG@10 -m recall@100
+    findwell score a.trec b.trec --gold gold.jsonl --slice topic
+    findwell score samples.jsonl --per-query --format json
+    findwell score samples.jsonl --by rouge -m recall@5 -m P@5/exact
+    findwell score run.trec --gold qrels.txt --require "recall@5>=0.8"
+    findwell score samples.jsonl -m context_recall@5 --judge openai:MODEL
+    findwell score file.jsonl -m context_recall --judge local --explain-verdicts
+    findwell score results/monday -m nDCG@20
+    findwell score run.jsonl -m P@5/relevance --judge openai:MODEL --labels pool/
+    findwell score --engine spark --master local[2] runs/today --gold table:gold
+
+    RUN is a file in the format TREC, JSON, JSONL, CSV, TSV or Parquet, detected from the content
+    and perhaps gzipped, or - for standard input; or a file or folder of traces (docs/traces.md).
+    Without --gold each record holds what was retrieved and what is gold; several files then share
+    the gold of the queries they share. RUN may also be the folder of one saved result.
+    With --labels the table has for each measure what the judge says, what labels of some pairs
+    say, and both together, with intervals and the number of labels (docs/estimates.md).
+    If a measure has no value for any query, the exit code is 3 and standard error says why.
+    """
+    from findwell.dialects import resolve_measures  # noqa: PLC0415
+    from findwell.measures import DEFAULTS  # noqa: PLC0415
+    from findwell.reports.result import render  # noqa: PLC0415
+    from findwell.results.reuse import rescore  # noqa: PLC0415
+    from findwell.results.summaries import unmeasured  # noqa: PLC0415
+    from findwell.storage.folders import refuse_foreign  # noqa: PLC0415
+
+    engine, given = spark.take(choices)
+    if engine == "spark":
+        return spark.score(
+            runs,
+            gold,
+            measures,
+            slices,
+            how,
+            output,
+            save,
+            level,
+            given,
+            choices | {"per_query": per_query},
+        )
+    if save is not None:
+        refuse_foreign(save)  # before a judge is paid
+    gates = gating.Requirements.take(choices)
+    saved = options.saved_result(runs, choices | {"gold": gold}, "rel", "bounds", "cluster")
+    labels = choices.pop("labels")
+    _check_labels(labels, gold, gates, slices)
+    choices |= judging.take(choices)
+    named: list[str | Measure] = [*(measures or (saved.measures if saved else DEFAULTS))]
+    if gates.measures:  # a requirement names one measure, never a list
+        named += resolve_measures(gates.measures, saved.dialect if saved else choices["dialect"])
+    with options.progress("measuring") as progress:
+        if saved is not None:
+            again = {name: choices[name] for name in ("rel", "bounds", "cluster")}
+            result = rescore(saved, named, **again, **options.explicit({"level": level}))
+        else:
+            choices |= {"level": level or None, "keep": _kept(save, explain_verdicts)}
+            choices |= {} if progress is None else {"progress": progress}
+            result = _measure(*options.paths(runs, gold), named, choices, labels)
+        if judging.write_dry_run(choices, how, output):
+            return 0
+        gate = gates.hold(result)
+        screen = options.screen(output)
+        verdicts = explain_verdicts
+        text = render(result, how, per_query=per_query, by=slices, verdicts=verdicts, **screen)
+    if save is not None:
+        result.save(save)
+    if output is not None and result.dialect in EXPORTS:
+        _export(result, how, output)
+    else:
+        options.write(gating.with_verdicts(text, gate, how, **screen), output, how)
+    if how != "json":
+        options.print_findings(result.findings)
+    _note(result, save, how, explain_verdicts=explain_verdicts)
+    lacking = options.print_unmeasured(unmeasured(result) if result.estimates is None else ())
+    return gates.finish(gate, result, how, output, slices=slices, lacking=lacking)
+
+
+def _note(result: Result, save: str | None, how: str, *, explain_verdicts: bool) -> None:
+    """Say what a user would miss in the table."""
+    if how in ROW_FORMATS:
+        from findwell.judges.limits import judge_lines  # noqa: PLC0415
+
+        options.note_judges(judge_lines([result.judge]))
+    if explain_verdicts and result.kept.verdicts is None:
+        options.note("note: no judge was asked, so there are no verdicts to explain")
+    if save is not None:
+        options.note(f"saved: {save}")
+
+
+def _kept(save: str | None, explain_verdicts: bool) -> int:
+    """Return how many documents of each list a result remembers, and with them the verdicts."""
+    return JUDGED if explain_verdicts else KEPT if save is not None else 0
+
+
+def _measure(
+    files: list[str],
+    gold: str | None,
+    measures: list[str | Measure],
+    choices: dict[str, Any],
+    labels: str | None,
+) -> Result:
+    """Measure runs against a gold, or estimate what labels of some pairs say."""
+    if labels is None:
+        from findwell.evaluation.evaluate import evaluate  # noqa: PLC0415
+
+        return evaluate(files, gold, measures, **choices)
+    from findwell.labels.estimates import evaluate_with_labels  # noqa: PLC0415
+
+    if not options.explicit({"judge": None}):  # then only measures that name a relation ask one
+        choices.pop("judge")
+    return evaluate_with_labels(files, labels, measures, **choices)
+
+
+def _check_labels(
+    labels: str | None, gold: str | None, gates: gating.Requirements, slices: tuple[str, ...]
+) -> None:
+    """Refuse what cannot go together with labels of some pairs."""
+    if labels is None:
+        return
+    if gold is not None:
+        raise click.UsageError("--gold and --labels exclude each other: labels are the gold")
+    if gates.measures:
+        raise click.UsageError("--require and --labels exclude each other: estimates have no gate")
+    if slices:
+        raise click.UsageError("--slice and --labels exclude each other: few labels are in a slice")
+
+
+def _export(result: Result, how: str, output: str) -> None:
+    """Write the files of the tool whose dialect was chosen."""
+    from findwell.reports.result import LIVERAG_EVALUATOR, liverag_tables  # noqa: PLC0415
+    from findwell.reports.tables import to_rows  # noqa: PLC0415
+
+    lines = how in ("json", "jsonl")
+    for name, table in liverag_tables(result).items():
+        path = f"{output}.{LIVERAG_EVALUATOR}.eval.{name}.{'jsonl' if lines else 'tsv'}"
+        text = table.write_ndjson() if lines else to_rows(table, "tsv")
+        options.write(text, path)
+        options.note(f"written: {path}")

@@ -1,0 +1,60 @@
+"""`findwell view`: results, or a store of traces, in the browser, to explore."""
+
+from __future__ import annotations
+
+import click
+
+from findwell.errors import needs_package
+
+
+@click.command("view", short_help="Explore results or traces in the browser.")
+@click.argument("folders", nargs=-1, required=True, metavar="DIR...")
+@click.option(
+    "--port",
+    type=click.IntRange(0, 65535),
+    metavar="N",
+    help="Port to listen on (default: any free one).",
+)
+@click.option("--open", "browse", is_flag=True, help="Also open the browser.")
+def command(folders: tuple[str, ...], port: int | None, browse: bool) -> None:
+    """Serve the results in and below DIR on this machine, and only to this machine.
+
+    \b
+    findwell view results
+    findwell view monday tuesday --open
+    findwell view store
+
+    The page of results has the views of `findwell report`, a search over all questions, two systems
+    side by side on any query, and reports of single slices. It notices new results by itself. Tags
+    and notes about a result are kept in NAME.notes.json beside its folder.
+
+    The page of a trace store, as `findwell monitor serve` keeps one, has signals over time with
+    their intervals, marks, alarms, slices, and the queries behind each point. It refreshes by
+    itself.
+
+    The address holds a token; without it nothing is shown.
+    """
+    from findwell.monitoring.store import is_trace_store  # noqa: PLC0415
+    from findwell.web.folders import ResultFolders  # noqa: PLC0415
+
+    if any(map(is_trace_store, folders)):
+        _view_store(folders, port, browse=browse)
+        return
+    found = ResultFolders(folders)
+    with needs_package("the page", "web"):
+        from findwell.web.app import view_site  # noqa: PLC0415
+        from findwell.web.server import serve  # noqa: PLC0415
+    serve(view_site(found), port or 0, browse=browse)
+
+
+def _view_store(folders: tuple[str, ...], port: int | None, *, browse: bool) -> None:
+    """Serve the page of one store of traces."""
+    if len(folders) > 1:
+        raise click.UsageError("a trace store is viewed alone; name one folder")
+    from findwell.monitoring.monitor import Monitor  # noqa: PLC0415
+
+    with needs_package("the page", "web"):
+        from findwell.web.monitor_app import monitor_site  # noqa: PLC0415
+        from findwell.web.server import serve  # noqa: PLC0415
+    with Monitor.open(folders[0]) as monitor:
+        serve(monitor_site(monitor), port or 0, browse=browse)

@@ -1,0 +1,469 @@
+"""The waist: which retrieved unit covers which gold item, for all queries at once.
+
+Matchers and judges draw a `Relation`, measures read it. Only the edges are stored, so a measure
+costs what was hit, not what was retrieved.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import numpy as np
+
+from findwell.core.cutoff import Budget
+from findwell.errors import MeasureError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Mapping
+
+    import polars as pl
+
+    from findwell.core.cutoff import Cutoff
+    from findwell.core.data import Bools, Floats, Ints, Numbers
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Hits:
+    """Edges to relevant items, by query and rank."""
+
+    query: Ints
+    rank: Ints
+    item: Ints
+    nth: Ints  # how many relevant units stand at or above this rank
+
+    def take(self, at: Ints) -> Hits:
+        """Keep these rows."""
+        return Hits(self.query.take(at), self.rank.take(at), self.item.take(at), self.nth.take(at))
+
+
+T = TypeVar("T")
+BLOCK = 500_000  # items of a relation that are measured at once
+ANY_GAIN = float(np.nextafter(0.0, 1.0))  # the level at which every positive grade counts
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Relation:
+    """Retrieved units × gold items, columnar.
+
+    The items of query `q` are `item_offset[q]:item_offset[q+1]`, highest grade first: grade > 0
+    is relevant, 0 is judged not relevant, < 0 is in the pool but unjudged. Edges are sorted by
+    query, rank and item; ranks count from 1. Of the retrieved units only the notable ones are
+    listed: those that carry a judgement and those that occur before.
+
+    Where units are parts of what was retrieved, such as the sentences of chunks, a cutoff still
+    counts chunks: `chunk_end` says how many units stand down to the end of each chunk, and those
+    of query `q` are `chunk_offset[q]:chunk_offset[q+1]`.
+
+    Measures that cut by cost or look at more than edges need facts about every chunk: its tokens,
+    characters or hop. They are there only where a measure asked for them.
+    """
+
+    queries: pl.Series  # n     query ids, in the order of the gold
+    depth: Ints  # n     how many units were retrieved
+    item_offset: Ints  # n+1
+    item_grade: Floats  # m
+    # edges and units may be narrow numbers: `Hits`, `judged` and `unit_key` give int64
+    edge_query: Numbers  # e
+    edge_rank: Numbers  # e
+    edge_item: Numbers  # e     index into the items of all queries
+    unit_query: Numbers  # u     the notable units, sorted
+    unit_rank: Numbers  # u
+    unit_judged: Bools  # u
+    unit_repeat: Numbers  # u     0 new, 1 the same after normalising its id, 2 the very same id
+    member_item: Numbers  # d     the documents that satisfy each item, for ideals and explanations
+    member_doc: pl.Series  # d
+    undefined_reason: pl.Series  # n     why a query has no value at all; null where it has one
+    chunk_offset: Ints | None = None  # n+1   None: every unit is a chunk
+    chunk_end: Ints | None = None  # c
+    needed: bool = False  # every query needs something, even where no item is relevant: then 0
+    item_times: Ints | None = None  # m   how often the gold lists each item; None: all once
+    # a judge was asked down to this rank only, and lists are longer: what follows is not in here
+    judged_to: int | None = None
+    failed_verdicts: Bools | None = None  # n   queries about which a judge failed; None: none
+    lenient: Relation | None = None  # the same, were every verdict that failed a yes
+    edge_weight: Floats | None = None  # e   how far a unit supports the item; None: fully
+    chunk_facts: Mapping[str, Floats] | None = None  # c each, by name; None: nobody asked
+    # what was worked out so far; never handed on, so that `replace` starts afresh
+    _views: dict[object, Any] = field(init=False, default_factory=dict, repr=False)
+
+    @property
+    def n(self) -> int:
+        """How many queries."""
+        return len(self.depth)
+
+    @property
+    def failed(self) -> Bools:
+        """Which queries have no value because a judge failed."""
+        if self.failed_verdicts is None:
+            return np.zeros(self.n, dtype=bool)
+        return self.failed_verdicts
+
+    @property
+    def item_query(self) -> Ints:
+        """The query of each item."""
+        return self._once(
+            "item_query", lambda: np.repeat(np.arange(self.n), np.diff(self.item_offset))
+        )
+
+    def relevant(self, rel: float) -> Ints:
+        """Count the items of each query with at least this grade."""
+        mask, level = self._level(rel)
+        return self._once(("relevant", level), lambda: self._count_items(mask))
+
+    def _level(self, rel: float) -> tuple[Bools, int]:
+        """Return which items reach a level, and their number: the same number, the same items."""
+        mask = self._once(("level", rel), lambda: self.item_grade >= rel)
+        return mask, self._once(("reach", rel), lambda: int(np.count_nonzero(mask)))
+
+    def _count_items(self, mask: Bools) -> Ints:
+        upto = np.concatenate(([0], np.cumsum(mask)))
+        return np.diff(upto.take(self.item_offset))
+
+    def count(self, query: Numbers) -> Ints:
+        """Count how often each query occurs."""
+        return np.bincount(query, minlength=self.n)
+
+    def total(self, query: Ints, value: Floats) -> Floats:
+        """Add up values by query, in the order given."""
+        sums: Floats = np.bincount(query, weights=value, minlength=self.n)  # type: ignore[assignment]
+        return sums
+
+    @property
+    def chunks(self) -> Ints:
+        """Where the chunks of each query begin among those of all, and at last where they end."""
+        if self.chunk_offset is not None:
+            return self.chunk_offset
+        return self._once("chunks", lambda: np.concatenate(([0], np.cumsum(self.depth))))
+
+    def fact(self, name: str) -> Floats:
+        """Return what is known about each chunk under this name."""
+        if self.chunk_facts is None or name not in self.chunk_facts:
+            raise MeasureError(
+                f"this result does not know the {name} of what was retrieved",
+                fix=f"evaluate the run again with a measure that asks for the {name}",
+            )
+        return self.chunk_facts[name]
+
+    def spent(self, unit: str) -> Floats:
+        """Return what each chunk and those above it cost together; of hops, the last one."""
+        if unit == "hops":
+            return self.fact(unit)
+
+        def upto() -> Floats:
+            total = np.concatenate(([0.0], np.cumsum(self.fact(unit))))
+            before: Floats = np.repeat(total.take(self.chunks[:-1]), np.diff(self.chunks))
+            return total[1:] - before
+
+        return self._once(("spent", unit), upto)
+
+    def chunk_of(self, query: Ints, rank: Ints) -> Ints:
+        """Return which chunk, counted over all queries, each of these units stands in."""
+        if self.chunk_end is None:
+            return self.chunks.take(query) + rank - 1
+        of_query = np.repeat(np.arange(self.n), np.diff(self.chunks))
+        ends = self.unit_key(of_query, self.chunk_end)
+        return np.searchsorted(ends, self.unit_key(query, rank))
+
+    def paid_last(self, name: str) -> Floats:
+        """Return a fact of each query that all its chunks have in common; 0 without chunks."""
+        last = np.concatenate(([0.0], self.fact(name))).take(self.chunks[1:])
+        return np.where(np.diff(self.chunks) > 0, last, 0.0)
+
+    def paid(self, unit: str, k: Cutoff | None = None) -> Floats:
+        """Return what the chunks of each query cost together, those above a cutoff."""
+        last = self.chunks[:-1] + self.chunks_within(k)
+        upto = np.concatenate(([0.0], self.spent(unit)))
+        return np.where(last > self.chunks[:-1], upto.take(last), 0.0)
+
+    def chunks_within(self, k: Cutoff | None) -> Ints:
+        """Count the chunks of each query that stand above a cutoff."""
+        if k is None:
+            return np.diff(self.chunks)
+        if not isinstance(k, Budget):
+            return np.minimum(np.diff(self.chunks), k)
+        inside = np.concatenate(([0], np.cumsum(self.spent(k.unit) <= k.amount)))
+        return np.diff(inside.take(self.chunks))
+
+    def shown(self, k: Cutoff | None = None) -> Ints:
+        """Count the units of each query down to the k-th that was retrieved, or in a budget."""
+        if k is None:
+            return self.depth
+        if isinstance(k, int) and (self.chunk_end is None or self.chunk_offset is None):
+            return np.minimum(self.depth, k)
+        return self._once(("shown", k), lambda: self._units_of(self.chunks_within(k)))
+
+    def _units_of(self, chunks: Ints) -> Ints:
+        """Count the units in the first so many chunks of each query."""
+        if self.chunk_end is None or self.chunk_offset is None:
+            return chunks
+        ends = np.concatenate(([0], self.chunk_end))
+        return np.where(chunks > 0, ends[self.chunk_offset[:-1] + chunks], 0)
+
+    def ranks(self, k: Cutoff | None) -> int | None:
+        """Return k where every list of that length has k units; None: that differs, or no cutoff.
+
+        It differs where units are parts of chunks, and where a budget cuts.
+        """
+        return k if isinstance(k, int) and self.chunk_end is None else None
+
+    def within(self, query: Numbers, rank: Numbers, k: Cutoff | None) -> Bools:
+        """Tell which of these units stand among the first k that were retrieved."""
+        if k is None:
+            return np.ones(len(rank), dtype=bool)
+        ranks = self.ranks(k)
+        return rank <= (self.shown(k)[query] if ranks is None else ranks)
+
+    def judged(self, k: Cutoff | None = None) -> tuple[Ints, Ints]:
+        """Return query and rank of the units among the first k that carry a judgement."""
+        at = self.unit_judged & self.within(self.unit_query, self.unit_rank, k)
+        return self.unit_query[at].astype(np.int64), self.unit_rank[at].astype(np.int64)
+
+    def repeats(self, k: Cutoff | None = None, *, exact: bool = False) -> Ints:
+        """Count the units among the first k of each query that occur before."""
+        at = self.unit_repeat > (1 if exact else 0)
+        at &= self.within(self.unit_query, self.unit_rank, k)
+        return self.count(self.unit_query[at])
+
+    def units(self, rel: float, k: Cutoff | None = None, *, repeats: bool = False) -> Hits:
+        """Return the relevant units among the first k, each with one of its items.
+
+        A repetition of a unit is noise, unless `repeats` says that it counts again.
+        """
+        return self._hits("units", rel, k, repeats=repeats)
+
+    def credits(self, rel: float, k: Cutoff | None = None) -> Hits:
+        """Return the relevant items among the first k, each once, at its first rank."""
+        return self._hits("credits", rel, k)
+
+    def covers(self, rel: float, k: Cutoff | None = None, *, repeats: bool = False) -> Hits:
+        """Return all edges to relevant items among the first k."""
+        return self._hits("covers", rel, k, repeats=repeats)
+
+    def supports(
+        self, rel: float, k: Cutoff | None = None, *, least: float = 0.0, steps: bool = False
+    ) -> tuple[Ints, Ints, Floats | None]:
+        """Return query and rank of the units that support relevant items best, and how far.
+
+        An item is worth what the best of the units among the first k supports of it, and stands at
+        the rank of that unit; by `steps`, every unit that supports it better than those above adds
+        the difference. Edges of less weight than `least` do not count. Without weights (None) every
+        item counts 1, at its first rank.
+        """
+        weight = self.edge_weight
+        if weight is None:
+            hits = self.credits(rel, k)
+            return hits.query, hits.rank, None
+        counts = self._level(rel)[0][self.edge_item] & self.edge_counts & (weight >= least)
+        at = np.flatnonzero(counts & self.within(self.edge_query, self.edge_rank, k))
+        at = at[np.argsort(self.edge_item[at], kind="stable")]
+        new = np.diff(self.edge_item[at], prepend=-1) != 0
+        # weights as whole numbers, and those of each item above all of the item before: a maximum
+        # stays in its item, and does not depend on the others
+        level, code = np.unique(weight[at], return_inverse=True)
+        best = np.maximum.accumulate(len(level) * np.cumsum(new) + code)
+        better = np.diff(best, prepend=-1) > 0
+        at, new, value = at[better], new[better], weight[at[better]]
+        if steps:
+            value -= np.where(new, 0.0, np.concatenate(([0.0], value[:-1])))
+        else:  # the last, which is the best
+            last = np.append(new[1:], True)[: len(new)]
+            at, value = at[last], value[last]
+        order = np.argsort(at)
+        query, rank = (
+            column[at[order]].astype(np.int64) for column in (self.edge_query, self.edge_rank)
+        )
+        return query, rank, value[order]
+
+    def _hits(self, kind: str, rel: float, k: Cutoff | None, *, repeats: bool = False) -> Hits:
+        """Return one of the three views, cut at k; in a plain relation they are the same."""
+        mask, level = self._level(rel)
+        key = ("views", level, repeats)
+        hits = self._once(key, lambda: self._draw(mask, repeats=repeats))[kind]
+        ranks = self.ranks(k)
+        if k is None or (ranks is not None and ranks >= len(self.discount) - 2):
+            return hits
+        within = ("within", id(hits), k)  # `hits` lives as long as the cache that holds it
+        return self._once(
+            within, lambda: hits.take(np.flatnonzero(self.within(hits.query, hits.rank, k)))
+        )
+
+    def _draw(self, relevant: Bools, *, repeats: bool) -> dict[str, Hits]:
+        mask = relevant[self.edge_item]
+        at = np.flatnonzero(mask if repeats else mask & self.edge_counts)
+        query, rank, item = (
+            column.take(at).astype(np.int64, copy=False)
+            for column in (self.edge_query, self.edge_rank, self.edge_item)
+        )
+        new_unit = np.ones(len(at), dtype=bool)
+        new_unit[1:] = (query[1:] != query[:-1]) | (rank[1:] != rank[:-1])
+        rich = not new_unit.all()  # some unit covers several items
+        units = self.count(query[new_unit] if rich else query)
+        before = np.cumsum(units) - units  # relevant units of the queries before
+        nth = np.cumsum(new_unit) - before.take(query)
+        covers = Hits(query, rank, item, nth)
+        edges = np.arange(len(at))
+        first_edge = np.zeros(len(relevant), dtype=np.int64)
+        first_edge[item[::-1]] = edges[::-1]  # the last assignment wins: the earliest edge
+        credited = first_edge.take(item) == edges
+        return {
+            "covers": covers,
+            "units": covers.take(np.flatnonzero(new_unit)) if rich else covers,
+            "credits": covers if credited.all() else covers.take(np.flatnonzero(credited)),
+        }
+
+    @property
+    def edge_counts(self) -> Bools:
+        """Which edges count: those of a unit that does not occur before."""
+
+        def table() -> Bools:
+            again = self.unit_repeat > 0
+            if not again.any():
+                return np.ones(len(self.edge_query), dtype=bool)
+            repeated = self.unit_key(self.unit_query[again], self.unit_rank[again])
+            return ~np.isin(self.unit_key(self.edge_query, self.edge_rank), repeated)
+
+        return self._once("edge_counts", table)
+
+    @property
+    def discount(self) -> Floats:
+        """log2(rank + 1) by rank, long enough for every retrieved unit and every item."""
+
+        def table() -> Floats:
+            deepest = max(self.depth.max(initial=0), np.diff(self.item_offset).max(initial=0))
+            return np.log2(np.arange(1, deepest + 3))
+
+        return self._once("discount", table)
+
+    def _once(self, key: object, compute: Callable[[], T]) -> T:
+        """Compute a view the first time it is asked for."""
+        if key not in self._views:
+            self._views[key] = compute()
+        return self._views[key]  # type: ignore[no-any-return]
+
+    def unit_key(self, query: Numbers, rank: Numbers | int) -> Ints:
+        """Return a number for each unit, in the order of query and rank."""
+        return query.astype(np.int64, copy=False) * (int(self.depth.max(initial=0)) + 1) + rank
+
+    def unit_of(self, key: Ints) -> tuple[Ints, Ints]:
+        """Return the query and the rank that a number of `unit_key` stands for."""
+        return np.divmod(key, int(self.depth.max(initial=0)) + 1)
+
+    def ideal(self, k: Cutoff | None = None) -> tuple[Ints, Ints, Ints]:
+        """Return query, rank and item of the list that shows one item a rank, best grade first.
+
+        Where a chunk holds several units, or a budget cuts, any number could be shown: the list is
+        not cut.
+        """
+        ranks = self.ranks(k)
+        if ranks is None:
+            ranks = int(np.diff(self.item_offset).max(initial=0))
+        shown = np.minimum(np.diff(self.item_offset), ranks)
+        query = np.repeat(np.arange(self.n), shown)
+        start = np.cumsum(shown) - shown
+        place = np.arange(len(query)) - start.take(query)
+        return query, place + 1, self.item_offset.take(query) + place
+
+    def select(self, keep: Bools) -> Relation:
+        """Return the relation of the queries of the mask, numbered from 0."""
+        if keep.all():
+            return self
+        items = keep[self.item_query]
+        edges, units = keep[self.edge_query], keep[self.unit_query]
+        members = items[self.member_item]
+        new_query, new_item = np.cumsum(keep) - 1, np.cumsum(items) - 1
+        return replace(
+            self,
+            queries=self.queries.filter(keep),
+            depth=self.depth[keep],
+            item_offset=np.concatenate(([0], np.cumsum(np.diff(self.item_offset)[keep]))),
+            item_grade=self.item_grade[items],
+            edge_query=new_query[self.edge_query[edges]],
+            edge_rank=self.edge_rank[edges],
+            edge_item=new_item[self.edge_item[edges]],
+            edge_weight=None if self.edge_weight is None else self.edge_weight[edges],
+            unit_query=new_query[self.unit_query[units]],
+            unit_rank=self.unit_rank[units],
+            unit_judged=self.unit_judged[units],
+            unit_repeat=self.unit_repeat[units],
+            member_item=new_item[self.member_item[members]],
+            member_doc=self.member_doc.filter(members),
+            undefined_reason=self.undefined_reason.filter(keep),
+            item_times=None if self.item_times is None else self.item_times[items],
+            failed_verdicts=None if self.failed_verdicts is None else self.failed_verdicts[keep],
+            lenient=None if self.lenient is None else self.lenient.select(keep),
+            chunk_facts=None
+            if self.chunk_facts is None
+            else self._facts(np.repeat(keep, np.diff(self.chunks))),
+            **self._chunks_of(keep),
+        )
+
+    def blocks(self, size: int = BLOCK) -> Iterator[Relation]:
+        """Cut the relation between queries into blocks of at least so many items, in their order.
+
+        What is worked out over a block is bounded in memory; a small relation is one block.
+        """
+        cuts = np.flatnonzero(np.diff(self.item_offset[:-1] // size)) + 1
+        if len(self.item_grade) < 2 * size or not len(cuts):
+            yield self
+            return
+        for first, last in zip([0, *cuts], [*cuts, self.n], strict=True):
+            yield self._between(int(first), int(last))
+
+    def _between(self, first: int, last: int) -> Relation:
+        """Return the relation of consecutive queries, numbered from 0."""
+        ends = np.array([first, last])
+        items = slice(*self.item_offset[ends].tolist())
+        edges, units = _stretch(self.edge_query, ends), _stretch(self.unit_query, ends)
+        members = _stretch(self.member_item, self.item_offset[ends])
+        queries = slice(first, last)
+        fine: dict[str, Any] = {}
+        if self.chunk_offset is not None and self.chunk_end is not None:
+            offset = self.chunk_offset[first : last + 1]
+            fine = {
+                "chunk_offset": offset - offset[0],
+                "chunk_end": self.chunk_end[offset[0] : offset[-1]],
+            }
+        return replace(
+            self,
+            queries=self.queries[queries],
+            depth=self.depth[queries],
+            item_offset=self.item_offset[first : last + 1] - items.start,
+            item_grade=self.item_grade[items],
+            edge_query=self.edge_query[edges] - first,
+            edge_rank=self.edge_rank[edges],
+            edge_item=self.edge_item[edges] - items.start,
+            edge_weight=None if self.edge_weight is None else self.edge_weight[edges],
+            unit_query=self.unit_query[units] - first,
+            unit_rank=self.unit_rank[units],
+            unit_judged=self.unit_judged[units],
+            unit_repeat=self.unit_repeat[units],
+            member_item=self.member_item[members] - items.start,
+            member_doc=self.member_doc[members],
+            undefined_reason=self.undefined_reason[queries],
+            item_times=None if self.item_times is None else self.item_times[items],
+            failed_verdicts=None if self.failed_verdicts is None else self.failed_verdicts[queries],
+            lenient=None if self.lenient is None else self.lenient._between(first, last),  # noqa: SLF001
+            chunk_facts=None
+            if self.chunk_facts is None
+            else self._facts(slice(*self.chunks[ends].tolist())),
+            **fine,
+        )
+
+    def _facts(self, chunks: Bools | slice) -> dict[str, Floats]:
+        """Return the facts about some of the chunks."""
+        return {name: values[chunks] for name, values in (self.chunk_facts or {}).items()}
+
+    def _chunks_of(self, keep: Bools) -> dict[str, Any]:
+        if self.chunk_offset is None or self.chunk_end is None:
+            return {}
+        sizes = np.diff(self.chunk_offset)
+        offset = np.concatenate(([0], np.cumsum(sizes[keep])))
+        return {"chunk_offset": offset, "chunk_end": self.chunk_end[np.repeat(keep, sizes)]}
+
+
+def _stretch(column: Numbers, ends: Ints) -> slice:
+    """Return where the numbers from the first up to the second of two stand in a sorted column."""
+    # numbers of two kinds would be copied for the search
+    first, last = np.searchsorted(column, ends.astype(column.dtype)).tolist()
+    return slice(first, last)

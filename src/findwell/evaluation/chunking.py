@@ -1,0 +1,173 @@
+"""What chunks hold of the documents that they were cut from, and of the labels in these."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import polars as pl
+
+from findwell.evaluation.inputs import asks_retrievers, collect_runs
+from findwell.findings import Finding, finding_about, shorten
+from findwell.read import is_several, load_gold, load_samples
+from findwell.read.corpus import load_corpus
+from findwell.relate.match.spans import placed
+from findwell.spans.coverage import CUT, left_out, never_reached, widened
+from findwell.spans.place import cover
+
+if TYPE_CHECKING:
+    from findwell.core.data import Gold
+    from findwell.evaluation.evaluate import EvaluationOptions
+
+CHUNK = ("doc", "text", "source", "start", "end")
+
+
+def check_chunks(
+    run: object, gold: object, chunks: object, options: EvaluationOptions
+) -> list[Finding]:
+    """Compare chunks with the documents of the corpus, and with the labels that have a place there.
+
+    The chunks are those given, one file for each way of chunking. Without any they are those that
+    the runs retrieved, which need not be all: then only what is too rare for chance is reported.
+    """
+    documents = load_corpus(options["corpus"], id_from=options.get("id_from"))
+    if "text" not in documents.columns or "source" in documents.columns:
+        return []  # these are chunks, and not the documents that they were cut from
+    documents = documents.drop_nulls("text")
+    labels = None if not _readable_again(run, gold) else _labels(run, gold, documents, options)
+    findings: list[Finding] = []
+    for name, table in _several(chunks).items():
+        held, lost = _places(load_corpus(table), documents, name)
+        findings += lost
+        if held.height:
+            findings += left_out(held, documents, name)
+            findings += [] if labels is None else _cut(labels, held, name)
+    if chunks is None and labels is not None:
+        how: dict[str, Any] = {"run_format": options.get("run_format")}
+        how |= {"skip_bad": options.get("skip_bad", False), "id_from": options.get("id_from")}
+        for name, each in collect_runs(run, **how)[0].items():
+            held, _ = _places(each.rows, documents, name)
+            findings += never_reached(held, documents, name) if held.height else []
+            findings += _cut_in_lists(labels, held, name)
+    return findings
+
+
+def _readable_again(*inputs: object) -> bool:
+    """Tell whether inputs are still there after they were read once."""
+    for data in inputs:
+        several: Sequence[object] = data if isinstance(data, list | tuple) else [data]
+        for each in several:
+            if isinstance(each, Iterator):
+                return False
+            path = Path(each) if isinstance(each, str | os.PathLike) else None
+            if path is not None and not (path.is_file() or path.is_dir()):
+                return False
+    return not asks_retrievers(inputs[0])
+
+
+def _several(chunks: object) -> Mapping[str, object]:
+    """Return each way of chunking by its name."""
+    if chunks is None:
+        return {}
+    given: Sequence[object] = chunks if isinstance(chunks, list | tuple) else [chunks]
+    files = [each for each in given if isinstance(each, str | os.PathLike)]
+    if len(files) == len(given):
+        return {Path(each).stem: each for each in files}
+    return {"chunks": chunks}
+
+
+def _places(
+    rows: pl.DataFrame, documents: pl.DataFrame, name: str
+) -> tuple[pl.DataFrame, list[Finding]]:
+    """Return where chunks stand in the documents: at their offsets, or where their text is."""
+    rows = rows.select(name for name in CHUNK if name in rows.columns).unique(maintain_order=True)
+    said = [pl.col(name).is_not_null() for name in ("text", "start") if name in rows.columns]
+    rows = rows.drop_nulls("doc").filter(pl.any_horizontal(said) if said else pl.lit(value=False))
+    if not rows.height:
+        return pl.DataFrame(schema={"chunk": pl.String, "doc": pl.String}), []
+    if "start" in rows.columns:  # offsets in what the corpus does not have lead nowhere
+        home = pl.coalesce("source", "doc") if "source" in rows.columns else pl.col("doc")
+        known = home.is_in(documents["doc"].implode())
+        rows = rows.with_columns(pl.when(known).then(each).alias(each) for each in ("start", "end"))
+    found, _ = placed(rows, documents, "run")
+    held = found.select(chunk="raw", doc="place", start="from", end="to").drop_nulls()
+    held = held.filter(pl.col("doc").is_in(documents["doc"].implode()))
+    lost = found.filter(pl.col("place").is_null())["raw"]
+    return widened(held, documents), finding_about(
+        "lost-chunk",
+        list(map(shorten, lost)),
+        "chunk whose text is in no document of the corpus",
+        "check that these are the chunks of these documents",
+        name,
+    )
+
+
+def _labels(
+    run: object, gold: object, documents: pl.DataFrame, options: EvaluationOptions
+) -> pl.DataFrame:
+    """Return the relevant labels that are a part of a document: query, doc, start and end."""
+    how: dict[str, Any] = {"skip_bad": options.get("skip_bad", False), "texts": True}
+    how["id_from"] = options.get("id_from")
+    found: Gold
+    if gold is None:
+        several = isinstance(run, list | tuple) and isinstance(run[0], str | os.PathLike)
+        first: Any = run[0] if isinstance(run, list | tuple) and several else run
+        first = next(iter(first.values())) if is_several(first) else first
+        found = load_samples(first, format=options.get("run_format"), **how).gold
+    else:
+        found = load_gold(gold, format=options.get("gold_format"), **how)  # type: ignore[arg-type]
+    rows = found.rows()
+    said = [pl.col(name).is_not_null() for name in ("text", "start") if name in rows.columns]
+    rows = rows.filter(
+        pl.col("grade") > 0, pl.any_horizontal(said) if said else pl.lit(value=False)
+    )
+    empty = pl.DataFrame(schema={"query": pl.String, "doc": pl.String}).with_columns(
+        start=pl.lit(0), end=pl.lit(0)
+    )
+    if not rows.height:
+        return empty
+    places = placed(rows, documents, "run")[0]
+    named = places.select("query", doc="place", start="from", end="to").drop_nulls()
+    texts = dict(documents.select("doc", "text").iter_rows())
+    trimmed = []
+    for query, doc, start, end in named.iter_rows():
+        quote = texts.get(doc, "")[start:end]
+        if quote.strip():
+            begin = start + len(quote) - len(quote.lstrip())
+            trimmed.append((query, doc, begin, begin + len(quote.strip())))
+    return pl.DataFrame(trimmed, schema=empty.schema, orient="row")
+
+
+def _named(labels: pl.DataFrame) -> list[str]:
+    return [f"{row[0]}: {row[1]} {row[2]}–{row[3]}" for row in labels.iter_rows()]
+
+
+def _cut(labels: pl.DataFrame, held: pl.DataFrame, name: str) -> list[Finding]:
+    """Report the labels that a way of chunking cuts, or leaves out."""
+    cut = cover(labels, held)["cut"]
+    of_all = f" ({labels.height:,} labels in all)"
+    return [
+        replace(found, message=found.message + of_all)
+        for kind, (message, fix) in CUT.items()
+        for found in finding_about(
+            f"{kind}-label", _named(labels.filter(cut == kind)), message, fix, name
+        )
+    ]
+
+
+def _cut_in_lists(labels: pl.DataFrame, held: pl.DataFrame, name: str) -> list[Finding]:
+    """Report the labels of which retrieved chunks hold parts, and none all of it."""
+    if not labels.height or not held.height:
+        return []
+    parts = labels.filter(cover(labels, held)["cut"].is_in(["split", "partly"]))
+    return finding_about(
+        "cut-label",
+        _named(parts),
+        f"label of which retrieved chunks hold a part, and none all of it ({labels.height:,} "
+        "labels in all)",
+        "larger or overlapping chunks cut fewer; --chunks (chunks=) looks at all chunks",
+        name,
+    )

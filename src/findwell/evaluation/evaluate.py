@@ -1,0 +1,316 @@
+"""The main function: run and gold in, result out; and two that call it with other defaults."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from contextlib import ExitStack
+from dataclasses import replace
+from typing import TYPE_CHECKING, TypedDict, Unpack
+
+import polars as pl
+
+from findwell.align.preflight import only_ids
+from findwell.core.timing import error_column, failures, in_units
+from findwell.dialects import Dialect, expand_measures
+from findwell.dialects import dialect as find_dialect
+from findwell.errors import OptionError, choose_column, naming_files, takes_options
+from findwell.evaluation.assessment import (
+    assess,
+    chosen_relation,
+    find_matchers,
+    reads_texts,
+    with_missing,
+)
+from findwell.evaluation.chunking import check_chunks
+from findwell.evaluation.inputs import asks_retrievers, files_of, load_inputs, with_columns
+from findwell.findings import first_findings
+from findwell.forks import refuse_after_fork
+from findwell.judges.find import find_judge, on_server
+from findwell.measures import DEFAULTS, Measure
+from findwell.progress import Stages
+from findwell.read.corpus import load_corpus
+from findwell.relate.match.matcher import MatchContext
+from findwell.results.result import SummaryOptions
+from findwell.results.store import Input
+from findwell.retrievers.answers import failed_queries
+from findwell.statistics.values import check_share
+
+if TYPE_CHECKING:
+    from findwell.core.data import RunStream
+    from findwell.core.normalisers import Normaliser
+    from findwell.findings import Finding
+    from findwell.progress import Report
+    from findwell.read import GoldLike, RunLike
+    from findwell.relate.match import Matcher
+    from findwell.results.result import Result
+    from findwell.retrievers.retriever import RetrieverLike
+
+JUDGED = ("context_precision", "context_recall", "context_entities_recall", "context_relevancy")
+
+
+class InputOptions(TypedDict, total=False):
+    """How run and gold are read and brought together: options of `evaluate` and `explain`."""
+
+    by: str | Matcher | None
+    ids: Normaliser
+    missing: str | None
+    corpus: object
+    embedder: object
+    tokenizer: object
+    judge: object
+    base_url: str | None
+    run_format: str | None
+    gold_format: str | None
+    skip_bad: bool
+    id_from: str | None
+    query_from: str | None
+
+
+class RunOptions(InputOptions, total=False):
+    """The options of `evaluate` that `compare` and `power` hand on."""
+
+    dialect: str | Dialect
+    bounds: bool
+    latency_unit: str | None
+    keep: int
+    progress: Report | None
+
+
+class EvaluationOptions(RunOptions, total=False):
+    """All options of `evaluate`."""
+
+    queries: object
+    rel: float | None
+    level: float | None
+    cluster: str | None
+
+
+@takes_options(EvaluationOptions)
+def evaluate(
+    run: RunLike | RetrieverLike | Mapping[str, RunLike | RetrieverLike],
+    gold: GoldLike | None = None,
+    measures: Iterable[str | Measure] | str = DEFAULTS,
+    *,
+    by: str | Matcher | None = None,
+    dialect: str | Dialect = "findwell",
+    rel: float | None = None,
+    ids: Normaliser = "identity",
+    missing: str | None = None,
+    queries: object = None,
+    corpus: object = None,
+    embedder: object = None,
+    tokenizer: object = None,
+    judge: object = "local",
+    base_url: str | None = None,
+    bounds: bool = False,
+    level: float | None = 0.95,
+    cluster: str | None = None,
+    latency_unit: str | None = None,
+    run_format: str | None = None,
+    gold_format: str | None = None,
+    skip_bad: bool = False,
+    id_from: str | None = None,
+    query_from: str | None = None,
+    keep: int = 0,
+    progress: Report | None = None,
+) -> Result:
+    """Measure how well one or several runs found the gold.
+
+    `run` is a path, `{query: {doc: score}}`, `{query: [doc, …]}` in rank order, a data frame, a
+    list of records, a `Run`, or several of these as a dict by name or a list of paths. A doc may be
+    an object of LangChain, LlamaIndex, Haystack, Qdrant, … (docs/inputs.md lists them), and instead
+    of a list a whole response will do; `id_from` is the field that holds their ids, such as
+    `metadata.chunk`, if not the usual one. A path may also be traces of production
+    (docs/traces.md): their questions are those of the gold, or `query_from` is the attribute that
+    holds the ids of queries. Without
+    `gold` the records hold both, and several runs must agree about the queries that they share.
+    It may also be a retriever, a function or an object of a framework, which is asked the questions
+    of the gold or of `queries`; `findwell.Retriever(…)` says how, see docs/retrievers.md.
+    `rel` is the grade from which an item counts as relevant, `ids` how document ids are normalised,
+    `queries` a table that adds columns to slice by, `bounds` asks for the values if all unjudged
+    documents were relevant, or all were not. `skip_bad` leaves out records that cannot be read and
+    says so in the findings. `dialect` and `missing` decide what tools decide differently; see
+    `findwell.core.policy.Policy`.
+
+    `by` says what makes a retrieved unit cover a gold item: equal `ids` (the default), `spans` (the
+    default where the gold labels places, see docs/spans.md), or texts: `exact`,
+    `rouge`, `rouge-sentence(threshold=0.9)`, … (`findwell measures --relations` lists them).
+    Texts stand beside the ids, or `corpus` gives them; `embedder` is what `semantic` embeds them
+    with, and `tokenizer` what counts the tokens of a budget such as `recall@2000tokens`: a rule
+    that needs no download (None), `tokenizers:PATH` for the file of a model, or a function; see
+    docs/cost.md. A measure may name a relation of its own, such as `recall@5/rouge`. Some relations
+    are drawn by a `judge`: `relevance`, `claims`, `entities`, `statements` and `sufficiency`, over
+    which context_precision, context_recall, context_entities_recall, context_relevancy and
+    context_sufficiency are measured. The judge is `local`, `openai:MODEL` or another, and
+    `findwell.Judge("openai:MODEL", …)` says how it is asked, see docs/judging.md. `base_url` is
+    where models named `openai:MODEL` are, the judge's and the embedder's. `progress` is called with
+    how far it is (`findwell.progress`). `keep` is how many documents of each list the result
+    remembers, with their texts, for reports.
+
+    Every aggregated number has an interval of this `level` (None: none). Queries that share the
+    value of the column `cluster` are not independent and count as one; without it a
+    column `source` in which values repeat is taken for one. `latency_unit` (ms, s, us or ns) is
+    that of times whose names do not say one, as `latency_ms` does.
+
+    >>> result = evaluate({"q1": ["a", "b"]}, {"q1": ["b", "c"]}, measures=["P@2", "RR"])
+    >>> result["P@2"], result["RR"]
+    (0.5, 0.5)
+    """
+    refuse_after_fork()
+    if level is not None:
+        check_share("level", level)
+    found = find_dialect(dialect)
+    wanted = expand_measures(measures, found, rel)
+    matchers = find_matchers("ids" if by is None else by, wanted, found)
+    texts = keep > 0 or reads_texts(matchers.values(), wanted)
+    judging = [matcher for matcher in matchers.values() if matcher.judged]
+    judge, server = on_server(judge, base_url)
+    judges = find_judge(judge) if judging else None
+    asks = asks_retrievers(run)
+    stages = Stages(progress, 1 + asks)
+    chosen = chosen_relation(by, wanted)
+    with ExitStack() as reading:
+        streams, known, inputs, relation = load_inputs(
+            run,
+            gold,
+            run_format,
+            gold_format,
+            reading,
+            by=chosen,
+            skip_bad=skip_bad,
+            texts=texts,
+            id_from=id_from,
+            query_from=query_from,
+            unlabelled=len(judging) == len(matchers),
+            queries=queries,
+            corpus=corpus,
+            progress=stages.begin("") if asks else None,
+        )
+        inputs += [] if corpus is None else [Input.of("corpus", corpus)]
+        reading.enter_context(naming_files(files_of(streams, inputs)))
+        streams = [_timed(stream, latency_unit) for stream in streams]
+        described = with_columns(known, queries)
+        timed = in_units(described.queries, latency_unit, "columns about the queries")
+        table = None if corpus is None else load_corpus(corpus, id_from=id_from)
+        result = assess(
+            streams,
+            replace(described, queries=timed),
+            wanted,
+            with_missing(found, missing),
+            relation,
+            MatchContext(
+                corpus=table,
+                embedder=embedder,
+                ids=ids,
+                base_url=server,
+                tokenizer=tokenizer,
+                chosen=by is not None,
+            ),
+            judge=judges,
+            progress=stages.begin("measuring" if asks else ""),
+            keep=keep,
+        )
+    return replace(
+        result,
+        findings=tuple(
+            first_findings(
+                (
+                    *result.findings,
+                    *(only_ids(streams, known) if chosen is None and relation == "ids" else ()),
+                    *_failed(result),
+                )
+            )
+        ),
+        provenance=replace(result.provenance, inputs=tuple(inputs)),
+        options=SummaryOptions(level, cluster_column(result.queries, cluster), bounds),
+    )
+
+
+def _timed(stream: RunStream, unit: str | None) -> RunStream:
+    """Give the times of a run their unit."""
+
+    def about() -> pl.DataFrame | None:
+        columns = stream.about()
+        return None if columns is None else in_units(columns, unit, f"run {stream.name}")
+
+    return replace(stream, about=about)
+
+
+def _failed(result: Result) -> Iterable[Finding]:
+    """Find queries for which a retriever failed, by the errors in the records of its run."""
+    for run, about in result.about.items():
+        column = error_column(about)
+        if column is None:
+            continue
+        relation = result.relation(run)
+        empty = relation.queries.filter(relation.depth == 0)
+        failed = about.filter(failures(about[column])).filter(
+            pl.col("query").is_in(empty.implode())
+        )
+        reasons = failed[column].cast(pl.String).to_list()
+        yield from (replace(found, run=run) for found in failed_queries(failed["query"], reasons))
+
+
+def cluster_column(queries: pl.DataFrame, named: str | None) -> str | None:
+    """Return the column that shows which queries are not independent of each other."""
+    if named is not None:
+        return choose_column(queries, named)
+    shared = "source" in queries.columns and queries["source"].drop_nulls().is_duplicated().any()
+    return "source" if shared else None
+
+
+@takes_options(EvaluationOptions)
+def check(
+    run: RunLike | RetrieverLike | Mapping[str, RunLike | RetrieverLike],
+    gold: GoldLike | None = None,
+    *,
+    chunks: object = None,
+    **options: Unpack[EvaluationOptions],
+) -> tuple[Finding, ...]:
+    """Return problems in a run and its gold, without measuring anything.
+
+    The options are those of `evaluate`; a query that the run lacks is a finding in every dialect.
+    With the documents as `corpus`, `chunks` are all that were cut from them, or a list of files
+    with one way of chunking each: what they leave out of each document is a finding, and so are the
+    labels that they cut. Without `chunks` it is those that were retrieved.
+
+    >>> [finding.kind for finding in check({"q1": ["a", "a"], "q2": ["b"]}, {"q1": ["a"]})]
+    ['extra-query', 'duplicate-document']
+    """
+    options.setdefault("missing", "zero")
+    findings = evaluate(run, gold, **options).findings
+    if options.get("corpus") is None:
+        if chunks is not None:
+            raise OptionError(
+                "chunks were given without the documents to compare them with",
+                fix="give the documents that they were cut from: --corpus PATH (corpus=)",
+            )
+        return findings
+    return (*findings, *check_chunks(run, gold, chunks, options))
+
+
+@takes_options(EvaluationOptions)
+def judge(
+    samples: RunLike | RetrieverLike | Mapping[str, RunLike | RetrieverLike],
+    measures: Iterable[str | Measure] | str = JUDGED,
+    *,
+    gold: GoldLike | None = None,
+    **options: Unpack[EvaluationOptions],
+) -> Result:
+    """Let a judge assess what was retrieved, and measure its verdicts.
+
+    `samples` are records with a question, what was retrieved, and a reference answer, in any shape
+    that findwell reads; `judge` is `local`, `openai:MODEL`, `replay:FILE`, a `findwell.Judge` that
+    also says how a model is asked, a function of a sample, an object that judges, or several of
+    these. All options are those of `evaluate`.
+
+    >>> sample = {
+    ...     "user_input": "What is the capital of Brazil?",
+    ...     "retrieved_contexts": ["Brasília is the capital of Brazil.", "Rio lies by the sea."],
+    ...     "reference": "The capital of Brazil is Brasília.",
+    ... }
+    >>> result = judge([sample], ["context_precision", "context_recall"], judge="local:text")
+    >>> result.values
+    {'context_precision': 1.0, 'context_recall': 1.0}
+    """
+    return evaluate(samples, gold, measures, **options)

@@ -1,0 +1,125 @@
+"""Finds the files of an evaluation in a folder: runs, gold, records of both, texts."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Literal
+
+from findwell.errors import FindwellError, InputError
+from findwell.read import load_gold, load_run, load_samples
+from findwell.read.corpus import load_corpus
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from findwell.core.data import Gold
+
+Role = Literal["run", "gold", "samples", "corpus"]
+
+SUFFIXES = (
+    ".trec", ".run", ".txt", ".qrels", ".qrel", ".json", ".jsonl", ".ndjson", ".csv", ".tsv",
+    ".parquet", ".gz",
+)  # fmt: skip
+DEPTH = 2  # folders below the one that is looked at
+MOST = 200  # files; a folder with more is no project to guess about
+LARGEST = 500_000_000  # bytes of a file that is read to find out what it is
+SKIPPED = ("node_modules", "__pycache__", "site-packages", "build", "dist")
+# a table of pairs may be a run or a gold; then its name tells
+GOLD_WORDS = ("gold", "qrel", "label", "truth", "question", "quer", "judg", "relev", "expect")
+CORPUS_WORDS = ("corpus", "passage", "chunk", "doc", "text")
+
+
+@dataclass(frozen=True, slots=True)
+class ProjectFile:
+    """A file, what it holds, and the ids of the queries in it."""
+
+    path: Path
+    role: Role
+    queries: frozenset[str] = frozenset()
+    places: bool = False  # whether its gold labels places in documents, which have no chunk ids
+
+
+def project_files(folder: str | os.PathLike[str] = ".") -> list[ProjectFile]:
+    """Return the files of a folder that findwell can read as a run, a gold, records or a corpus."""
+    root = Path(folder)
+    if not root.is_dir():
+        raise InputError("this is not a folder", where=str(folder), fix="name the project's folder")
+    paths = list(_candidates(root, DEPTH))
+    # a link may lead to a file that is there already: the shortest way to it counts
+    by_length = sorted(paths, key=lambda path: len(path.parts), reverse=True)
+    nearest = {path.resolve(): path for path in by_length}
+    paths = [path for path in paths if nearest[path.resolve()] == path]
+    if len(paths) > MOST:
+        raise InputError(
+            f"{len(paths)} files could hold runs or judgements; that is too many to look at",
+            where=str(folder),
+            fix="name the folder that holds those of one evaluation",
+        )
+    return [found for path in paths if (found := _recognised(path)) is not None]
+
+
+def _candidates(folder: Path, depth: int) -> Iterator[Path]:
+    """Go through the files that may be meant, in the order of their names."""
+    for path in sorted(folder.iterdir()):
+        if path.name.startswith(".") or path.name in SKIPPED:
+            continue
+        if path.is_dir() and depth:
+            yield from _candidates(path, depth - 1)
+        elif (
+            path.is_file()
+            and path.suffix.lower() in SUFFIXES
+            and 0 < path.stat().st_size <= LARGEST
+        ):
+            yield path
+
+
+def _recognised(path: Path) -> ProjectFile | None:
+    """Find out what a file holds, by reading it; None if findwell cannot."""
+    labels, run = _gold(path), _run_queries(path)
+    if labels is not None:
+        gold = frozenset(labels.queries["query"])
+        places = "places" in labels.carries and "chunks" not in labels.carries
+        if run is not None and _holds_both(path):
+            return ProjectFile(path, "samples", gold, places)
+        meant = run is None or any(word in path.name.casefold() for word in GOLD_WORDS)
+        if meant:
+            return ProjectFile(path, "gold", gold, places)
+    if run is not None:
+        return ProjectFile(path, "run", run)
+    if any(word in path.name.casefold() for word in CORPUS_WORDS) and _is_corpus(path):
+        return ProjectFile(path, "corpus")
+    return None
+
+
+def _gold(path: Path) -> Gold | None:
+    try:
+        gold = load_gold(path)
+    except FindwellError:
+        return None
+    return gold if gold.queries.height else None
+
+
+def _run_queries(path: Path) -> frozenset[str] | None:
+    """Return the queries of the first batch, which tell whether this is a run."""
+    try:
+        first = next(iter(load_run(path).batches()), None)
+    except FindwellError:
+        return None
+    return None if first is None or first.is_empty() else frozenset(first["query"])
+
+
+def _holds_both(path: Path) -> bool:
+    try:
+        samples = load_samples(path)
+        return any(not batch.is_empty() for batch in samples.run.batches())
+    except FindwellError:
+        return False
+
+
+def _is_corpus(path: Path) -> bool:
+    try:
+        return not load_corpus(path).is_empty()
+    except FindwellError:
+        return False

@@ -1,0 +1,246 @@
+"""Labels by people: pairs of a question and a chunk with a label, from records or from a gold.
+
+Records (JSON lines, CSV, TSV, Parquet, a frame, a list of dicts) have a `question`, a `chunk` and a
+`label`; every other column can slice the results. A gold (qrels or any other that findwell reads)
+has ids only, so the texts of the chunks and of the questions come from separate files.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+
+from findwell.errors import InputError
+from findwell.read import load_gold
+from findwell.read.corpus import load_corpus
+from findwell.read.json import all_entries
+from findwell.read.labels_database import database_at, labelled_pairs
+from findwell.read.record import Entry, entries
+from findwell.read.source import Source
+from findwell.read.tables import frame, read_table
+from findwell.read.values import WORDS, no_column
+
+# what people call the columns, findwell's own name first
+COLUMNS = {
+    "question": "question claim user_input input query_text query",
+    "chunk": "chunk text passage context contents content page_content document statement",
+    "label": "label grade relevance relevant verdict rating rel",
+}
+IDS = ("query", "query_id", "qid", "doc", "doc_id", "docid", "chunk_id", "id", "_id")
+HIGHEST = 3
+
+
+@dataclass(frozen=True, slots=True)
+class LabelledPairs:
+    """Labelled pairs, one after the other; negative labels count as 0."""
+
+    name: str  # the file, or what was given
+    questions: tuple[str, ...]  # or claims
+    chunks: tuple[str, ...]
+    labels: tuple[int, ...]  # 0 to 3
+    queries: tuple[str, ...]  # the id of each question
+    columns: Mapping[str, tuple[str, ...]] = field(default_factory=dict)  # to slice by
+    blank: int = 0  # pairs without a label, left out
+
+    def __len__(self) -> int:
+        return len(self.labels)
+
+
+def load_labels(data: object, *, corpus: object = None, questions: object = None) -> LabelledPairs:
+    """Read labels; with `corpus` and `questions`, the texts by id, `data` is a gold.
+
+    A pool with labels, or its labels.db, holds the texts itself.
+
+    >>> found = load_labels([{"question": "Why?", "chunk": "Because.", "label": 1, "by": "Ann"}])
+    >>> found.labels, found.columns["by"]
+    ((1,), ('Ann',))
+    """
+    if isinstance(data, LabelledPairs):
+        return data
+    name = os.path.basename(data) if isinstance(data, str | os.PathLike) else "labels"  # noqa: PTH119
+    if corpus is not None:
+        return _from_gold(str(name), data, corpus, questions)
+    if isinstance(data, str | os.PathLike) and (database := database_at(data)) is not None:
+        return _from_database(f"{database.parent.name}/{database.name}", database)
+    where = str(data) if isinstance(data, str | os.PathLike) else "labels"
+    return _from_records(str(name), _records(data), where)
+
+
+def _from_gold(name: str, data: Any, corpus: object, questions: object) -> LabelledPairs:  # noqa: ANN401
+    gold = load_gold(data)
+    texts = dict(load_corpus(corpus).select("doc", "text").rows())
+    asked = _asked(gold.queries, questions)
+    rows = gold.rows().select("query", "doc", "grade")
+    labels = []
+    for query, doc, grade in rows.iter_rows():
+        if query not in asked or doc not in texts:
+            what = f"the chunk {doc!r}" if query in asked else f"the question of query {query!r}"
+            texts_of = corpus if query in asked or questions is None else questions
+            files = [each for each in (data, texts_of) if isinstance(each, str | os.PathLike)]
+            where, fix = " and ".join(map(str, files)) or name, "add it to the file of texts"
+            raise InputError(f"{what} has no text", where=where, fix=fix)
+        labels.append(_label(grade, partial("{}, query {}, {}".format, name, query, doc)) or 0)
+    described = gold.queries.drop("query", "question", "reference", strict=False)
+    return LabelledPairs(
+        name,
+        tuple(asked[query] for query in rows["query"]),
+        tuple(texts[doc] for doc in rows["doc"]),
+        tuple(labels),
+        tuple(rows["query"]),
+        {each.name: tuple(map(str, each.gather(gold.member_query))) for each in described},
+    )
+
+
+def _from_database(name: str, path: Path) -> LabelledPairs:
+    """Return what annotators agree on, or what was adjudicated."""
+    rows = labelled_pairs(path)
+    if not rows.height:
+        raise InputError(
+            "there is no label", where=str(path), fix="label some pairs: findwell label"
+        )
+    blank = rows.filter(pl.col("text").str.strip_chars() == "")
+    if blank.height:
+        raise InputError(
+            f"the chunk {blank['doc'][0]!r} has no text",
+            where=str(path),
+            fix="make the pool with the texts: findwell pool --corpus FILE",
+        )
+    labels = [
+        _label(grade, partial("{}, query {}, {}".format, name, query, doc)) or 0
+        for query, doc, grade in rows.select("query", "doc", "grade").iter_rows()
+    ]
+    return LabelledPairs(
+        name,
+        tuple(rows["question"]),
+        tuple(rows["text"]),
+        tuple(labels),
+        tuple(rows["query"]),
+        {each: tuple(rows[each].fill_null("")) for each in ("design", "stratum")},
+    )
+
+
+def _asked(queries: pl.DataFrame, questions: object) -> dict[str, str]:
+    """Return the text of each question by id."""
+    if questions is not None:
+        return dict(load_corpus(questions).select("doc", "text").rows())
+    if "question" in queries.columns:
+        return dict(queries.select("query", "question").rows())
+    raise InputError(
+        "the labels name queries by id, and the questions are missing",
+        fix="give the texts of the questions: questions=… or --questions FILE",
+    )
+
+
+def _records(data: object) -> Iterator[Entry]:
+    """Return an iterator over records, whatever they are in."""
+    if isinstance(data, str | os.PathLike):
+        return _from_file(Source.of(data))
+    table = frame(data)
+    if table is not None:
+        data = table.iter_rows(named=True)
+    if not isinstance(data, Iterable) or isinstance(data, str | bytes | Mapping):
+        raise InputError(
+            f"a {type(data).__name__} holds no labels",
+            fix="pass a path, a data frame, or a list of dicts with question, chunk and label",
+        )
+    return entries(data, "labels")
+
+
+def _from_file(source: Source) -> Iterator[Entry]:
+    if source.head().lstrip()[:1] == b"{":
+        return all_entries(source)
+    table, place = read_table(source)
+    if not set(COLUMNS["label"].split()) & set(table.columns):
+        raise InputError(
+            f"no column of labels, only {', '.join(map(repr, table.columns[:8]))}",
+            where=source.where,
+            fix="name the columns question, chunk and label; judgements by id (qrels) need the "
+            "texts: --corpus and --questions",
+        )
+    rows = enumerate(table.iter_rows(named=True), start=1)
+    return (Entry(row, number, partial(place.row, number)) for number, row in rows)
+
+
+def _from_records(name: str, listed: Iterable[Entry], where: str) -> LabelledPairs:
+    rows: list[tuple[str, str, int, str]] = []
+    about: list[dict[str, str]] = []
+    blank = 0
+    for entry in listed:
+        record = entry.value
+        if not isinstance(record, Mapping):
+            raise InputError(
+                f"a {type(record).__name__}, not an object",
+                where=entry.where(),
+                fix='write records such as {"question": "…", "chunk": "…", "label": 1}',
+            )
+        names = _names(tuple(record), entry)
+        question, chunk = (_text(record[names[it]], it, entry) for it in ("question", "chunk"))
+        label = _label(record[names["label"]], entry.where)
+        if label is None:
+            blank += 1
+            continue
+        query = next((record[it] for it in IDS[:3] if record.get(it) is not None), question)
+        rows.append((question, chunk, label, str(query)))
+        about.append(_slices(record, names))
+    if not rows:
+        raise InputError("there is no label", where=where, fix="give at least one labelled pair")
+    columns = dict.fromkeys(column for each in about for column in each)
+    slices = {column: tuple(each.get(column, "") for each in about) for column in columns}
+    questions, chunks, labels, queries = zip(*rows, strict=True)
+    return LabelledPairs(name, questions, chunks, labels, queries, slices, blank)
+
+
+def _names(columns: Sequence[str], entry: Entry) -> dict[str, str]:
+    """Map findwell's names to the columns that hold them."""
+    found = {}
+    for name, spellings in COLUMNS.items():
+        present = [word for word in spellings.split() if word in columns]
+        if not present:
+            raise no_column(name, name, spellings.split(), columns, where=entry.where())
+        found[name] = present[0]
+    return found
+
+
+def _text(value: object, name: str, entry: Entry) -> str:
+    if isinstance(value, str) and value.strip():
+        return value
+    raise InputError(
+        f"the {name} is {str(value)[:40]!r}, not a text",
+        where=entry.where(),
+        fix=f"give every pair a {name}, or leave the pair out",
+    )
+
+
+def _label(value: object, where: Callable[[], str]) -> int | None:
+    """Return a label as a number from 0 to 3, None if there is none."""
+    text = value.strip().casefold() if isinstance(value, str) else value
+    if text is None or text == "" or text != text:  # noqa: PLR0124 - NaN differs from itself
+        return None
+    try:
+        number = float(WORDS.get(text, text) if isinstance(text, str) else text)  # type: ignore[arg-type]
+    except (TypeError, ValueError):
+        number = HIGHEST + 1.0
+    if not number.is_integer() or number > HIGHEST:
+        raise InputError(
+            f"the label is {str(value)[:40]!r}",
+            where=where(),
+            fix=f"labels are whole numbers from 0 to {HIGHEST}, or yes and no",
+        )
+    return max(0, int(number))
+
+
+def _slices(record: Mapping[str, Any], names: Mapping[str, str]) -> dict[str, str]:
+    """Return the columns of a record that results can be sliced by."""
+    return {
+        str(column): str(value)
+        for column, value in record.items()
+        if column not in names.values()
+        and column not in IDS
+        and isinstance(value, str | int | float | bool)
+    }

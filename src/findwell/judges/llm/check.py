@@ -1,0 +1,382 @@
+"""How a model is asked best, found out with findwell's own labelled cases.
+
+The cases are judged in one way after another. The first of them that hardly ever fails, and is not
+clearly worse than the best, is recommended: a matrix takes the fewest calls, then pieces, then
+single verdicts. A way that agrees with the labels no better than chance is never recommended. The
+result is kept next to the cache of answers, by server, model and prompts.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, fields, replace
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from findwell.client.protocol import Reason
+from findwell.client.providers import OUTPUT_MODES
+from findwell.errors import JudgeError, OptionError, SaveError, choose
+from findwell.forks import refuse_after_fork
+from findwell.judges.limits import CHANCE
+from findwell.judges.llm.cases import CHECKED, load_cases
+from findwell.judges.settings import WAYS, Judge
+from findwell.judges.verdicts import Judged
+from findwell.progress import Progress
+from findwell.statistics.agreement import kappa
+from findwell.storage.database import cache_folder
+from findwell.storage.files import write_text
+from findwell.storage.private import make_folder
+
+if TYPE_CHECKING:
+    from findwell.client.budget import Forecast
+    from findwell.judges.llm.cases import LabelledCase
+    from findwell.judges.llm.judge import LLMJudge
+    from findwell.progress import Report
+
+LAYOUT = 1
+FOLDER = "judge-checks"
+ORDER = WAYS[:3]  # from the fewest calls to the most
+FIRST = ("matrix", "single")  # what is tried with every model
+SOUND = 0.05  # of the verdicts may fail
+WORSE = 0.05  # by which the share of right verdicts may be below the best
+LEVEL = 0.95  # of the interval of κ
+ATTEMPTS = 2  # at a call or a verdict: what fails more often fails
+BEGINNING = 3  # cases: a way that fails in all of them is given up
+# failures that say nothing about the model
+ELSEWHERE = frozenset(
+    {
+        *(Reason.BUDGET, Reason.STOPPED, Reason.UNREACHABLE),
+        *(Reason.CONNECTION, Reason.SERVER, Reason.BUSY),
+    }
+)
+
+
+@dataclass(frozen=True, slots=True)
+class WayCheck:
+    """How one way of asking went."""
+
+    way: str
+    verdicts: int  # that were asked for, each with a label
+    failed: int
+    right: int
+    kappa: float | None  # of the verdicts that were given; None if it is undefined
+    reasons: Mapping[str, int]  # of the failures
+    calls: int  # that were sent now; those answered before are in the cache
+    asked_again: int
+    prompt_tokens: int
+    completion_tokens: int
+    seconds: float  # in all
+    given_up: bool = False  # after the first cases, in which nothing succeeded
+    kappa_low: float | None = None  # 95% interval of κ; None where all verdicts are the same
+    kappa_high: float | None = None
+
+    @property
+    def failed_share(self) -> float:
+        """The share of verdicts that failed."""
+        return self.failed / self.verdicts
+
+    @property
+    def right_share(self) -> float:
+        """The share of all verdicts that are right; one that failed is not."""
+        return self.right / self.verdicts
+
+    @property
+    def is_chance(self) -> bool:
+        """Whether the verdicts agree with the labels no better than chance may."""
+        return self.kappa is not None and (self.kappa_low is None or self.kappa_low <= 0)
+
+
+@dataclass(frozen=True, slots=True)
+class JudgeCheck:
+    """What a server and its model can do, and how the model is asked best."""
+
+    judge: str
+    endpoint: str
+    recommended: str  # '' if every way is chance
+    ways: tuple[WayCheck, ...]
+    output: str  # the structured output that the server accepts: json_schema, json_object or none
+    logprobs: bool  # whether the server tells how likely each word was
+    longest: int  # tokens of the longest complete answer
+    left_out: tuple[str, ...]  # fields of calls that the server does not accept
+    cases: str  # the hash of the cases
+    created: str = ""
+    stored: bool = False  # it was made before
+
+    def __iter__(self) -> Iterator[WayCheck]:
+        """Go through the ways of asking that were tried."""
+        return iter(self.ways)
+
+    def __getitem__(self, way: str) -> WayCheck:
+        """Return how one way of asking went."""
+        found = {each.way: each for each in self.ways}
+        return found[choose("way to ask", way, found)]
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return the check as plain data, as the JSON output prints it."""
+        shown = {"findwell": "judge-check", "layout": LAYOUT, **asdict(self)}
+        return {name: value for name, value in shown.items() if name != "stored"}
+
+    def in_words(self) -> str:
+        """Say in one line what is recommended, and why."""
+        why = "; ".join(
+            f"{each.way}: {each.right_share:.0%} right, {each.failed_share:.0%} failed"
+            for each in self.ways
+        )
+        return f"{f'--ask {self.recommended}' if self.recommended else CHANCE} ({why})"
+
+
+def judge_check(
+    judge: str | Judge, *, ways: Sequence[str] | None = None, progress: Report | None = None
+) -> JudgeCheck:
+    """Find out with labelled cases how a model is asked best: matrix, pieces or single verdicts.
+
+    What was found is kept by server and model, and `ask="auto"` goes by it; a judge with
+    `cache="refresh"` is checked anew. `ways` are those to try; by default pieces only if the model
+    fails at a matrix.
+    """
+    from findwell.judges.llm.judge import LLMJudge  # noqa: PLC0415 - which imports this module
+
+    refuse_after_fork()
+    asked = LLMJudge(_settings_of(judge, ways))
+    known = None if ways else load_check(asked)
+    if known is not None:
+        return known
+    found = run_check(asked, ways, progress)
+    if found is None:
+        raise JudgeError(
+            "the check did not come to its end: a limit was reached, or the server is gone",
+            where=asked.endpoint.identity,
+            fix="allow more calls, or start the server again; what was answered is in the cache",
+        )
+    if not ways:
+        save_check(asked, found)
+    return found
+
+
+def _settings_of(judge: str | Judge, ways: Sequence[str] | None) -> Judge:
+    if not isinstance(judge, str | Judge):
+        raise OptionError(f"{type(judge).__name__} is no judge", fix="name one: openai:MODEL")
+    settings = Judge(judge) if isinstance(judge, str) else judge
+    if not settings.asks_model:
+        raise OptionError(f"the judge {settings.model} asks no model", fix="name openai:MODEL")
+    for way in ways or ():
+        choose("way to ask", way, ORDER)
+    return replace(settings, batch=False)  # which would take a day
+
+
+def forecast_check(judge: str | Judge, ways: Sequence[str] | None = None) -> Forecast:
+    """Estimate what a check would take, without asking; what is in the cache is free."""
+    from findwell.judges.llm.judge import LLMJudge, total  # noqa: PLC0415
+
+    settings = _settings_of(judge, ways)
+    samples = [case.sample for case in load_cases()[0]]
+    tried = [LLMJudge(replace(settings, ask=way)) for way in ways or FIRST]
+    seen: set[bytes] = set()
+    return total([each.dry_run(samples, CHECKED, seen=seen) for each in tried])
+
+
+def find_check(judge: LLMJudge, *, ask: bool) -> JudgeCheck | None:
+    """Return the check of a judge, a new one if there is none and the model may be asked."""
+    found = load_check(judge)
+    if found is None and ask:
+        before, budget = judge.budget.cost or 0.0, judge.budget
+        found = run_check(judge)
+        if judge.settings.batch and budget.cost is not None:  # at the price of single calls
+            budget.surcharge += budget.cost - before
+        if found is not None:
+            save_check(judge, found)
+    return found
+
+
+def run_check(
+    judge: LLMJudge, ways: Sequence[str] | None = None, progress: Report | None = None
+) -> JudgeCheck | None:
+    """Let a model judge the cases in several ways; None if that did not come to its end."""
+    from findwell.judges.llm.judge import LLMJudge  # noqa: PLC0415
+
+    cases, sha256 = load_cases()
+    retry = judge.retry
+    settings = replace(
+        judge.settings,
+        cache=judge.cache,
+        budget=judge.budget,
+        retry=replace(retry, attempts=min(retry.attempts, ATTEMPTS)),
+        attempts=min(judge.settings.attempts, ATTEMPTS),
+        max_failures=1.0,
+        decompose=False,
+        batch=False,
+    )
+    done: list[WayCheck] = []
+    longest, logprobs = 0, False
+    planned = list(ways or FIRST)
+    while planned:
+        way = planned.pop(0)
+        asked = LLMJudge(replace(settings, ask=way), endpoint=judge.endpoint, probe=True)
+        ways_in_all = len(done) + len(planned) + 1
+        report = (
+            None if progress is None else _Part(progress, way, len(done), ways_in_all, len(cases))
+        )
+        checked = _check_way(asked, cases, report)
+        if checked is None:
+            return None
+        done.append(checked)
+        longest = max(longest, asked.stats.longest)
+        logprobs = logprobs or bool(asked.stats.single[True])
+        if ways is None and way == "matrix" and checked.failed_share > SOUND:
+            planned.append("pieces")
+    support = judge.endpoint.support
+    return JudgeCheck(
+        judge=judge.name,
+        endpoint=judge.endpoint.identity,
+        recommended=recommend(done),
+        ways=tuple(sorted(done, key=lambda each: ORDER.index(each.way))),
+        output=next((mode for mode in OUTPUT_MODES if mode in support.modes), "none"),
+        logprobs=logprobs,
+        longest=longest,
+        left_out=tuple(sorted(support.format.left_out)),
+        cases=sha256,
+        created=datetime.now(UTC).isoformat(timespec="seconds"),
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class _Part:
+    """Reports the progress of one way as a part of the whole."""
+
+    report: Callable[[Progress], None]
+    way: str
+    before: int
+    ways: int
+
+    cases: int
+    offset: int = 0  # the cases of this way that are done
+
+    def __call__(self, step: Progress) -> None:
+        done, total = self.before * self.cases + self.offset + step.done, self.ways * self.cases
+        self.report(Progress(done, total, f"{self.way} {step.note}".strip()))
+
+
+def _check_way(
+    judge: LLMJudge, cases: Sequence[LabelledCase], progress: _Part | None
+) -> WayCheck | None:
+    """Judge the cases in the way that a judge is asked; None if it did not come to its end."""
+    budget = judge.budget
+    before = (budget.calls, budget.prompt_tokens, budget.completion_tokens)
+    start = time.monotonic()
+    samples = [case.sample for case in cases]
+    judged = judge.judge(samples[:BEGINNING], CHECKED, progress)
+    given_up = all(
+        said is None
+        for case, one in zip(cases, judged, strict=False)
+        for said, _ in case.pairs(one)
+    )
+    if given_up:
+        judged += [Judged()] * (len(cases) - len(judged))
+    else:
+        rest = progress and replace(progress, offset=BEGINNING)
+        judged += judge.judge(samples[BEGINNING:], CHECKED, rest)
+    seconds = time.monotonic() - start
+    reasons = judge.stats.failed
+    if ELSEWHERE & reasons.keys():
+        return None
+    pairs = [pair for case, one in zip(cases, judged, strict=True) for pair in case.pairs(one)]
+    said, right = [one for one, _ in pairs], [other for _, other in pairs]
+    names = [case.sample.query for case in cases for _ in case.pairs(Judged())]
+    agreed = kappa(said, right, level=LEVEL, clusters=names)
+    calls, prompt, written = (
+        now - then
+        for now, then in zip(
+            (budget.calls, budget.prompt_tokens, budget.completion_tokens), before, strict=True
+        )
+    )
+    return WayCheck(
+        way=judge.way,
+        verdicts=len(pairs),
+        failed=said.count(None),
+        right=sum(one == other for one, other in pairs),
+        kappa=agreed.value,
+        reasons=dict(sorted(reasons.items())),
+        calls=calls,
+        asked_again=judge.stats.asked_again,
+        prompt_tokens=prompt,
+        completion_tokens=written,
+        seconds=round(seconds, 2),
+        given_up=given_up,
+        kappa_low=agreed.low,
+        kappa_high=agreed.high,
+    )
+
+
+def recommend(ways: Sequence[WayCheck]) -> str:
+    """Choose the way: the one with the fewest calls that hardly fails and is about as right.
+
+    '' if every way is chance, or fails always.
+
+    >>> def made(way, failed, right):
+    ...     return WayCheck(way, 100, failed, right, None, {}, 0, 0, 0, 0, 0.0)
+    >>> recommend([made("matrix", 1, 85), made("single", 0, 88)])
+    'matrix'
+    >>> recommend([made("matrix", 34, 50), made("pieces", 9, 70), made("single", 0, 80)])
+    'single'
+    """
+    able = (each for each in ways if each.failed < each.verdicts and not each.is_chance)
+    ordered = sorted(able, key=lambda each: ORDER.index(each.way))
+    if not ordered:
+        return ""
+    sound = [each for each in ordered if each.failed_share <= SOUND]
+    if not sound:
+        return min(ordered, key=lambda each: (each.failed, -each.right)).way
+    best = max(each.right_share for each in sound)
+    return next(each.way for each in sound if each.right_share >= best - WORSE)
+
+
+def _place(judge: LLMJudge) -> Path | None:
+    """Return where the check of a judge is kept, None if nothing is kept."""
+    kept = judge.settings.cache
+    if isinstance(kept, str):
+        folder = None if kept == "off" else cache_folder()
+    else:
+        folder = None if kept.path is None else kept.path.parent
+    if folder is None:
+        return None
+    parts = [
+        LAYOUT,
+        judge.endpoint.identity,
+        judge.endpoint.model,
+        load_cases()[1],
+        sorted((name, prompt.sha256) for name, prompt in judge.all_prompts.items()),
+        sorted({**(judge.settings.extra_body or {}), **(judge.settings.options or {})}.items()),
+    ]
+    hashed = hashlib.sha256(json.dumps(parts, sort_keys=True).encode()).hexdigest()
+    return folder / FOLDER / f"{hashed[:24]}.json"
+
+
+def load_check(judge: LLMJudge) -> JudgeCheck | None:
+    """Return the check that was kept; one that cannot be read is made anew."""
+    place = _place(judge)
+    if place is None or judge.settings.cache == "refresh":
+        return None
+    try:
+        given = json.loads(place.read_text(encoding="utf-8"))
+        known = {each.name: given[each.name] for each in fields(JudgeCheck) if each.name in given}
+        known["ways"] = tuple(WayCheck(**way) for way in given["ways"])
+        found = JudgeCheck(**known | {"left_out": tuple(given["left_out"]), "stored": True})
+    except (OSError, ValueError, LookupError, TypeError):
+        return None
+    return found if found.recommended in (*ORDER, "") else None
+
+
+def save_check(judge: LLMJudge, check: JudgeCheck) -> None:
+    """Keep a check, if possible: it can be made anew."""
+    place = _place(judge)
+    if place is None:
+        return
+    try:
+        make_folder(place.parent)
+        write_text(place, json.dumps(check.as_dict(), indent=1) + "\n", private=True)
+    except (OSError, SaveError) as error:
+        judge.stats.note("unsaved-answer", str(error))

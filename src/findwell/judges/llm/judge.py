@@ -1,0 +1,376 @@
+"""A language model as the judge.
+
+Each sample takes a few calls, and many samples are judged at once. First what the model is to list:
+the entities of the reference and, with `decompose`, claims and statements. Then the verdicts: one
+call about all chunks and items together, one about parts, one about the list as a whole. What was
+missing or malformed is asked again, alone; what still has no verdict has a reason in its place.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import weakref
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import fields, replace
+from functools import partial
+from math import ceil
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from findwell.client.budget import Budget, Forecast, Limits, Prices, forecast, load_prices
+from findwell.client.cache import Cache
+from findwell.client.endpoint import Endpoint, without_secrets
+from findwell.client.jobs import Ask, Conversation, Session
+from findwell.client.providers import OPENAI, Provider, requires_batches, split_spec
+from findwell.client.retry import RetryPolicy
+from findwell.errors import JudgeError
+from findwell.judges.aspects import find_aspect
+from findwell.judges.llm.calls import PromptWriter
+from findwell.judges.llm.check import find_check
+from findwell.judges.llm.failures import FailureGuard
+from findwell.judges.llm.listing import Question, listings
+from findwell.judges.llm.open_sample import OpenSample
+from findwell.judges.llm.prompt_languages import WORDS, prompt_languages
+from findwell.judges.llm.single import LIKELY
+from findwell.judges.llm.stats import JudgeStats
+from findwell.judges.llm.templates import SINGLE, aspect_prompts, load_prompts
+from findwell.judges.settings import AUTO
+from findwell.languages import ENGLISH
+from findwell.progress import Progress, Report
+
+if TYPE_CHECKING:
+    from findwell.client.protocol import Json
+    from findwell.client.requests import ChatRequest
+    from findwell.findings import Finding
+    from findwell.judges.llm.check import JudgeCheck
+    from findwell.judges.llm.templates import Prompt
+    from findwell.judges.settings import Judge
+    from findwell.judges.verdicts import Judged, Sample
+
+T = TypeVar("T")
+BATCH = 1000  # samples whose prompts a dry run has in memory at once
+STEADY: dict[str, Json] = {"temperature": 0, "seed": 0}
+IN_MANIFEST = (
+    "votes",
+    "decompose",
+    "separate_calls",
+    "attempts",
+    "call_tokens",
+    "batch",
+    "language",
+)
+VARIED: dict[str, Json] = {"temperature": 0.7, "seed": 0}  # votes that cannot differ say nothing
+
+
+class LLMJudge:
+    """Asks a model behind an OpenAI-compatible endpoint, as its settings say."""
+
+    def __init__(
+        self,
+        settings: Judge,
+        *,
+        other_prompts: Iterable[str] = (),
+        endpoint: Endpoint | None = None,
+        probe: bool = False,
+    ) -> None:
+        """Take the settings; the folder of prompts may also hold others, read elsewhere.
+
+        `endpoint` is one that is known already. A `probe` is to see what the model can do: no
+        call is divided, and every answer has a limit.
+        """
+        self.settings = settings
+        self._probe = probe
+        provider, model = split_spec(settings.model) or (OPENAI, settings.model)
+        if settings.batch:
+            requires_batches(provider)
+        self.endpoint = endpoint or Endpoint.find(
+            model,
+            base_url=settings.base_url,
+            key=settings.key,
+            provider=provider,
+            headers=settings.headers,
+        )
+        self.name = f"{provider.name}:{self.endpoint.model}"
+        limits = Limits(settings.max_calls, settings.max_tokens, settings.max_cost)
+        shared = settings.budget
+        self.budget = Budget(limits, _prices(settings, model)) if shared is None else shared
+        self.stats = JudgeStats()
+        self._cache = settings.cache
+        self._session = Session(self.endpoint, _retry(settings, provider), batch=settings.batch)
+        self._other_prompts = tuple(other_prompts)
+        self._language = ENGLISH if settings.language == AUTO else settings.language
+        self._prompts = self._load(self._language)
+        self._by_language = {self._language: self._prompts}  # those that were needed so far
+        self._languages: dict[str, str] = {}  # of questions
+        self._check: JudgeCheck | None = None
+        self._choose("matrix" if settings.ask == "auto" else settings.ask)
+
+    def _choose(self, way: str) -> None:
+        """Ask in this way from now on."""
+        self.way = way
+        usual = STEADY if self.settings.votes == 1 else VARIED
+        likely = LIKELY if way == "single" else {}
+        given = {**(self.settings.extra_body or {}), **(self.settings.options or {})}
+        chosen = {**usual, **likely, **given}
+        self.options = {name: value for name, value in chosen.items() if value is not None}
+        self._writer = PromptWriter(self._prompts, self.options, words=WORDS[self._language])
+
+    def judge(
+        self, samples: Sequence[Sample], aspects: frozenset[str], progress: Report | None = None
+    ) -> list[Judged]:
+        """Return the verdicts of each sample, in their order.
+
+        Stops with an error when too many of the verdicts about the first samples failed.
+        """
+        self.stats.begin()
+        self._find_way(ask=bool(samples))
+        self._detect(sample.question for sample in samples)
+        guard = FailureGuard(self, len(samples))
+
+        def report(done: int) -> None:
+            if progress is not None:
+                progress(Progress(done, len(samples), self.budget.spent_so_far()))
+
+        async def judge_one(sample: Sample, ask: Ask) -> Judged:
+            judged = await self.judge_sample(sample, aspects, ask)
+            guard.note(sample, judged)
+            return judged
+
+        judged = self.hold((partial(judge_one, sample) for sample in samples), report)
+        guard.end()
+        return judged
+
+    def _find_way(self, *, ask: bool) -> None:
+        """Take what suits the model, as a check says: one that is known, or else a new one."""
+        if self.settings.ask != "auto" or self._check is not None:
+            return
+        self._check = find_check(self, ask=ask)
+        if self._check is not None:
+            if not self._check.recommended:
+                raise JudgeError(
+                    f"{self.name} judges {self._check.in_words()}",
+                    where=self.endpoint.identity,
+                    fix="take another model, or name a way to ask all the same: --ask matrix",
+                )
+            self._choose(self._check.recommended)
+            self.stats.note("way-to-ask", self._check.in_words())
+
+    def anew(self, *, cached: bool) -> LLMJudge:
+        """Return a judge that asks the same model in the same way, from the same budget.
+
+        It does not stop at failures; without `cached` it knows no earlier answers.
+        """
+        settings = replace(
+            self.settings,
+            ask=self.way,
+            budget=self.budget,
+            max_failures=1.0,
+            cache=self.cache if cached else "off",
+        )
+        return LLMJudge(settings, other_prompts=self._other_prompts, endpoint=self.endpoint)
+
+    def _load(self, language: str) -> dict[str, Prompt]:
+        return load_prompts(self.settings.prompts, self._other_prompts, language=language)
+
+    def _detect(self, questions: Iterable[str]) -> None:
+        """Find out which language questions are in, all at once, if prompts go by that."""
+        if self.settings.language == AUTO:
+            new = [each for each in questions if each not in self._languages]
+            self._languages |= prompt_languages(new) if new else {}
+
+    def _writer_for(self, question: str) -> PromptWriter:
+        """Return who puts calls about a question into words."""
+        if self.settings.language != AUTO:
+            return self._writer
+        self._detect([question])
+        language = self._languages[question]
+        if language not in self._by_language:
+            self._by_language[language] = self._load(language)
+        return replace(self._writer, prompts=self._by_language[language], words=WORDS[language])
+
+    def hold(
+        self,
+        conversations: Iterable[Conversation[T]],
+        progress: Callable[[int], None] | None = None,
+    ) -> list[T]:
+        """Hold conversations with the model, within the budget and with the cache of this judge."""
+        cache = self.cache
+        held = self._session.run(conversations, cache=cache, budget=self.budget, progress=progress)
+        if cache.broken:
+            self.stats.note("unsaved-answer", cache.broken)
+        return held
+
+    def dry_run(
+        self, samples: Sequence[Sample], aspects: frozenset[str], *, seen: set[bytes] | None = None
+    ) -> Forecast:
+        """Estimate what judging would take, without asking; what is in the cache is free.
+
+        `seen` are requests that were counted before; those of this estimate are added to them.
+        """
+        parts: list[Forecast] = []
+        seen = set() if seen is None else seen
+        stats = JudgeStats()  # these are not verdicts
+        self._find_way(ask=False)
+        self._know(aspects)
+        self._detect(sample.question for sample in samples)
+        cache = self.cache
+        for start in range(0, len(samples), BATCH):
+            opened = [
+                self._open(sample, aspects, stats) for sample in samples[start : start + BATCH]
+            ]
+            listed = [question for each in opened for question in listings(each)]
+            first, unknown = plan_requests(listed, cache, self.endpoint)
+            asked = [question for each in opened for question in each.questions()]
+            then, more = plan_requests(asked, cache, self.endpoint)
+            tokens = [question.answer_tokens for question in (*unknown, *more)]
+            part = forecast(
+                [*first, *then],
+                self.endpoint,
+                cache=cache,
+                prices=self.budget.prices,
+                answer_tokens=ceil(sum(tokens) / max(len(tokens), 1)),
+                seen=seen,
+            )
+            parts.append(part)
+        return total(parts)
+
+    def about(self) -> dict[str, Any]:
+        """Return what the manifest says; nothing in it is secret."""
+        return {
+            "judge": self.name,
+            "model": self.endpoint.model,
+            "endpoint": self.endpoint.identity,
+            "prompts": {name: prompt.about() for name, prompt in self._used_prompts().items()},
+            "options": without_secrets(self.options),
+            "headers": sorted(self.endpoint.headers),  # their values may be secret
+            **{name: getattr(self.settings, name) for name in IN_MANIFEST},
+            **({} if self._check is None else {"check": self._check.as_dict()}),
+            "ask": self.way,
+            **({"quotes": self.settings.quotes} if self.way == "single" else {}),
+            **self.budget.summary(),
+            **self.stats.about(),
+            "server": self.endpoint.support.summary(),
+        }
+
+    def findings(self) -> tuple[Finding, ...]:
+        """Return what should be known about what it judged last, beside the verdicts."""
+        return self.stats.findings()
+
+    def _used_prompts(self) -> dict[str, Prompt]:
+        """Return the prompts that this way of asking uses."""
+        single = self.way == "single"
+        return {
+            name if prompts is self._prompts else f"{language}/{name}": prompt
+            for language, prompts in self._by_language.items()
+            for name, prompt in prompts.items()
+            if name.startswith(SINGLE) is single
+        }
+
+    def _know(self, aspects: frozenset[str]) -> None:
+        """Load the prompts of aspects that were registered after the judge was made."""
+        for language, prompts in self._by_language.items():
+            for name in aspects - prompts.keys():
+                prompts.update(aspect_prompts(find_aspect(name), language=language))
+
+    def _open(self, sample: Sample, aspects: frozenset[str], stats: JudgeStats) -> OpenSample:
+        writer = self._writer_for(sample.question)
+        return OpenSample(sample, aspects, self.settings, writer, stats, self.way, self._probe)
+
+    async def judge_sample(self, sample: Sample, aspects: frozenset[str], ask: Ask) -> Judged:
+        """Return the verdicts of one sample, as a part of a conversation."""
+        self._know(aspects)
+        opened = self._open(sample, aspects, self.stats)
+        await self._settle(listings(opened), ask)
+        await self._settle(opened.questions(), ask)
+        return opened.judged()
+
+    async def _settle(self, questions: Iterable[Question], ask: Ask) -> None:
+        """Ask, all at once, and ask again, until everything is settled."""
+        async with asyncio.TaskGroup() as group:
+            for question in questions:
+                group.create_task(self._resolve(question, ask))
+
+    async def _resolve(self, question: Question, ask: Ask) -> None:
+        outcome = await ask(question.request())
+        if again := question.settle(outcome):
+            await self._settle(again, ask)
+
+    @property
+    def retry(self) -> RetryPolicy:
+        """How patiently the server is asked."""
+        return self._session.retry
+
+    @property
+    def all_prompts(self) -> dict[str, Prompt]:
+        """Its prompts, for all ways of asking, by name."""
+        return self._prompts
+
+    @property
+    def prompts(self) -> tuple[str, ...]:
+        """The names of its prompts."""
+        return tuple(self._prompts)
+
+    @property
+    def cache(self) -> Cache:
+        """The cache, opened once: what `refresh` asked again is known from then on."""
+        if isinstance(self._cache, str):
+            self._cache = Cache.open(mode=self._cache)
+            weakref.finalize(self, self._cache.close)
+        return self._cache
+
+
+def _prices(settings: Judge, model: str) -> Prices | None:
+    given = settings.prices
+    if given is not None and not isinstance(given, Prices):
+        given = load_prices(os.fspath(given), model)
+    return given.halved() if given is not None and settings.batch else given
+
+
+def _retry(settings: Judge, provider: Provider) -> RetryPolicy:
+    """Return how patiently the server is asked."""
+    usual = {"concurrency": provider.concurrency, "timeout": provider.timeout}
+    given = {"concurrency": settings.concurrency, "timeout": settings.timeout}
+    if settings.retry is None:
+        given = {name: usual[name] if value is None else value for name, value in given.items()}
+    known: dict[str, Any] = {name: value for name, value in given.items() if value is not None}
+    return replace(settings.retry or RetryPolicy(), **known)
+
+
+def plan_requests(
+    questions: Sequence[Question], cache: Cache, endpoint: Endpoint
+) -> tuple[list[ChatRequest], list[Question]]:
+    """Return all requests, also those that known answers lead to, and the open questions.
+
+    What an open question would have been answered is guessed, so that the rest can go on.
+    """
+    requests: list[ChatRequest] = []
+    unknown: list[Question] = []
+    while questions:
+        asked = [question.request() for question in questions]
+        requests += asked
+        keys = [request.key(endpoint) for request in asked]
+        known = cache.get(keys)
+        again: list[Question] = []
+        for question, key in zip(questions, keys, strict=True):
+            if key in known:
+                again += question.settle(known[key])
+            else:
+                question.guess()
+                unknown.append(question)
+        questions = again
+    return requests, unknown
+
+
+def total(parts: Sequence[Forecast]) -> Forecast:
+    """Add up forecasts.
+
+    >>> total([Forecast(2, 1, 1, 10, 5, None), Forecast(1, 1, 0, 20, 5, None)])
+    Forecast(requests=3, calls=2, stored=1, prompt_tokens=30, completion_tokens=10, cost=None)
+    """
+    counts = {
+        each.name: sum(getattr(part, each.name) for part in parts)
+        for each in fields(Forecast)
+        if each.name != "cost"
+    }
+    costs = [part.cost for part in parts if part.cost is not None]
+    return Forecast(**counts, cost=sum(costs) if costs else None)

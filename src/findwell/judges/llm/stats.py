@@ -1,0 +1,116 @@
+"""Counts of how verdicts came about, for the manifest and the findings."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from itertools import combinations
+from statistics import median_low
+from typing import TYPE_CHECKING, Any
+
+from findwell.findings import EXAMPLES, Finding
+
+if TYPE_CHECKING:
+    from findwell.judges.verdicts import JudgeFailure, Verdict
+
+MESSAGES = {
+    "cut-text": (
+        "text too long for one call of the judge, judged by its beginning",
+        "raise call_tokens if the model takes more at once",
+    ),
+    "invented-item": (
+        "entity or other item that the judge listed and the reference does not have, left out",
+        "use a stronger model",
+    ),
+    "way-to-ask": (
+        "the judge was asked in the way that suits it best, by a check with labelled cases",
+        "choose another with --ask; findwell judge-check shows the check",
+    ),
+    "many-failures": (
+        "the model failed to give many of the verdicts",
+        "see what suits it with findwell judge-check",
+    ),
+    "unsaved-answer": (
+        "answers of the judge could not be kept on disk and will be asked for again",
+        "set FINDWELL_CACHE_DIR to a folder on a local disk that you may write to",
+    ),
+}
+
+
+@dataclass(slots=True)
+class JudgeStats:
+    """Counts over all samples of a judge."""
+
+    verdicts: Counter[str] = field(default_factory=Counter)  # by aspect, also failed ones
+    failed: Counter[str] = field(default_factory=Counter)  # by reason
+    unproven: Counter[str] = field(default_factory=Counter)  # by aspect
+    malformed: Counter[str] = field(default_factory=Counter)  # by what was wrong
+    asked_again: int = 0  # calls that repeat a part of another
+    longest: int = 0  # tokens of the longest answer that was complete
+    single: Counter[bool] = field(default_factory=Counter)  # with probabilities, and without
+    _noted: dict[str, list[str]] = field(default_factory=dict)  # since the last beginning
+    _reported: Counter[str] = field(default_factory=Counter)  # the same, of all times
+    _pairs: Counter[str] = field(default_factory=Counter)
+    _agreeing: Counter[str] = field(default_factory=Counter)
+
+    def note(self, kind: str, example: str) -> None:
+        """Remember what should be reported as a finding."""
+        self._noted.setdefault(kind, []).append(example)
+        self._reported[kind] += 1
+
+    def begin(self) -> None:
+        """Forget what was noted about earlier samples; the counts stay."""
+        self._noted.clear()
+
+    def decide(self, aspect: str, votes: Sequence[Verdict]) -> Verdict:
+        """Make one verdict of several votes: the median, which of yes and no is the majority.
+
+        An even split goes to the lower one. Of equal votes the first that is proven is taken.
+        Votes that failed do not count, unless all did.
+        """
+        given = [vote for vote in votes if vote.value is not None]
+        self.verdicts[aspect] += 1
+        for one, other in combinations(given, 2):
+            self._pairs[aspect] += 1
+            self._agreeing[aspect] += one.value == other.value
+        if not given:
+            self.lose(votes[0].failure)
+            return votes[0]
+        value = median_low(vote.value for vote in given if vote.value is not None)
+        same = [vote for vote in given if vote.value == value]
+        chosen = next((vote for vote in same if not vote.unproven), same[0])
+        self.unproven[aspect] += chosen.unproven
+        return chosen
+
+    def lose(self, failure: JudgeFailure | None) -> None:
+        """Count a verdict that failed, or an aspect that failed as a whole."""
+        if failure is not None:
+            self.failed[str(failure.reason)] += 1
+
+    def about(self) -> dict[str, Any]:
+        """Return what the manifest says."""
+        agreement = {
+            aspect: self._agreeing[aspect] / pairs for aspect, pairs in sorted(self._pairs.items())
+        }
+        return {
+            "verdicts": dict(sorted(self.verdicts.items())),
+            "failed_verdicts": dict(sorted(self.failed.items())),
+            "unproven": dict(sorted((+self.unproven).items())),
+            "malformed": dict(sorted(self.malformed.items())),
+            "asked_again": self.asked_again,
+            "cut": self._reported["cut-text"],
+            "invented": self._reported["invented-item"],
+            "agreement": agreement,
+        } | (
+            {"single": {"with_probability": self.single[True], "by_text": self.single[False]}}
+            if self.single
+            else {}
+        )
+
+    def findings(self) -> tuple[Finding, ...]:
+        """Return what the user should see beside the result, since the last beginning."""
+        return tuple(
+            Finding(kind, len(noted), tuple(sorted(set(noted)))[:EXAMPLES], *MESSAGES[kind])
+            for kind, noted in sorted(self._noted.items())
+        )

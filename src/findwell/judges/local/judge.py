@@ -1,0 +1,250 @@
+"""The judge that needs no key, no server and no download: shared words and, if wanted, MiniLM.
+
+It does not understand what it reads. It measures how much of a question or a claim is in a chunk,
+and how similar they are to an embedding model, and says yes from a threshold on. The weights
+were fitted on labels that people gave; see `findwell.judges.local.calibration` and, for how far it
+can be trusted, docs/local-judge.md. The verdicts about a sample do not depend on other samples.
+"""
+
+from __future__ import annotations
+
+import gc
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from copy import copy
+from functools import cache
+from typing import TYPE_CHECKING, Any
+
+from findwell.embeddings import cached, find_embedder
+from findwell.errors import choose
+from findwell.findings import EXAMPLES, Finding
+from findwell.judges.aspects import VerdictShape, find_aspect
+from findwell.judges.local.calibration import VERSION, models
+from findwell.judges.local.clauses import find_decomposition
+from findwell.judges.local.entities import Holdings, entity_finder
+from findwell.judges.local.reading import Reader
+from findwell.judges.local.rules import claims, entities, relevance, scores, statements
+from findwell.judges.verdicts import AspectVerdicts, Judged, JudgeFailure, JudgeReason, Sample
+from findwell.languages import ENGLISH, known, languages_of
+from findwell.progress import Progress, Report
+from findwell.spelling import spell
+
+if TYPE_CHECKING:
+    from findwell.core.data import Floats
+    from findwell.embeddings import Embedder
+
+TOGETHER = {True: 32, False: 500}  # samples at once, with and without a model
+LOOKED_AT = 120  # characters of a chunk that tell its language
+
+
+class LocalJudge:
+    """Verdicts by rules and a small model.
+
+    `embedder` is `minilm` (needs findwell[semantic]), an embedder of your own, or None: only words
+    count then. `thresholds` replaces the score, 0 to 1, from which a verdict is in favour, by
+    aspect. `entities` is how entities are found: `rules` (the default where only words count),
+    `spacy`, `spacy:MODEL`, or `auto`: spaCy's where it is installed. `decompose` is how the
+    sentences of a reference become claims: `rules`, `spacy`, `auto`, or `no`, claims are sentences.
+    `remember` keeps vectors on disk.
+
+    >>> judge = LocalJudge(None)
+    >>> sample = Sample("q1", "Where is the Eiffel Tower?", ("It is cold.", "A tower of Eiffel."))
+    >>> (judged,) = judge.judge([sample], frozenset({"relevance"}))
+    >>> [verdict.value for verdict in judged["relevance"].row]
+    [0, 3]
+    """
+
+    def __init__(
+        self,
+        embedder: str | Embedder | None = "minilm",
+        *,
+        thresholds: Mapping[str, float] | None = None,
+        entities: str | None = None,
+        decompose: str | None = None,
+        remember: bool = True,
+    ) -> None:
+        self._embedder: Embedder | None = None
+        self._kind = "local:text"
+        if embedder is not None:
+            found = find_embedder(embedder)
+            self._embedder = cached(found) if remember else found
+            self._kind = "local" if embedder == "minilm" else f"local:{found.name}"
+        self._labels: Mapping[str, Any] | None = None  # what the threshold was taken from
+        self.fitted_on: frozenset[str] = frozenset()  # the questions of these labels
+        self._foreign: Counter[str] = Counter()  # questions and claims of the last samples
+        usual = "rules" if embedder is None else "auto"
+        self._find = entity_finder(entities or usual)
+        self._decomposition = find_decomposition(decompose or usual)
+        chosen = {"entities": entities, "decompose": decompose}
+        self._unusual = {name: way for name, way in chosen.items() if way not in (None, usual)}
+        self._set(thresholds or {})
+
+    def _set(self, thresholds: Mapping[str, float]) -> None:
+        self._thresholds = dict(thresholds)
+        self._models = models("text" if self._embedder is None else "minilm", thresholds)
+        changed = {**thresholds, **self._unusual}
+        given = ",".join(f"{name}={spell(value)}" for name, value in changed.items())
+        self.name = f"{self._kind}({given})" if given else self._kind
+
+    def __repr__(self) -> str:
+        return f"<LocalJudge {self.name}>"
+
+    def about(self) -> dict[str, Any]:
+        """Return what the manifest says."""
+        return {
+            "judge": self.name,
+            "version": VERSION,
+            "embedder": self._embedder.name if self._embedder else None,
+            "entities": self._find.name,
+            "claims": self._decomposition.name,
+            "weights": {
+                aspect: {"intercept": model.intercept, **model.weights}
+                for aspect, model in self._models.items()
+            },
+            "thresholds": {
+                aspect: [round(each, 6) for each in model.thresholds]
+                for aspect, model in self._models.items()
+            },
+            "calls": 0,
+        } | ({} if self._labels is None else {"recalibrated": dict(self._labels)})
+
+    def threshold(self, aspect: str) -> float:
+        """Return the score from which a verdict is in favour."""
+        return self._models[choose("aspect with a threshold", aspect, self._models)].thresholds[0]
+
+    def at(
+        self,
+        aspect: str,
+        threshold: float,
+        labels: Mapping[str, Any] | None = None,
+        questions: frozenset[str] = frozenset(),
+    ) -> LocalJudge:
+        """Return the judge with another threshold.
+
+        `labels` says where it comes from, and `questions` are those of these labels.
+        """
+        changed = copy(self)
+        changed._labels = labels  # noqa: SLF001
+        changed.fitted_on = questions
+        changed._set({**self._thresholds, aspect: threshold})  # noqa: SLF001
+        return changed
+
+    def scores(self, pairs: Sequence[tuple[str, str]], aspect: str) -> Floats:
+        """Return the score, 0 to 1, of pairs of a question or claim and a chunk or statement."""
+        choose("aspect with a score", aspect, self._models)
+        return scores(list(pairs), self._models[aspect], self._embedder, aspect)
+
+    def claims_of(self, references: Sequence[Sequence[str]]) -> list[tuple[str, ...]]:
+        """Return the claims of references, given as their sentences: one for each entry of a list.
+
+        >>> LocalJudge(None).claims_of([["The causes are logging, farming, and fires."]])
+        [('The causes are logging.', 'The causes are farming.', 'The causes are fires.')]
+        """
+        return self._decomposition(references)
+
+    def judge(
+        self, samples: Sequence[Sample], aspects: frozenset[str], progress: Report | None = None
+    ) -> list[Judged]:
+        """Return the verdicts of each sample, in their order."""
+        step = TOGETHER[self._embedder is not None]
+        judged: list[Judged] = []
+        self._foreign.clear()
+        for start in range(0, len(samples), step):
+            with _without_collection():
+                judged += self._some(samples[start : start + step], aspects)
+            self._foreign.update(foreign_samples(samples[start : start + step]))
+            if progress is not None:
+                progress(Progress(len(judged), len(samples)))
+        return judged
+
+    def findings(self) -> tuple[Finding, ...]:
+        """Report how many of the last samples are not in English."""
+        return foreign_findings(self._foreign, self.name, self._embedder)
+
+    def _some(self, samples: Sequence[Sample], aspects: frozenset[str]) -> list[Judged]:
+        # of these samples, so that memory does not grow with others
+        reader, holdings = Reader(), cache(Holdings)
+        model = self._models
+        able: dict[str, Callable[[], list[AspectVerdicts]]] = {
+            "relevance": lambda: relevance(samples, model["relevance"], self._embedder, reader),
+            "claims": lambda: claims(samples, model["claims"], self._embedder, reader, holdings),
+            "entities": lambda: entities(samples, self._find, reader, holdings),
+            "statements": lambda: statements(samples, model["statements"], self._embedder, reader),
+        }
+        found = {aspect: given() for aspect, given in able.items() if aspect in aspects}
+        # a rule that was never held against what people say is no verdict
+        unable = JudgeFailure(JudgeReason.NEEDS_MODEL, f"{self.name} judges {', '.join(able)}")
+        others = [find_aspect(name) for name in sorted(aspects - able.keys())]
+        return [
+            Judged(
+                {aspect: each[number] for aspect, each in found.items()},
+                {  # of no chunks there is nothing to say
+                    aspect.name: unable
+                    for aspect in others
+                    if sample.chunks or aspect.shape is VerdictShape.ITEMS
+                },
+            )
+            for number, sample in enumerate(samples)
+        ]
+
+
+@contextmanager
+def _without_collection() -> Iterator[None]:
+    """Keep Python from looking for cycles again and again among thousands of new verdicts."""
+    enabled = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if enabled:
+            gc.enable()
+
+
+def foreign_samples(samples: Sequence[Sample]) -> Iterator[str]:
+    """Go through the languages of the samples that are not in English.
+
+    The question and the first chunk tell the language of a sample. A question in English about
+    texts in another language is not in English either, as they have no word of it.
+    """
+    questions = [sample.question or sample.reference for sample in samples]
+    chunks = [sample.chunks[0][:LOOKED_AT] if sample.chunks else "" for sample in samples]
+    codes = languages_of([*questions, *chunks])
+    for pair in zip(codes[: len(samples)], codes[len(samples) :], strict=True):
+        other = [code for code in pair if code not in ("", ENGLISH)]
+        yield from other[:1]
+
+
+def foreign_findings(
+    found: Mapping[str, int], judge: str, embedder: Embedder | None
+) -> tuple[Finding, ...]:
+    """Report the languages that were met, and what the verdicts about them are worth."""
+    english_only = embedder is not None and getattr(embedder, "reads", "") == ENGLISH
+    unread: dict[str, int] = {}
+    unmeasured: dict[str, int] = {}
+    for code, count in found.items():
+        by_words_alone = embedder is None and known(code).asking is None
+        (unread if english_only or by_words_alone else unmeasured)[code] = count
+    by_words = ", or use local:text, which goes by words alone" if english_only else ""
+    return (
+        *_finding(
+            "unread-language",
+            unread,
+            f"question or chunk in a language that {judge} cannot read: its verdicts about it mean "
+            "little",
+            f"ask a language model (--judge openai:MODEL){by_words}",
+        ),
+        *_finding(
+            "unmeasured-language",
+            unmeasured,
+            f"question or chunk that is not in English, the only language {judge} was measured in",
+            "measure it on labels of your own (findwell judge-card), or ask a language model",
+        ),
+    )
+
+
+def _finding(kind: str, found: Mapping[str, int], message: str, fix: str) -> Iterator[Finding]:
+    names = sorted(found, key=lambda code: (-found[code], code))
+    examples = tuple(known(code).name for code in names)[:EXAMPLES]
+    if found:
+        yield Finding(kind, sum(found.values()), examples, message, fix)

@@ -1,0 +1,119 @@
+"""Who judges, and how a language model is asked: all settings of a judge in one object."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from dataclasses import KW_ONLY, dataclass, field, fields
+from typing import TYPE_CHECKING
+
+from findwell.errors import OptionError, choose
+
+if TYPE_CHECKING:
+    from findwell.client.budget import Budget, Prices
+    from findwell.client.cache import Cache
+    from findwell.client.protocol import Json
+    from findwell.client.retry import RetryPolicy
+
+CALL_TOKENS = 32_000
+LANGUAGES = ("en", "de", "fr", "es", "zh", "ja")  # of the prompts
+AUTO = "auto"  # each question's own, as far as there are prompts in it
+WAYS = ("matrix", "pieces", "single", "auto")  # to ask a language model
+OWN_FIELDS = ("model", "messages", "stream", "response_format")  # of a call, set by findwell alone
+
+
+@dataclass(frozen=True, slots=True)
+class Judge:
+    """A judge by name, such as `openai:MODEL` or `ollama:MODEL`, and how it is asked.
+
+    The server and its key come from the environment (FINDWELL_BASE_URL or OPENAI_BASE_URL,
+    FINDWELL_API_KEY or OPENAI_API_KEY; other providers have their own, see docs/judging.md) unless
+    they are given. The limits hold for all that one judge asks; `prices` are those of the model
+    ("0.15, 0.6": prompts and answers, per million tokens), or a file with prices. `cache` is `use`,
+    `refresh` or `off`. `headers` are sent with every call, `extra_body` are fields of its body.
+    `batch` sends the calls as batches, which take up to a day and cost half. `language` is that of
+    the prompts: en, de, fr, es, zh, ja, or `auto`, that of each question.
+
+    `ask` is how it is asked: `matrix` for all verdicts about a sample at once, `pieces` for a few
+    of them at a time, `single` for one verdict by one word, with its probability where the server
+    tells it, `auto` for what `findwell.judge_check` recommends. `max_failures` is the share of
+    failed verdicts at which judging stops after the first samples; 1 lets it go on. `quotes` asks
+    for a quote with every single verdict that is a yes; the other ways always do.
+
+    `votes` asks every question this many times and takes the majority, of grades the median.
+    `decompose` lets the model list claims and statements in place of sentences. `separate_calls`
+    asks about relevance, claims and entities in separate calls. `prompts` is a folder of files
+    that take the place of the package's. `options` are fields of the call, such as temperature or
+    max_tokens; None leaves one out. `attempts` is how many times an id is asked about at most,
+    `call_tokens` how many tokens of chunks one call shows at most: longer chunks are cut.
+
+    >>> Judge("openai:some-model", votes=3).changed()
+    ['votes']
+    >>> Judge("openai:some-model", votes=0)
+    Traceback (most recent call last):
+    findwell.errors.OptionError: votes must be at least 1, not 0
+    """
+
+    model: str = "local"
+    _: KW_ONLY
+    base_url: str | None = field(default=None, repr=False)  # may hold a password
+    key: str | None = field(default=None, repr=False)
+    cache: str | Cache = "use"
+    concurrency: int | None = None
+    timeout: float | None = None
+    max_calls: int | None = None
+    max_tokens: int | None = None
+    max_cost: float | None = None
+    prices: str | os.PathLike[str] | Prices | None = None
+    ask: str = "matrix"
+    max_failures: float = 0.2
+    quotes: bool = False
+    votes: int = 1
+    decompose: bool = False
+    separate_calls: bool = False
+    prompts: str | os.PathLike[str] | None = None
+    options: Mapping[str, Json] | None = None
+    headers: Mapping[str, str] | None = field(default=None, repr=False)
+    extra_body: Mapping[str, Json] | None = field(default=None, repr=False)  # may hold keys
+    batch: bool = False
+    language: str = "en"
+    attempts: int = 3
+    call_tokens: int = CALL_TOKENS
+    retry: RetryPolicy | None = None  # how patiently a server is asked; default: the client's
+    budget: Budget | None = None  # one that others share, in place of the limits
+
+    def __post_init__(self) -> None:
+        """Check what can be checked without a server."""
+        if not isinstance(self.model, str):
+            raise OptionError(
+                f"a Judge has the name of a judge, such as openai:MODEL, not a "
+                f"{type(self.model).__name__}",
+                fix="give functions, objects and lists of judges as they are: judge=function",
+            )
+        for name in ("votes", "attempts", "call_tokens"):
+            if getattr(self, name) < 1:
+                raise OptionError(f"{name} must be at least 1, not {getattr(self, name)}")
+        choose("language of prompts", self.language, [*LANGUAGES, AUTO])
+        for given in ("options", "extra_body"):
+            for name in OWN_FIELDS:
+                if name in (getattr(self, given) or {}):
+                    raise OptionError(f"{given} has {name!r}, which findwell sets itself")
+        choose("way to ask", self.ask, WAYS)
+        if not 0 < self.max_failures <= 1:
+            raise OptionError(
+                f"max_failures must be more than 0, at most 1, not {self.max_failures}"
+            )
+
+    @property
+    def asks_model(self) -> bool:
+        """Whether a language model is asked."""
+        if ":" not in self.model:
+            return False
+        from findwell.client.providers import split_spec  # noqa: PLC0415 - most judges ask no model
+
+        return split_spec(self.model) is not None
+
+    def changed(self) -> list[str]:
+        """Return the names of the settings that are not the defaults."""
+        usual = {each.name: each.default for each in fields(self) if each.name != "model"}
+        return [name for name, default in usual.items() if getattr(self, name) != default]

@@ -1,0 +1,61 @@
+"""Discounted cumulative gain: grades, discounted by rank."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, ClassVar
+
+from findwell.core.relation import ANY_GAIN
+from findwell.measures.gain import check_gain, gains
+from findwell.measures.measure import Measure, Terms, known_as, register_measure
+
+if TYPE_CHECKING:
+    from findwell.core.relation import Relation
+
+
+@register_measure
+class DCG(Measure):
+    """The sum of gains, each divided by log2(rank + 1).
+
+    `gain=linear` (default) takes the grade as it is, as trec_eval does; `gain=exp` takes
+    2^grade − 1, as in web search and Kaggle; `gain=0:1:3` names the gain of grade 0, 1, 2.
+    A unit that covers several items gains them all; an item covered again gains nothing.
+
+    Citation: Järvelin, Kekäläinen: Cumulated gain-based evaluation of IR techniques (ACM TOIS
+    20(4), 2002); exponential gain Burges et al. (ICML 2005).
+
+    >>> from findwell import evaluate
+    >>> evaluate({"q": ["a", "x", "b"]}, {"q": {"a": 2, "b": 3}}, measures=["DCG@3"])["DCG@3"]
+    3.5
+    """
+
+    gain: str = "linear"
+
+    name: ClassVar[str] = "DCG"
+    formula: ClassVar[str] = r"\sum_{i\le k}\frac{g_i}{\log_2(i+1)}"
+    aliases: ClassVar = known_as("dcg_burges", gain="exp") | known_as("discounted_cumulative_gain")
+    unit_interval: ClassVar[bool] = False
+    adds: ClassVar[str] = "Add up the discounted gains of the items, each at its first rank"
+    counts_items: ClassVar[bool] = False
+
+    def __post_init__(self) -> None:
+        """Check the gain."""
+        super().__post_init__()
+        check_gain(self.gain)
+
+    @classmethod
+    def respell(cls, given: dict[str, str]) -> dict[str, str]:
+        """Translate ir_measures' `dcg='exp-log2'`."""
+        dcg = given.pop("dcg", None)
+        names = {None: given.get("gain"), "log2": "linear", "exp-log2": "exp"}
+        gain = names.get(dcg, dcg)
+        return given if gain is None else {**given, "gain": gain}
+
+    def level(self) -> float:
+        """Return the smallest positive grade: every grade above 0 counts."""
+        return ANY_GAIN
+
+    def terms(self, relation: Relation) -> Terms:
+        """Return what `adds` says."""
+        hits = relation.credits(ANY_GAIN, self.k)
+        gained = gains(self.gain, relation.item_grade.take(hits.item))
+        return Terms(hits.query, hits.rank, gained / relation.discount.take(hits.rank))

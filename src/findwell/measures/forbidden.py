@@ -1,0 +1,45 @@
+"""Forbidden units: what must not be in a context at all."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, ClassVar
+
+from findwell.measures.counts import Count
+from findwell.measures.measure import known_as, register_measure
+
+if TYPE_CHECKING:
+    from findwell.core.data import Floats
+    from findwell.core.relation import Relation
+
+
+@register_measure
+class Forbidden(Count):
+    """How many chunks were retrieved that must not be seen, among the first k.
+
+    forbidden@k counts, over all queries, the chunks among the first k that are marked: documents
+    that the asker has no right to, that are withdrawn or poisoned. It is a gate, not a score:
+    `--require "forbidden@10<=0"`. A query marks documents by a list `forbidden` of ids in its
+    record, a corpus by a column `forbidden`; every repetition counts.
+
+    Citation: none; a count.
+
+    >>> from findwell import evaluate
+    >>> gold = [{"query": "q", "gold": ["a"], "forbidden": ["x"]}]
+    >>> run = {"q": ["a", "b", "x"]}
+    >>> evaluate(run, gold, measures=["forbidden@2", "forbidden@3"]).values
+    {'forbidden@2': 0.0, 'forbidden@3': 1.0}
+    """
+
+    name: ClassVar[str] = "forbidden"
+    formula: ClassVar[str] = r"\left|\{i\le k:d_i\text{ forbidden}\}\right|"
+    aliases: ClassVar = known_as("leaks")
+    higher_is_better: ClassVar[bool] = False
+    counts_items: ClassVar[bool] = False
+
+    def facts(self) -> frozenset[str]:
+        """Return which chunks are forbidden."""
+        return super().facts() | {"forbidden"}
+
+    def compute(self, relation: Relation) -> Floats:
+        """Return the forbidden chunks of each query."""
+        return relation.paid("forbidden", self.k)

@@ -1,0 +1,356 @@
+"""Tests of paired differences: could chance alone have made them? Corrections for several."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from math import ceil, comb, exp, inf, lgamma, log, log2, sqrt
+from statistics import NormalDist
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from findwell.errors import InputError, choose
+from findwell.statistics.intervals import as_units, cluster_codes, estimate, same_rows
+from findwell.statistics.resampling import all_sign_sums, sign_sums
+from findwell.statistics.values import as_columns, check_draws, is_binary, same_shape, scipy
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from numpy.typing import ArrayLike
+
+    from findwell.core.data import Floats
+    from findwell.statistics.intervals import Interval
+
+CORRECTIONS = ("holm", "bh")
+PERMUTATIONS = 10_000
+T_TESTS = ("t", "welch")
+EXACT = 16  # units that differ, up to which all 2 ** 16 signs are tried: finer than at random
+ROUNDING = 1e-12  # of the sum of absolute differences: sums this close are the same sum
+
+NO_PAIR = "no query has a value in both"
+ONE_PAIR = "one query says nothing about the spread"
+NONE_DIFFERS = "no query differs"
+SAME_DIFFERENCE = "every query differs by the same amount"
+NOT_BINARY = "not every value is 0 or 1"
+CLOSE = 1e-9  # p-values and rates that differ by this share are equal
+SMALLEST = 1e-300  # p-values below have no normal quantile
+LEAST_SHARE = 1e-4  # of the difference, that a limit next to 0 is away from it
+MOVED = "limit next to 0 by the test"
+
+
+@dataclass(frozen=True, slots=True)
+class Significance:
+    """How often chance makes such a difference; None with a reason where that is unknown."""
+
+    p: float | None
+    method: str
+    n: int  # queries with a value in both
+    statistic: float | None = None
+    reason: str = ""
+    smallest: float | None = None  # the smallest p that such a test can give; None: any
+    error: float | None = None  # of a t test: the standard error, and its degrees of freedom
+    freedom: float | None = None
+
+    @property
+    def has_own_interval(self) -> bool:
+        """Whether the test is a t test, which comes with an interval of its own."""
+        return self.method in T_TESTS
+
+
+def rejects(p: float | None, alpha: float) -> bool:
+    """Say whether a p-value is small enough: at most alpha.
+
+    >>> rejects(0.05, 1 - 0.95), rejects(0.051, 1 - 0.95), rejects(None, 0.05)
+    (True, False, False)
+    """
+    return p is not None and p <= alpha * (1 + CLOSE)
+
+
+def decide_zero(found: Interval, p: float | None, alpha: float) -> Interval:
+    """Return the interval of a difference so that 0 is outside exactly where a test rejects it.
+
+    `p` is that of the test whether the difference is 0, and `alpha` is the error rate that the
+    interval is made for. Where the two disagree about 0, the limit next to 0 becomes that of the
+    test: the difference times 1 − z(alpha) ÷ z(p), which is where a test with this p stops to
+    reject if its standard error is the same everywhere (Miettinen 1976).
+
+    >>> from findwell.statistics.intervals import Interval
+    >>> wide = Interval(0.1, -0.02, 0.3, 0.95, "some", 20, 0)
+    >>> print(f"{decide_zero(wide, 0.01, 0.05).low:.4f}", decide_zero(wide, 0.2, 0.05).low)
+    0.0239 -0.02
+    """
+    if p is None:  # nothing is tested: no limit may say that 0 is excluded
+        return replace(found, low=None, high=None, method="")
+    if not found.value or found.low is None or found.high is None:
+        return found
+    shown, inside = rejects(p, alpha), found.low <= 0 <= found.high
+    if shown != inside:
+        return found
+    up = found.value > 0
+    allowed, seen = (
+        -NormalDist().inv_cdf(max(each, SMALLEST) / 2) for each in (alpha * (1 + CLOSE), min(p, 1))
+    )
+    share = 1 - allowed / seen if seen > 0 else -inf
+    # where p is alpha this is 0: that the limit is on the right side can be seen all the same
+    limit = found.value * (max(share, LEAST_SHARE) if shown else min(share, -LEAST_SHARE))
+    if not shown:  # no farther than the other limit: a p of 1 says nothing about the distance
+        limit = max(limit, -found.high) if up else min(limit, -found.low)
+    limits = {"low": limit} if up else {"high": limit}
+    return replace(found, method=f"{found.method}, {MOVED}", **limits)  # type: ignore[arg-type]
+
+
+def student_interval(
+    found: Interval, test: Significance, alpha: float, step: float, room: float
+) -> Interval:
+    """Return the interval of a difference that a t test decides: the difference ± t × its error.
+
+    `step` is what 1 on the scale of the test is worth, and no difference is larger than `room`.
+    """
+    if test.p is None:  # all differences are equal, so that the test knows no spread
+        return replace(found, low=None, high=None, method="", reason=test.reason or found.reason)
+    if found.value is None or test.error is None or test.freedom is None:  # none differs
+        return found
+    reach = float(scipy("stats").t.isf(alpha / 2, test.freedom)) * test.error * abs(step)
+    low, high = max(found.value - reach, -room), min(found.value + reach, room)
+    # rounding may put a limit on the wrong side of 0
+    return decide_zero(replace(found, low=low, high=high, method=test.method), test.p, alpha)
+
+
+def sign_flip(
+    differences: ArrayLike,
+    *,
+    permutations: int = PERMUTATIONS,
+    seed: int = 0,
+    clusters: Sequence[object] | None = None,
+) -> tuple[Significance, ...]:
+    """Test whether the mean of each column of differences is 0, by flipping their signs.
+
+    If two systems are alike, which of them scored which value of a query is chance, so any signs
+    of the differences were as likely as those seen. p is the share of sign patterns with a sum at
+    least as extreme: of all patterns if few units differ (`exact`), otherwise of random ones,
+    counting the pattern seen as one of them (`permutation`; Phipson and Smyth 2010). NaN is left
+    out. Queries of a cluster flip together. Two-sided.
+
+    >>> sign_flip([0.3, 0.1, 0.2, 0.4])[0].p
+    0.125
+    """
+    check_draws("permutations", permutations)
+    table = as_columns(differences)
+    pairs = (~np.isnan(table)).sum(axis=0)
+    filled = _without_rounding(np.nan_to_num(table))  # a 0 has no sign: as good as left out
+    moved = (filled != 0).any(axis=0)
+    if clusters is not None:
+        filled = _without_rounding(as_units(filled, cluster_codes(clusters, len(table))).sums)
+    differ = (filled != 0).sum(axis=0)
+    shares = np.zeros(table.shape[1])
+    for column in np.flatnonzero(differ <= EXACT):
+        values = filled[filled[:, column] != 0, column]
+        shares[column] = _extreme(all_sign_sums(values), values).mean()
+    many = np.flatnonzero(differ > EXACT)
+    if len(many):
+        chosen = np.ascontiguousarray(filled[:, many])
+        shares[many] = _share_at_random(chosen, permutations, seed)
+    found = []
+    for number, n in enumerate(pairs.tolist()):
+        exact = bool(differ[number] <= EXACT)
+        found.append(
+            Significance(
+                float(shares[number]) if n else None,
+                "exact" if exact else "permutation",
+                n,
+                reason="" if moved[number] else NONE_DIFFERS if n else NO_PAIR,
+                smallest=_smallest(int(differ[number])) if exact else 1 / (permutations + 1),
+            )
+        )
+    return tuple(found)
+
+
+def _smallest(differ: int) -> float | None:
+    """Return the share of sign patterns that are as extreme as the most extreme of all."""
+    return min(1.0, 2 / 2**differ) if differ else None
+
+
+def out_of_reach(
+    test: str, smallest: float | None, alpha: float, *, tests: int = 1, clustered: bool = False
+) -> str:
+    """Say that p cannot fall to alpha, and what it takes; nothing if it can.
+
+    `tests` is what p is multiplied by, to correct for their number.
+
+    >>> print(out_of_reach("exact", 0.0625, 0.05, clustered=True))
+    5 clusters differ, so that p cannot fall below 0.0625: it takes 6 for p ≤ 0.05
+    """
+    if smallest is None or rejects(smallest * tests, alpha):
+        return ""
+    floor = f"p cannot fall below {smallest:.3g}"
+    if tests > 1:
+        floor += f", or {min(1.0, smallest * tests):.3g} corrected for {tests} tests"
+    share = tests / round(alpha, 12)  # 1 − 0.95 is a little more than 0.05
+    if test == "permutation":
+        drawn = f"{round(1 / smallest) - 1} permutations are drawn"
+        return f"{drawn}, so that {floor}: it takes {ceil(share) - 1} for p ≤ {alpha:.3g}"
+    differ, needed = round(1 - log2(smallest)), ceil(1 + log2(share))
+    one, many = ("cluster", "clusters") if clustered else ("query", "queries")
+    units = f"1 {one} differs" if differ == 1 else f"{differ} {many} differ"
+    return f"{units}, so that {floor}: it takes {needed} for p ≤ {alpha:.3g}"
+
+
+def _share_at_random(columns: Floats, permutations: int, seed: int) -> Floats:
+    """Return the share of random sign patterns, and the one seen, that are as extreme."""
+    hits = np.ones(columns.shape[1])
+    for sums in sign_sums(columns, permutations, seed):
+        hits += _extreme(sums, columns).sum(axis=0)
+    return hits / (permutations + 1)
+
+
+def paired_t(
+    differences: ArrayLike, *, clusters: Sequence[object] | None = None
+) -> tuple[Significance, ...]:
+    """Test whether the mean of each column of differences is 0, by Student's t (SciPy).
+
+    Two-sided. With clusters the standard error is that between clusters, and their number gives
+    the degrees of freedom.
+    """
+    stats = scipy("stats")
+    table = as_columns(differences)
+    codes = None if clusters is None else cluster_codes(clusters, len(table))
+    found: dict[int, Significance] = {}
+    for rows, columns in same_rows(table):
+        units = as_units(table[rows][:, columns], None if codes is None else codes[rows])
+        made = estimate(units)
+        for column, value, influence, flat in zip(
+            columns, made.values.tolist(), made.influence, made.flat, strict=True
+        ):
+            if len(units) < 2:
+                reason = ONE_PAIR if len(units) else NO_PAIR
+                found[column] = Significance(None, "t", made.n, reason=reason)
+            elif flat:
+                found[column] = _no_spread("t", value, made.n)
+            else:
+                test = stats.ttest_1samp(value + influence, 0.0)
+                t, p = float(test.statistic), float(test.pvalue)
+                error = float(np.std(influence, ddof=1)) / sqrt(len(units))
+                found[column] = Significance(
+                    p, "t", made.n, t, error=error, freedom=len(units) - 1.0
+                )
+    return tuple(found[column] for column in range(table.shape[1]))
+
+
+def mcnemar(baseline: ArrayLike, system: ArrayLike) -> tuple[Significance, ...]:
+    """Test hit or miss of the same queries, column by column (McNemar, exact).
+
+    Only queries that one system hit and the other missed count: are they as often one way as the
+    other? Two-sided. The binomial distribution is exact at any number of queries.
+
+    >>> mcnemar([0, 0, 0, 0, 1], [1, 1, 1, 1, 0])[0].p
+    0.375
+    """
+    before, after = as_columns(baseline), as_columns(system)
+    same_shape(before, after)
+    return tuple(_mcnemar(before[:, column], after[:, column]) for column in range(before.shape[1]))
+
+
+def _mcnemar(before: Floats, after: Floats) -> Significance:
+    both = ~(np.isnan(before) | np.isnan(after))
+    before, after = before[both], after[both]
+    n = len(before)
+    if not n:
+        return Significance(None, "mcnemar", 0, reason=NO_PAIR)
+    if not (is_binary(before) and is_binary(after)):
+        return Significance(None, "mcnemar", n, reason=NOT_BINARY)
+    lost, won = int((before > after).sum()), int((after > before).sum())
+    if not lost + won:
+        return Significance(1.0, "mcnemar", n, 0.0, reason=NONE_DIFFERS)
+    rarer, changed = min(lost, won), lost + won
+    p = min(1.0, 2 * _fair_coin(rarer, changed))
+    return Significance(p, "mcnemar", n, float(rarer), smallest=_smallest(changed))
+
+
+def _fair_coin(heads: int, tosses: int) -> float:
+    """Return the chance of at most this many heads, which are no more than the tails.
+
+    The last term exactly, or by logarithms of factorials; each one before it by its ratio to it.
+    """
+    if tosses <= 10_000:
+        last = comb(tosses, heads) / 2**tosses
+    else:
+        ways = lgamma(tosses + 1) - lgamma(heads + 1) - lgamma(tosses - heads + 1)
+        last = exp(ways - tosses * log(2))
+    fewer = np.arange(heads, 0, -1)
+    ratios = np.cumprod(fewer / (tosses - fewer + 1))
+    return float(last * (1 + ratios.sum()))
+
+
+def adjust(p_values: Sequence[float | None], method: str = "holm") -> tuple[float | None, ...]:
+    """Return p-values corrected for their number; None stays None and does not count.
+
+    `holm` keeps the chance of any false alarm below the level: for several systems against one
+    baseline. `bh` (Benjamini and Hochberg) keeps the share of false alarms among the alarms below
+    it: for many slices.
+
+    >>> adjust([0.01, 0.04, None, 0.03])
+    (0.03, 0.06, None, 0.06)
+    """
+    choose("correction", method, CORRECTIONS)
+    known = [p for p in p_values if p is not None]
+    if any(not 0 <= p <= 1 for p in known):
+        raise InputError("a p-value is not between 0 and 1")
+    order = np.argsort(known, kind="stable")
+    ascending, rank = np.array(known)[order], np.arange(1, len(known) + 1)
+    if method == "holm":  # each times the number of those not smaller, and none below the last
+        raised = np.maximum.accumulate(ascending * (len(known) - rank + 1))
+    else:
+        raised = np.minimum.accumulate((ascending * len(known) / rank)[::-1])[::-1]
+    adjusted = np.empty(len(known))
+    adjusted[order] = np.minimum(raised, 1.0)
+    found = iter(adjusted.tolist())
+    return tuple(None if p is None else next(found) for p in p_values)
+
+
+def error_rates(
+    p_values: Sequence[float | None], method: str = "holm", alpha: float = 0.05
+) -> tuple[float, ...]:
+    """Return the error that the corrected test allows each p-value by itself.
+
+    A test at this rate is as strict as the corrected one: it rejects where the corrected p is at
+    most alpha. After Holm, p-values that are shown have the rate of their step, all others
+    that of the first step that failed. After Benjamini and Hochberg, with R of m shown, all have
+    alpha × R ÷ m, and the share of wrong intervals among those shown is alpha at most (Benjamini
+    and Yekutieli 2005).
+
+    >>> error_rates([0.01, 0.04, None, 0.03])
+    (0.016666666666666666, 0.025, 0.025, 0.025)
+    >>> error_rates([0.01, 0.04, 0.6], "bh")
+    (0.016666666666666666, 0.016666666666666666, 0.016666666666666666)
+    """
+    tests = sum(p is not None for p in p_values)
+    shown = [rejects(p, alpha) for p in adjust(p_values, method)]
+    count = sum(shown)
+    if not tests:
+        return (alpha,) * len(p_values)
+    if method == "bh":
+        return (alpha * max(count, 1) / tests,) * len(p_values)
+    known = [(p, at) for at, p in enumerate(p_values) if p is not None]
+    step = {at: place for place, (_, at) in enumerate(sorted(known))}
+    rest = alpha / max(tests - count, 1)
+    return tuple(alpha / (tests - step[at]) if shown[at] else rest for at in range(len(p_values)))
+
+
+def _extreme(sums: Floats, values: Floats) -> np.ndarray:
+    """Say which sums are at least as extreme as that of the values as they are."""
+    rounding = ROUNDING * np.abs(values).sum(axis=0)
+    return np.asarray(np.abs(sums) >= np.abs(values.sum(axis=0)) - rounding)
+
+
+def _without_rounding(columns: Floats) -> Floats:
+    """Return the columns with 0 for what is only rounding beside their largest value."""
+    smallest = ROUNDING * np.abs(columns).max(axis=0, initial=0.0)
+    return np.where(np.abs(columns) > smallest, columns, 0.0)
+
+
+def _no_spread(method: str, mean: float, n: int) -> Significance:
+    """Return what a test without any spread says: nothing differs, or nothing can be said."""
+    if abs(mean) <= ROUNDING:
+        return Significance(1.0, method, n, 0.0, NONE_DIFFERS)
+    return Significance(None, method, n, reason=SAME_DIFFERENCE)
