@@ -99,7 +99,7 @@ clean:
 	@touch $@
 
 # what is compiled where a compiler is at hand; nothing needs it
-KERNEL := hatch_build.py $(wildcard src/findwell/native/*.[ch])
+KERNEL := hatch_build.py $(wildcard src/findwell/io/native/*.[ch])
 
 # the versions of the lock file; the demo needs the core, and sentences for its judge
 .venv/core: .venv/uv pyproject.toml requirements.lock $(KERNEL)

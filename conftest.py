@@ -8,17 +8,17 @@ from typing import Any
 import pytest
 from hypothesis import settings
 
-from findwell.dialects import known_dialects
-from findwell.dialects.dialect import DIALECTS
+from findwell.core.measure import REGISTRY
+from findwell.io.read import known_formats
+from findwell.io.read.format import FORMATS
+from findwell.io.read.object_sources import OBJECT_SOURCES
+from findwell.io.read.shapes import SHAPES
 from findwell.judges.aspects import ASPECTS
 from findwell.measures import known_measures
-from findwell.measures.measure import REGISTRY
-from findwell.read import known_formats
-from findwell.read.format import FORMATS
-from findwell.read.object_sources import OBJECT_SOURCES
-from findwell.read.shapes import SHAPES
-from findwell.relate.match import known_matchers
-from findwell.relate.match.matcher import MATCHERS
+from findwell.measures.dialects import known_dialects
+from findwell.measures.dialects.dialect import DIALECTS
+from findwell.relations.match import known_matchers
+from findwell.relations.match.matcher import MATCHERS
 
 REGISTRIES: tuple[dict[str, Any], ...] = (
     ASPECTS,

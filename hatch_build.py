@@ -17,11 +17,11 @@ from typing import Any
 
 from hatchling.builders.hooks.plugin.interface import BuildHookInterface
 
-SOURCE = Path("src/findwell/native/_kernel.c")
+SOURCE = Path("src/findwell/io/native/_kernel.c")
 
 
 class KernelBuildHook(BuildHookInterface[Any]):
-    """Compiles `findwell.native._kernel` before the package is put together."""
+    """Compiles `findwell.io.native._kernel` before the package is put together."""
 
     def initialize(self, version: str, build_data: dict[str, Any]) -> None:
         """Build the kernel, and name the wheel after the platform if that went well."""

@@ -17,11 +17,11 @@ from typing import Any
 
 from benchmarks.data import ROOT
 from benchmarks.report import Table
-from findwell.client.budget import estimate_tokens
+from findwell.core.texts.sentences import split
+from findwell.judges.client.budget import estimate_tokens
 from findwell.judges.llm.judge import LLMJudge
 from findwell.judges.settings import Judge
 from findwell.judges.verdicts import Sample
-from findwell.texts.sentences import split
 from tests.client.server import Call, Reaction, Server, chat, serve
 from tests.judges.building import FOUR
 from tests.judges.model import well

@@ -161,7 +161,7 @@ def _file(folder: Path, queries: int) -> Path:
 def with_findwell(path: str, dialect: str, unpruned: bool) -> Measured:
     """Measure with findwell, once warm."""
     import findwell
-    from findwell.relate.match.rouge import Rouge
+    from findwell.relations.match.rouge import Rouge
 
     class Unpruned(Rouge):
         """ROUGE-L that computes every score."""

@@ -18,7 +18,7 @@ scores, two groups of gold, a reference, a topic) to run and gold, beside `polar
 which only parses it. The best of the rounds, each in a process of its own."""
 BYTES_A_RECORD = 1_100
 READERS = {
-    "findwell": "from findwell.read import load_samples as read",
+    "findwell": "from findwell.io.read import load_samples as read",
     "polars.read_ndjson": "from polars import read_ndjson as read",
 }
 TIMED = """

@@ -59,7 +59,7 @@ class Tool:
 def _findwell(function: str, least: float) -> Score:
     import numpy as np
 
-    from findwell.relate.match import rouge
+    from findwell.relations.match import rouge
 
     def score(units: Sequence[str], items: Sequence[str]) -> list[float]:
         pairs = np.arange(len(units)), np.arange(len(units))

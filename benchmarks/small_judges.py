@@ -21,8 +21,8 @@ from pathlib import Path
 from typing import Any
 
 import findwell
-from findwell.client.cache import Cache
-from findwell.client.retry import RetryPolicy
+from findwell.judges.client.cache import Cache
+from findwell.judges.client.retry import RetryPolicy
 from findwell.judges.llm.check import ORDER
 
 SERVER = """

@@ -55,7 +55,7 @@ def by_spark(folder: Path) -> dict[str, float | None]:
     """Evaluate with findwell on Spark, on two cores of this machine."""
     from pyspark.sql import SparkSession
 
-    import findwell.spark
+    import findwell
 
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     session = (
@@ -73,7 +73,8 @@ def by_spark(folder: Path) -> dict[str, float | None]:
             MEASURES,
             partitions=max(4, rows // 2_000_000),
         )
-        return result.values
+        values: dict[str, float | None] = result.values
+        return values
     finally:
         session.stop()
 

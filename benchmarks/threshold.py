@@ -19,8 +19,8 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from benchmarks.report import Table
-from findwell.embeddings import find_embedder
-from findwell.relate.match.rouge import rouge_l_recall
+from findwell.judges.embeddings import find_embedder
+from findwell.relations.match.rouge import rouge_l_recall
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

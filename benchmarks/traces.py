@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING
 import polars as pl
 
 from benchmarks.report import MB, Table, shown_seconds
-from findwell.monitoring.store import TraceStore
+from findwell.loop.monitoring.store import TraceStore
 from tests.monitoring.sending import Sender, ServerProcess, TraceBodies, soak
 
 if TYPE_CHECKING:

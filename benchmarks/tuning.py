@@ -146,16 +146,16 @@ def _run(way: str, folder: Path, queries: int) -> Timed:
 
 
 def _tune(first: str, second: str, gold: str) -> dict[str, Any]:
-    from findwell.tuning.tune import tune
+    from findwell.loop.tuning.tune import tune
 
     tune([first, second], gold, MEASURE, engine="autorag-cc", normaliser="mm")
     return {}
 
 
 def _values(first: str, second: str, gold: str) -> dict[str, Any]:
-    from findwell.tuning.engines import find_engine
-    from findwell.tuning.grid import grid_of
-    from findwell.tuning.measured import measure_settings
+    from findwell.loop.tuning.engines import find_engine
+    from findwell.loop.tuning.grid import grid_of
+    from findwell.loop.tuning.measured import measure_settings
 
     engine = find_engine("autorag-cc")
     grid = grid_of(engine, 2, STEP, {"normaliser": "mm"})

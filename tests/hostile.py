@@ -10,8 +10,8 @@ from findwell.judges.verdicts import Judged, Verdict
 from tests.judges.building import judged_of
 
 if TYPE_CHECKING:
+    from findwell.core.progress import Report
     from findwell.judges.verdicts import Sample
-    from findwell.progress import Report
 
 ATTACKS = (
     "<script>window.hacked=1</script>",

@@ -15,7 +15,7 @@ from itertools import count, cycle
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from findwell.storage import folders
+from findwell.io.storage import folders
 
 if TYPE_CHECKING:
     import findwell

@@ -16,7 +16,7 @@ import polars as pl
 import pytest
 
 import findwell
-from findwell.findings import FindingKind
+from findwell.core.findings import FindingKind
 
 NAN = float("nan")
 SRC = Path(findwell.__file__).parent

@@ -229,7 +229,7 @@ def test_every_public_function_says_so(tmp_path: Path) -> None:
 def test_where_threads_have_no_names_the_use_of_findwell_counts(tmp_path: Path) -> None:
     """Other systems than Linux do not list them."""
     code = (
-        "from findwell import forks\n"
+        "from findwell.core import forks\n"
         "forks.PROCESSES = '/nowhere'\n"
         "print(in_a_process('fork'))\n"
         f"{USES['an evaluation']}\n"

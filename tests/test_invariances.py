@@ -22,11 +22,11 @@ import pytest
 import findwell
 from findwell.core import data
 from findwell.core.cutoff import COUNTED, Budget
-from findwell.dialects import known_dialects
-from findwell.read import source
-from findwell.relate.match import known_matchers
-from findwell.texts.sentences import find_splitter, split
-from findwell.texts.words import tidy
+from findwell.core.texts.sentences import find_splitter, split
+from findwell.core.texts.words import tidy
+from findwell.io.read import source
+from findwell.measures.dialects import known_dialects
+from findwell.relations.match import known_matchers
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence

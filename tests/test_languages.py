@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from findwell.languages import known, languages_of, without_accents
+from findwell.core.texts.languages import known, languages_of, without_accents
 from tests.strategies import quick
 
 TEXTS = {

@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING
 import pytest
 
 import findwell
-from findwell.reports.page import page
-from findwell.reports.panel import lay_side_by_side
-from findwell.reports.prepare import prepare
-from findwell.web.folders import ResultFolders
+from findwell.show.page import page
+from findwell.show.panel import lay_side_by_side
+from findwell.show.prepare import prepare
+from findwell.show.web.folders import ResultFolders
 from tests.reports.test_page import unpacked
 from tests.sample import jsonl
 

@@ -3,7 +3,7 @@
 from pathlib import Path
 
 import findwell
-from findwell.progress import Progress
+from findwell.core.progress import Progress
 
 DEMO = Path(findwell.__file__).parent / "demo"
 RUNS = [DEMO / "bm25.trec", DEMO / "minilm.trec"]

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 import findwell
-from findwell.errors import OptionError
+from findwell.core.errors import OptionError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

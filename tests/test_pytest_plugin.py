@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 import findwell
-from findwell.errors import FindwellError
+from findwell.core.errors import FindwellError
 from findwell.pytest_plugin import assert_retrieval
 from tests import values
 
@@ -78,7 +78,7 @@ def test_it_is_an_entry_point() -> None:
 def test_loading_it_imports_nothing_heavy() -> None:
     code = (
         "import sys, findwell.pytest_plugin\n"
-        "heavy = {'numpy', 'polars', 'scipy', 'rich', 'click', 'findwell.comparison'}\n"
+        "heavy = {'numpy', 'polars', 'scipy', 'rich', 'click', 'findwell.evaluation.comparison'}\n"
         "print(sorted(heavy & sys.modules.keys()))"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)

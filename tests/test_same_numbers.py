@@ -13,10 +13,10 @@ import pytest
 
 import findwell
 from findwell.pytest_plugin import assert_retrieval
-from findwell.reports.page import page
-from findwell.reports.panel import lay_side_by_side
-from findwell.reports.prepare import prepare
-from findwell.reports.tables import number
+from findwell.show.page import page
+from findwell.show.panel import lay_side_by_side
+from findwell.show.prepare import prepare
+from findwell.show.tables import number
 from tests.sample import jsonl
 
 if TYPE_CHECKING:

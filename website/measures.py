@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING
 from latex2mathml.converter import convert
 
 from findwell.cli.measures import facts_about
-from findwell.dialects import known_dialects, resolve_measures
-from findwell.errors import FindwellError
+from findwell.core.errors import FindwellError
 from findwell.measures import known_measures, parse_measure
+from findwell.measures.dialects import known_dialects, resolve_measures
 from website.doctests import fenced
 
 if TYPE_CHECKING:

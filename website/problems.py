@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import findwell
-from findwell import errors
-from findwell.findings import FindingKind
+from findwell.core import errors
+from findwell.core.findings import FindingKind
 from website.commands import cell
 from website.doctests import fenced
 

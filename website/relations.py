@@ -5,14 +5,14 @@ from __future__ import annotations
 import inspect
 from typing import TYPE_CHECKING
 
-from findwell.relate.match import known_matchers
+from findwell.relations.match import known_matchers
 from website.commands import cell
 from website.doctests import fenced
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from findwell.relate.match import Matcher
+    from findwell.relations.match import Matcher
 
 INTRODUCTION = """# Relations
 

@@ -32,14 +32,14 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.optimize import minimize
 
-from findwell.embeddings import cached, cosine, find_embedder
+from findwell.core.texts.sentences import split
+from findwell.judges.embeddings import cached, cosine, find_embedder
 from findwell.judges.local import LocalJudge
 from findwell.judges.local.calibration import Model, logistic, logit
 from findwell.judges.local.clauses import entries_of, find_decomposition
 from findwell.judges.local.signals import FINE, LONGEST, compare, often
 from findwell.judges.verdicts import Sample
 from findwell.statistics.agreement import kappa
-from findwell.texts.sentences import split
 
 DATA = Path(__file__).parents[3] / "shared" / "data"
 DEMO = Path(__file__).parents[2] / "src" / "findwell" / "demo"

@@ -27,10 +27,10 @@ from PIL import Image
 from playwright.sync_api import Browser, Page, sync_playwright
 
 import findwell
-from findwell.read.traces.schema import RetrievalCall, Retrieved, frame_of_calls
-from findwell.web.labelling import label_site
-from findwell.web.monitor_app import monitor_site
-from findwell.web.server import Site, TokenGuard, listen
+from findwell.io.read.traces.schema import RetrievalCall, Retrieved, frame_of_calls
+from findwell.show.web.labelling import label_site
+from findwell.show.web.monitor_app import monitor_site
+from findwell.show.web.server import Site, TokenGuard, listen
 
 DEMO = Path(findwell.__file__).parent / "demo"
 IMAGES = Path(__file__).resolve().parents[2] / "docs" / "images"
@@ -172,7 +172,7 @@ def label_some(pool: Path) -> None:
     clock = itertools.count(time.time() - 3600, 4.0)  # asked twice a label: one every eight seconds
     with (
         findwell.Labels.open(pool) as labels,
-        mock.patch("findwell.labels.labels.now", clock.__next__),
+        mock.patch("findwell.loop.labels.labels.now", clock.__next__),
     ):
         for name in ("anna", "bob"):
             for number in itertools.count():

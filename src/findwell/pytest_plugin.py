@@ -19,8 +19,8 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 if TYPE_CHECKING:
-    from findwell.comparison.gates import GateReport
-    from findwell.results.result import Result
+    from findwell.evaluation.comparison.gates import GateReport
+    from findwell.evaluation.results.result import Result
 
 WORST = 5  # queries that a failure shows
 
@@ -58,8 +58,8 @@ def assert_retrieval(
     interval and the `worst` queries.
     """
     __tracebackhide__ = True
-    from findwell.comparison.gates import gate  # noqa: PLC0415
-    from findwell.errors import choose  # noqa: PLC0415
+    from findwell.core.errors import choose  # noqa: PLC0415
+    from findwell.evaluation.comparison.gates import gate  # noqa: PLC0415
 
     choose("choice for undecided gates", undecided, ("fail", "pass"))
     if not requirements:
@@ -70,7 +70,7 @@ def assert_retrieval(
 
 
 def _message(result: Result, gate: GateReport, count: int) -> str:
-    from findwell.reports.gate import lines  # noqa: PLC0415
+    from findwell.show.gate import lines  # noqa: PLC0415
 
     bad = ("fail",) if gate.undecided == "pass" else ("fail", "undecided")
     message = ["retrieval does not meet its requirements", *lines(gate)]
@@ -84,9 +84,9 @@ def _message(result: Result, gate: GateReport, count: int) -> str:
 
 def _worst(result: Result, run: str, name: str, count: int) -> list[str]:
     """Name the queries with the worst values of the measure that failed."""
-    from findwell.comparison.requirements import names_measure  # noqa: PLC0415
-    from findwell.reports.escape import printable  # noqa: PLC0415
-    from findwell.reports.tables import number  # noqa: PLC0415
+    from findwell.evaluation.comparison.requirements import names_measure  # noqa: PLC0415
+    from findwell.show.escape import printable  # noqa: PLC0415
+    from findwell.show.tables import number  # noqa: PLC0415
 
     if not names_measure(name):
         return []

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 import findwell
 from findwell.core.data import RunStream
-from findwell.errors import AlignError, OptionError
+from findwell.core.errors import AlignError, OptionError
 from tests import sample
 from tests.sample import kinds, ranked, score
 from tests.strategies import TRICKY_IDS, by_measure, quick, random_scored

@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING
 import pytest
 
 import findwell
-from findwell.errors import AlignError
-from findwell.read import load_gold
-from findwell.relate.match.ids import id_gold
+from findwell.core.errors import AlignError
+from findwell.io.read import load_gold
+from findwell.relations.match.ids import id_gold
 from tests.sample import kinds
 
 if TYPE_CHECKING:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from findwell.labels.anchor import anchor, drift
+from findwell.loop.labels.anchor import anchor, drift
 
 if TYPE_CHECKING:
     from tests.conftest import Findwell, Process, Save

@@ -16,11 +16,11 @@ import polars as pl
 import pytest
 
 import findwell
-from findwell.errors import InputError
-from findwell.results.store import _own_hash
-from findwell.web.app import view_site
-from findwell.web.folders import ResultFolders
-from findwell.web.server import TokenGuard
+from findwell.core.errors import InputError
+from findwell.evaluation.results.store import _own_hash
+from findwell.show.web.app import view_site
+from findwell.show.web.folders import ResultFolders
+from findwell.show.web.server import TokenGuard
 from tests import sample
 from tests.cli.test_bad_input import clear
 

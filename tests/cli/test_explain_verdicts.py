@@ -12,10 +12,10 @@ import pytest
 from rich.cells import cell_len
 
 import findwell
-from findwell.explanation.units import verdict_table
-from findwell.reports.result import render
-from findwell.results.store import seal
-from findwell.storage.folders import MANIFEST
+from findwell.evaluation.explanation.units import verdict_table
+from findwell.evaluation.results.store import seal
+from findwell.io.storage.folders import MANIFEST
+from findwell.show.result import render
 from tests.client.server import serve
 from tests.judges.single_model import SURE, by_token
 from tests.reports.test_details import told as case_of

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 import findwell
-from findwell.tuning import ENGINES, fuse
+from findwell.loop.tuning import ENGINES, fuse
 
 if TYPE_CHECKING:
     from pathlib import Path

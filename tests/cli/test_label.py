@@ -17,15 +17,15 @@ import pytest
 
 import findwell
 from findwell.cli.label import FORMATS
-from findwell.labels.exports import EXPORTS
-from findwell.labels.labels import Labels
+from findwell.loop.labels.exports import EXPORTS
+from findwell.loop.labels.labels import Labels
 from tests import hostile
 
 if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
 
-    from findwell.labels.pairs import Pair
+    from findwell.loop.labels.pairs import Pair
     from tests.conftest import Findwell, Outcome
 
 TEXTS = {
@@ -277,7 +277,11 @@ def test_without_the_web_extra_the_terminal_is_offered(
     cli: Findwell, pool: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setitem(sys.modules, "starlette", None)
-    for name in ("findwell.web.labelling", "findwell.web.server", "starlette.applications"):
+    for name in (
+        "findwell.show.web.labelling",
+        "findwell.show.web.server",
+        "starlette.applications",
+    ):
         monkeypatch.delitem(sys.modules, name, raising=False)
     done = cli("label", pool)
     assert done.code == 2

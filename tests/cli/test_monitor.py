@@ -12,7 +12,7 @@ import pytest
 
 from findwell.cli.monitor import SUBCOMMANDS
 from findwell.cli.monitor import command as group
-from findwell.monitoring.store import TraceStore
+from findwell.loop.monitoring.store import TraceStore
 from tests.monitoring.sending import Sender, ServerProcess, TraceBodies
 from tests.monitoring.test_receiver import as_json
 

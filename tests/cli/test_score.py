@@ -17,7 +17,7 @@ import pytest
 
 import findwell
 from findwell.cli import COMMANDS
-from findwell.native import kernel
+from findwell.io.native import kernel
 from tests import sample
 from tests.sample import jsonl, ranked
 from tests.strategies import by_measure

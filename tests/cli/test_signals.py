@@ -194,7 +194,14 @@ def run_signalled(
 
 @pytest.mark.parametrize(
     "module",
-    ["click", "findwell.errors", "findwell.cli.score", "numpy", "polars", "findwell.read.trec"],
+    [
+        "click",
+        "findwell.core.errors",
+        "findwell.cli.score",
+        "numpy",
+        "polars",
+        "findwell.io.read.trec",
+    ],
 )
 def test_while_a_module_is_imported(module: str, files: tuple[Path, Path]) -> None:
     done = run_signalled("main()", files, at=module)
@@ -243,7 +250,7 @@ def test_while_python_ends(files: tuple[Path, Path]) -> None:
 SLOW_DISK = """
 import threading
 from findwell.core.data import RunStream
-from findwell.read.format import Format, register_format
+from findwell.io.read.format import Format, register_format
 import polars as pl
 @register_format
 class Slow(Format):

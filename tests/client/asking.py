@@ -5,16 +5,16 @@ from __future__ import annotations
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from findwell.client.endpoint import Endpoint
-from findwell.client.jobs import Session
-from findwell.client.requests import ChatRequest, Message
-from findwell.client.retry import RetryPolicy
+from findwell.judges.client.endpoint import Endpoint
+from findwell.judges.client.jobs import Session
+from findwell.judges.client.requests import ChatRequest, Message
+from findwell.judges.client.retry import RetryPolicy
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from findwell.client.jobs import Ask
-    from findwell.client.protocol import Outcome
+    from findwell.judges.client.jobs import Ask
+    from findwell.judges.client.protocol import Outcome
     from tests.client.server import Server
 
 SCHEMA: dict[str, Any] = {

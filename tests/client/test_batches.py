@@ -16,15 +16,15 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from findwell.client import batches
-from findwell.client.batch_records import FILE, BatchRecord, BatchRecords
-from findwell.client.budget import Budget, Limits, Prices
-from findwell.client.cache import Cache
-from findwell.client.endpoint import Endpoint
-from findwell.client.jobs import Ask, Session
-from findwell.client.protocol import Answer, Failure, Outcome, Reason
-from findwell.client.providers import PROVIDERS
-from findwell.errors import EndpointError
+from findwell.core.errors import EndpointError
+from findwell.judges.client import batches
+from findwell.judges.client.batch_records import FILE, BatchRecord, BatchRecords
+from findwell.judges.client.budget import Budget, Limits, Prices
+from findwell.judges.client.cache import Cache
+from findwell.judges.client.endpoint import Endpoint
+from findwell.judges.client.jobs import Ask, Session
+from findwell.judges.client.protocol import Answer, Failure, Outcome, Reason
+from findwell.judges.client.providers import PROVIDERS
 from tests.client.asking import HASTE, KEY, SCHEMA, ask_all, endpoint_of, question
 from tests.client.batch_server import BatchServer
 from tests.client.server import Call, Reaction, chat, echo, error, serve
@@ -32,7 +32,7 @@ from tests.client.server import Call, Reaction, chat, echo, error, serve
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from findwell.client.requests import ChatRequest
+    from findwell.judges.client.requests import ChatRequest
     from tests.client.server import Server
 
 ROOT = Path(__file__).parents[2]
@@ -286,8 +286,8 @@ def test_batches_cost_half() -> None:
 JOB = """
 import json, sys
 from dataclasses import replace
-from findwell.client.cache import Cache
-from findwell.client.endpoint import Endpoint
+from findwell.judges.client.cache import Cache
+from findwell.judges.client.endpoint import Endpoint
 from tests.client.asking import HASTE
 from tests.client.test_batches import by_batch, questions
 url, folder, count = sys.argv[1:]

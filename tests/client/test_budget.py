@@ -11,7 +11,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from findwell.client.budget import (
+from findwell.core.errors import FindwellError, InputError, OptionError
+from findwell.judges.client.budget import (
     Budget,
     Limits,
     Prices,
@@ -20,10 +21,9 @@ from findwell.client.budget import (
     forecast,
     load_prices,
 )
-from findwell.client.cache import Cache
-from findwell.client.protocol import Answer, Failure, Reason, Usage
-from findwell.errors import FindwellError, InputError, OptionError
-from findwell.reports.result import judge_line
+from findwell.judges.client.cache import Cache
+from findwell.judges.client.protocol import Answer, Failure, Reason, Usage
+from findwell.show.result import judge_line
 from tests.client.asking import HASTE, SCHEMA, ask, endpoint_of, question
 from tests.client.server import Reaction, chat, echo, error, serve
 

@@ -10,12 +10,12 @@ from pathlib import Path
 
 import pytest
 
-from findwell.client.cache import FILE, Cache
-from findwell.client.endpoint import Endpoint
-from findwell.client.protocol import Answer, Reason, Usage
-from findwell.client.requests import ChatRequest, Message
-from findwell.errors import FindwellError, InputError, OptionError, SaveError
-from findwell.storage.database import cache_folder
+from findwell.core.errors import FindwellError, InputError, OptionError, SaveError
+from findwell.io.storage.database import cache_folder
+from findwell.judges.client.cache import FILE, Cache
+from findwell.judges.client.endpoint import Endpoint
+from findwell.judges.client.protocol import Answer, Reason, Usage
+from findwell.judges.client.requests import ChatRequest, Message
 from tests.client.asking import SCHEMA, ask, question
 from tests.client.server import chat, echo, serve
 

@@ -11,14 +11,14 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from findwell.client import endpoint as endpoints
-from findwell.client.endpoint import Endpoint, Reach, proxy_for, reach
-from findwell.client.protocol import Answer
-from findwell.embeddings import find_embedder
-from findwell.embeddings.openai import openai_embedder
-from findwell.errors import EndpointError
+from findwell.core.errors import EndpointError
 from findwell.evaluation.evaluate import evaluate
-from findwell.explanation.explain import explain
+from findwell.evaluation.explanation.explain import explain
+from findwell.judges.client import endpoint as endpoints
+from findwell.judges.client.endpoint import Endpoint, Reach, proxy_for, reach
+from findwell.judges.client.protocol import Answer
+from findwell.judges.embeddings import find_embedder
+from findwell.judges.embeddings.openai import openai_embedder
 from findwell.judges.find import find_judge
 from findwell.judges.settings import Judge
 from tests.client.asking import HASTE, KEY, ask, ask_all, question

@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from findwell.client.protocol import Answer, Failure, Reason, read_error
-from findwell.client.requests import CallFormat, ServerSupport
+from findwell.judges.client.protocol import Answer, Failure, Reason, read_error
+from findwell.judges.client.requests import CallFormat, ServerSupport
 from tests.client.asking import SCHEMA, ask, endpoint_of, question
 from tests.client.server import Call, Reaction, as_json, echo, error, serve
 

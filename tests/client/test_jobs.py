@@ -19,18 +19,18 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from findwell.client.budget import Budget
-from findwell.client.cache import FILE, Cache
-from findwell.client.jobs import OPEN, Ask, Conversation, Session
-from findwell.client.protocol import Answer, Failure
-from findwell.errors import EndpointError
+from findwell.core.errors import EndpointError
+from findwell.judges.client.budget import Budget
+from findwell.judges.client.cache import FILE, Cache
+from findwell.judges.client.jobs import OPEN, Ask, Conversation, Session
+from findwell.judges.client.protocol import Answer, Failure
 from tests.client.asking import HASTE, SCHEMA, ask, ask_all, endpoint_of, question
 from tests.client.server import Barrier, Call, Reaction, chat, echo, error, serve
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from findwell.client.requests import ChatRequest
+    from findwell.judges.client.requests import ChatRequest
     from tests.client.server import Server
 
 ROOT = Path(__file__).parents[2]
@@ -38,9 +38,9 @@ CONCURRENCY = 8
 JOB = f"""
 import json, sys
 from dataclasses import replace
-from findwell.client.cache import Cache
-from findwell.client.endpoint import Endpoint
-from findwell.errors import EndpointError
+from findwell.judges.client.cache import Cache
+from findwell.judges.client.endpoint import Endpoint
+from findwell.core.errors import EndpointError
 from tests.client.asking import HASTE, SCHEMA, ask_all, question
 url, folder, count = sys.argv[1:]
 requests = [question(number, schema=SCHEMA) for number in range(int(count))]
@@ -271,8 +271,8 @@ def test_a_process_may_end_with_an_open_session() -> None:
     code = """
 import sys
 from functools import partial
-from findwell.client.jobs import Session
-from findwell.client.endpoint import Endpoint
+from findwell.judges.client.jobs import Session
+from findwell.judges.client.endpoint import Endpoint
 from tests.client.asking import HASTE, question
 from tests.client.test_jobs import heard
 session = Session(Endpoint.find("m", base_url=sys.argv[1], key=""), HASTE)
@@ -360,7 +360,7 @@ def test_an_error_inside_a_conversation_is_raised_as_it_is() -> None:
 def test_the_same_seed_waits_the_same() -> None:
     import numpy as np
 
-    from findwell.client.pacing import Pacer
+    from findwell.judges.client.pacing import Pacer
 
     def waits(seed: int) -> list[float]:
         gate = Pacer(4, first_wait=1.0, rng=np.random.default_rng(seed))

@@ -8,8 +8,8 @@ import time
 import numpy as np
 import pytest
 
-from findwell.client.pacing import LONGEST, Capacity, Pacer
-from findwell.client.protocol import retry_after
+from findwell.judges.client.pacing import LONGEST, Capacity, Pacer
+from findwell.judges.client.protocol import retry_after
 
 
 def pacer(most: int = 8, seed: int = 1) -> Pacer:

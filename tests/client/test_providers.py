@@ -10,20 +10,20 @@ from urllib.parse import urlsplit
 
 import pytest
 
-from findwell.client import endpoint as endpoints
-from findwell.client.endpoint import Endpoint
-from findwell.client.protocol import Answer
-from findwell.client.providers import (
+from findwell.core.errors import EndpointError, OptionError
+from findwell.evaluation.evaluate import evaluate
+from findwell.judges.client import endpoint as endpoints
+from findwell.judges.client.endpoint import Endpoint
+from findwell.judges.client.protocol import Answer
+from findwell.judges.client.providers import (
     OUTPUT_MODES,
     PROVIDERS,
     Provider,
     requires_batches,
     split_spec,
 )
-from findwell.embeddings import EMBEDDERS, find_embedder
-from findwell.embeddings.openai import openai_embedder
-from findwell.errors import EndpointError, OptionError
-from findwell.evaluation.evaluate import evaluate
+from findwell.judges.embeddings import EMBEDDERS, find_embedder
+from findwell.judges.embeddings.openai import openai_embedder
 from findwell.judges.find import find_judge, known_judges
 from findwell.judges.settings import Judge
 from tests.client.asking import HASTE, KEY, SCHEMA, ask, ask_all, question

@@ -10,12 +10,12 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from findwell.client.budget import Budget
-from findwell.client.cache import Cache
-from findwell.client.endpoint import Endpoint, Secret
-from findwell.client.providers import DEFAULT_URL
-from findwell.client.retry import RetryPolicy
-from findwell.errors import EndpointError, FindwellError, OptionError
+from findwell.core.errors import EndpointError, FindwellError, OptionError
+from findwell.judges.client.budget import Budget
+from findwell.judges.client.cache import Cache
+from findwell.judges.client.endpoint import Endpoint, Secret
+from findwell.judges.client.providers import DEFAULT_URL
+from findwell.judges.client.retry import RetryPolicy
 from tests.client.asking import HASTE, KEY, ask, ask_all, endpoint_of, question
 from tests.client.server import Call, Reaction, as_json, chat, error, serve
 

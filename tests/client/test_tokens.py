@@ -9,15 +9,15 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from findwell.client.cache import Cache
-from findwell.client.protocol import Answer, Failure, Reason, Usage
+from findwell.judges.client.cache import Cache
+from findwell.judges.client.protocol import Answer, Failure, Reason, Usage
 from tests.client.asking import ask, endpoint_of, question
 from tests.client.server import Reaction, as_json, chat, serve
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from findwell.client.requests import ChatRequest
+    from findwell.judges.client.requests import ChatRequest
 
 LIKELY = {"logprobs": True, "top_logprobs": 2}
 

@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from findwell.client.endpoint import Endpoint
-from findwell.client.protocol import Answer, Failure, Reason
-from findwell.errors import EndpointError, FindwellError, OptionError
+from findwell.core.errors import EndpointError, FindwellError, OptionError
+from findwell.judges.client.endpoint import Endpoint
+from findwell.judges.client.protocol import Answer, Failure, Reason
 from tests.client.asking import HASTE, KEY, ask, ask_all, question
 from tests.client.server import Call, Reaction, chat, echo, serve
 

@@ -11,7 +11,7 @@ from scipy.stats import kendalltau
 from statsmodels.stats.inter_rater import cohens_kappa
 
 import findwell
-from findwell.errors import FindwellError
+from findwell.core.errors import FindwellError
 
 DEMO = Path(findwell.__file__).parent / "demo"
 

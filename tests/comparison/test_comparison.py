@@ -19,13 +19,13 @@ from statsmodels.stats.contingency_tables import mcnemar
 from statsmodels.stats.multitest import multipletests
 
 import findwell
-from findwell.comparison.contrasts import ROWS
-from findwell.comparison.systems import unique_names
-from findwell.errors import AlignError, FindwellError, MeasureError, OptionError
+from findwell.core.errors import AlignError, FindwellError, MeasureError, OptionError
+from findwell.evaluation.comparison.contrasts import ROWS
+from findwell.evaluation.comparison.systems import unique_names
 from tests import values
 
 if TYPE_CHECKING:
-    from findwell.comparison.compare import Comparison
+    from findwell.evaluation.comparison.compare import Comparison
 
 KEYS = [
     *("baseline", "system", "measure", "verdict", "difference", "low", "high", "p", "p_adjusted"),

@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 
 import findwell
-from findwell.comparison.requirements import parse_requirement
-from findwell.errors import MeasureError, OptionError
-from findwell.reports.gate import sentence
+from findwell.core.errors import MeasureError, OptionError
+from findwell.evaluation.comparison.requirements import parse_requirement
+from findwell.show.gate import sentence
 from tests.conftest import Findwell, Save
 
 RECORDS: list[dict[str, Any]] = [

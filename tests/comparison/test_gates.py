@@ -11,10 +11,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import findwell
-from findwell.comparison.baseline import check_update
-from findwell.comparison.gates import GateReport, gate, no_regression
-from findwell.comparison.requirements import parse_requirement
-from findwell.errors import FindwellError, OptionError
+from findwell.core.errors import FindwellError, OptionError
+from findwell.evaluation.comparison.baseline import check_update
+from findwell.evaluation.comparison.gates import GateReport, gate, no_regression
+from findwell.evaluation.comparison.requirements import parse_requirement
 from findwell.statistics.intervals import interval
 from findwell.statistics.paired import paired
 from tests import values
@@ -22,7 +22,7 @@ from tests import values
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from findwell.comparison.requirements import RequirementVerdict
+    from findwell.evaluation.comparison.requirements import RequirementVerdict
 
 
 RNG = np.random.default_rng(61)

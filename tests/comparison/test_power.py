@@ -10,7 +10,7 @@ import pytest
 from statsmodels.stats.power import TTestPower
 
 import findwell
-from findwell.errors import FindwellError
+from findwell.core.errors import FindwellError
 from tests import values
 from tests.comparison.test_comparison import NEW, OLD
 

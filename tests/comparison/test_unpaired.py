@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import findwell
-from findwell.errors import AlignError, OptionError
+from findwell.core.errors import AlignError, OptionError
 from findwell.statistics.unpaired import unpaired
 
 if TYPE_CHECKING:

@@ -11,12 +11,12 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 import findwell
-from findwell.comparison.gates import no_regression
+from findwell.evaluation.comparison.gates import no_regression
 from tests import values
 
 if TYPE_CHECKING:
-    from findwell.comparison.compare import Comparison
     from findwell.core.data import Floats
+    from findwell.evaluation.comparison.compare import Comparison
 
 PARTS = 100  # of a query that can be found
 LEVELS = [0.5, 0.75, 0.9, 0.95, 0.99]

@@ -11,7 +11,7 @@ import pytest
 
 import findwell
 from findwell.core.data import Gold
-from findwell.read import load_gold, source
+from findwell.io.read import load_gold, source
 from tests.chunk_facts import with_facts
 
 if TYPE_CHECKING:

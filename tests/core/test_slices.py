@@ -9,9 +9,9 @@ import polars as pl
 import pytest
 
 import findwell
+from findwell.core.errors import FindwellError, InputError
 from findwell.core.slices import slice_labels
-from findwell.errors import FindwellError, InputError
-from findwell.reports.report import prepare_report
+from findwell.show.report import prepare_report
 from tests.conftest import Findwell
 
 MOMENT = datetime(2026, 5, 3, 23, 30, tzinfo=UTC)  # a Sunday

@@ -8,8 +8,8 @@ import polars as pl
 import pytest
 
 import findwell
-from findwell.errors import InputError, OptionError
-from findwell.results.timing import timing
+from findwell.core.errors import InputError, OptionError
+from findwell.evaluation.results.timing import timing
 from tests.conftest import Findwell
 
 RECORDS = [

@@ -4,8 +4,8 @@ from typing import Any
 
 import pytest
 
-from findwell.dialects.autorag import select_best, token_scores
-from findwell.errors import OptionError
+from findwell.core.errors import OptionError
+from findwell.measures.dialects.autorag import select_best, token_scores
 from tests.dialects.golden import cases
 
 

@@ -6,14 +6,14 @@ import numpy as np
 import pytest
 
 from findwell.core.data import Run
-from findwell.dialects.autorag import select_best
-from findwell.tuning import (
+from findwell.loop.tuning import (
     convex_combination,
     normalise,
     reciprocal_rank_fusion,
     tune_weight,
     weight_grid,
 )
+from findwell.measures.dialects.autorag import select_best
 from tests.dialects.golden import cases, same
 
 THEORETICAL_MINIMA = (-1.0, 0.0)  # semantic, lexical

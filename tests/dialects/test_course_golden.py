@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 import findwell
-from findwell.tuning import reciprocal_rank_fusion, reciprocal_rank_scores
+from findwell.loop.tuning import reciprocal_rank_fusion, reciprocal_rank_scores
 from tests.dialects.golden import cases, same
 from tests.dialects.test_course import value
 

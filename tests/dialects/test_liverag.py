@@ -6,9 +6,9 @@ import polars as pl
 import pytest
 
 import findwell
-from findwell.relate.match.ids import BoundIds
-from findwell.relate.match.matcher import MatchContext
-from findwell.reports.result import liverag_tables
+from findwell.relations.match.ids import BoundIds
+from findwell.relations.match.matcher import MatchContext
+from findwell.show.result import liverag_tables
 from tests.dialects.golden import cases, same
 
 ROW = {

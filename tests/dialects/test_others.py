@@ -5,7 +5,7 @@ import random
 import pytest
 
 import findwell
-from findwell.dialects import known_dialects
+from findwell.measures.dialects import known_dialects
 
 RUN = {"q1": ["a", "x", "a", "b"], "q2": ["y"], "q3": []}
 GOLD = {"q1": ["a", "b", "c"], "q2": ["y"], "q3": ["z"]}

@@ -15,8 +15,8 @@ import pytest
 import pytrec_eval
 
 import findwell
-from findwell.dialects import expand_measures, resolve_measures
-from findwell.errors import MeasureError
+from findwell.core.errors import MeasureError
+from findwell.measures.dialects import expand_measures, resolve_measures
 from tests.strategies import by_measure, random_scored, without_facts
 
 if TYPE_CHECKING:

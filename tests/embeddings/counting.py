@@ -10,7 +10,7 @@ import numpy as np
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from findwell.embeddings import Vectors
+    from findwell.judges.embeddings import Vectors
 
 
 class Counting:

@@ -16,17 +16,17 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from findwell.embeddings import EmbeddingError, cached, find_embedder
-from findwell.embeddings.cache import BATCH, FILE, CachedEmbedder
-from findwell.errors import InputError, SaveError
-from findwell.storage import database
-from findwell.storage.database import cache_folder
+from findwell.core.errors import InputError, SaveError
+from findwell.io.storage import database
+from findwell.io.storage.database import cache_folder
+from findwell.judges.embeddings import EmbeddingError, cached, find_embedder
+from findwell.judges.embeddings.cache import BATCH, FILE, CachedEmbedder
 from tests.embeddings.counting import Counting
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from findwell.embeddings import Vectors
+    from findwell.judges.embeddings import Vectors
 
 
 def test_each_distinct_text_is_embedded_once_for_ever(tmp_path: Path) -> None:
@@ -95,7 +95,7 @@ def test_the_file_is_in_wal_mode(tmp_path: Path) -> None:
 
 SCRIPT = """
 import sys
-from findwell.embeddings import cached
+from findwell.judges.embeddings import cached
 from tests.embeddings.counting import Counting
 
 class Talking(Counting):

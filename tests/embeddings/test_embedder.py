@@ -11,14 +11,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as arrays
 
-from findwell.embeddings import EMBEDDERS, EmbeddingError, find_embedder, local_models
-from findwell.embeddings.embedder import TextEmbedder, unit_rows
-from findwell.errors import InputError, OptionError
+from findwell.core.errors import InputError, OptionError
+from findwell.judges.embeddings import EMBEDDERS, EmbeddingError, find_embedder, local_models
+from findwell.judges.embeddings.embedder import TextEmbedder, unit_rows
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from findwell.embeddings import Vectors
+    from findwell.judges.embeddings import Vectors
 
 
 def letters(texts: Sequence[str]) -> list[list[float]]:

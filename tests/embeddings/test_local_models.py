@@ -10,15 +10,15 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pytest
 
-from findwell.embeddings import EmbeddingError, find_embedder, unread_findings
-from findwell.embeddings.local_models import packaged_minilm
+from findwell.judges.embeddings import EmbeddingError, find_embedder, unread_findings
+from findwell.judges.embeddings.local_models import packaged_minilm
 from tests.embeddings.models import TABLE, onnx_folder, onnx_model
 
 if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
 
-    from findwell.embeddings import Vectors
+    from findwell.judges.embeddings import Vectors
 
 RED, GREEN, BLUE = 3, 4, 5
 MEAN = {"pooling_mode_cls_token": False, "pooling_mode_mean_tokens": True}

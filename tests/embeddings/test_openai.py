@@ -12,18 +12,18 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pytest
 
-from findwell.client.retry import RetryPolicy
-from findwell.embeddings import EmbeddingError, EndpointError, cached, find_embedder
-from findwell.embeddings.cache import BATCH
-from findwell.embeddings.openai import openai_embedder
-from findwell.errors import OptionError
+from findwell.core.errors import OptionError
+from findwell.judges.client.retry import RetryPolicy
+from findwell.judges.embeddings import EmbeddingError, EndpointError, cached, find_embedder
+from findwell.judges.embeddings.cache import BATCH
+from findwell.judges.embeddings.openai import openai_embedder
 from tests.client.server import Call, Reaction, Server, as_json, serve
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-    from findwell.embeddings import Embedder
+    from findwell.judges.embeddings import Embedder
     from tests.client.server import Script
 
 KEY = "sk-very-secret-4711"

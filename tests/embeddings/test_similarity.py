@@ -10,13 +10,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from findwell.embeddings import cosine, find_embedder, similarity
+from findwell.judges.embeddings import cosine, find_embedder, similarity
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from findwell.core.data import Floats, Ints
-    from findwell.embeddings import Vectors
+    from findwell.judges.embeddings import Vectors
 
 
 def digest(text: str) -> list[float]:

@@ -16,14 +16,14 @@ from polars.testing import assert_frame_equal
 import findwell
 from findwell.core.data import Run, RunStream
 from findwell.core.policy import Policy
-from findwell.dialects import dialect, resolve_measures
 from findwell.engines.local import LocalEngine
 from findwell.evaluation.assessment import assess
+from findwell.evaluation.results.store import relation_rows
+from findwell.io.read import source, tables
 from findwell.judges.find import find_judge
-from findwell.read import source, tables
-from findwell.relate.match.matcher import MatchContext
-from findwell.relate.pipeline import draw_batch, join
-from findwell.results.store import relation_rows
+from findwell.measures.dialects import dialect, resolve_measures
+from findwell.relations.match.matcher import MatchContext
+from findwell.relations.pipeline import draw_batch, join
 from tests import sample
 from tests.sample import jsonl, ranked
 from tests.strategies import by_measure, random_scored
@@ -32,9 +32,9 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
 
-    from findwell.relate.facts import FactReader
-    from findwell.relate.match.matcher import BoundMatcher
-    from findwell.relate.pipeline import Drawn
+    from findwell.relations.facts import FactReader
+    from findwell.relations.match.matcher import BoundMatcher
+    from findwell.relations.pipeline import Drawn
     from tests.conftest import Save
     from tests.strategies import Values
 

@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 
 import findwell
-from findwell.dialects import dialect, expand_measures
 from findwell.evaluation.assessment import assess
-from findwell.relate.match.matcher import MatchContext
+from findwell.measures.dialects import dialect, expand_measures
+from findwell.relations.match.matcher import MatchContext
 from tests.spark.frames import assert_same, hard_case, records
 
 PAGE = Path(__file__).parents[2] / "ARCHITECTURE.md"

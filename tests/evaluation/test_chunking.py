@@ -11,8 +11,8 @@ import polars as pl
 import pytest
 
 import findwell
-from findwell.errors import OptionError
-from findwell.spans.coverage import coverage, never_reached
+from findwell.core.errors import OptionError
+from findwell.relations.spans.coverage import coverage, never_reached
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -11,7 +11,7 @@ import polars as pl
 import pytest
 
 import findwell
-from findwell.errors import AlignError, InputError
+from findwell.core.errors import AlignError, InputError
 from findwell.evaluation.inputs import default_relation
 from tests.sample import kinds
 

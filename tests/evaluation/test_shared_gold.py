@@ -9,7 +9,7 @@ import polars as pl
 import pytest
 
 import findwell
-from findwell.errors import AlignError
+from findwell.core.errors import AlignError
 from tests.sample import jsonl, kinds
 
 if TYPE_CHECKING:

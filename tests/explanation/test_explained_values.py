@@ -13,10 +13,10 @@ import pytest
 from hypothesis import given
 
 import findwell
-from findwell.dialects import known_dialects, resolve_measures
-from findwell.explanation.calculation import COUNTED, Calculation, with_parts
-from findwell.explanation.ranking import grade_words, level_of
-from findwell.reports.explanation import render, sentence
+from findwell.evaluation.explanation.calculation import COUNTED, Calculation, with_parts
+from findwell.evaluation.explanation.ranking import grade_words, level_of
+from findwell.measures.dialects import known_dialects, resolve_measures
+from findwell.show.explanation import render, sentence
 from tests.strategies import grouped_cases, quick, without_facts
 
 if TYPE_CHECKING:

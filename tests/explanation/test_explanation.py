@@ -6,9 +6,9 @@ from pathlib import Path
 import pytest
 
 import findwell
-from findwell.dialects import known_dialects
 from findwell.judges.verdicts import Sample
-from findwell.reports.explanation import render
+from findwell.measures.dialects import known_dialects
+from findwell.show.explanation import render
 from tests.conftest import Findwell, Save
 from tests.strategies import without_facts
 

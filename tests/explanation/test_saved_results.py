@@ -80,8 +80,8 @@ def test_lists_that_were_not_kept_keep_their_marks(tmp_path: Path) -> None:
 
 def test_a_chunk_that_is_written_otherwise_has_its_verdicts_in_a_report(tmp_path: Path) -> None:
     """What a judge takes for one chunk is one in the report too."""
-    from findwell.reports.details import QueryDetails
-    from findwell.reports.panel import lay_side_by_side
+    from findwell.show.details import QueryDetails
+    from findwell.show.panel import lay_side_by_side
 
     sample: dict[str, Any] = {
         "query": "q",

@@ -14,7 +14,7 @@ import sys
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-from findwell.tuning import Setting, find_engine, fuse
+from findwell.loop.tuning import Setting, find_engine, fuse
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence

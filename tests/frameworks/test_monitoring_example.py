@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from findwell.monitoring.known_alarms import known_alarms
-from findwell.monitoring.store import TraceStore
+from findwell.loop.monitoring.known_alarms import known_alarms
+from findwell.loop.monitoring.store import TraceStore
 from tests.frameworks.test_answers import PYTHON, ROOT
 
 WATCH = ROOT / "examples" / "monitoring" / "watch.py"

@@ -10,8 +10,8 @@ import polars as pl
 import pytest
 
 import findwell
-from findwell.read.traces import decode, outermost, read_traces
-from findwell.read.values import text_id
+from findwell.io.read.traces import decode, outermost, read_traces
+from findwell.io.read.values import text_id
 from tests.frameworks.answers import TEXTS
 from tests.frameworks.test_answers import ask
 from tests.frameworks.traces import QUESTION, TRACED

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from itertools import count
 from pathlib import PurePosixPath
 
-from findwell.results.store import _own_hash
+from findwell.evaluation.results.store import _own_hash
 from tests.fuzz.originals import Plan, plans
 from tests.fuzz.spoiling import change_value, parquet_changed, spoil
 

@@ -15,9 +15,9 @@ from typing import TYPE_CHECKING
 from starlette.testclient import TestClient
 
 from findwell.cli import main
-from findwell.web.app import view_site
-from findwell.web.folders import ResultFolders
-from findwell.web.server import TokenGuard
+from findwell.show.web.app import view_site
+from findwell.show.web.folders import ResultFolders
+from findwell.show.web.server import TokenGuard
 from tests.conftest import Outcome
 
 if TYPE_CHECKING:

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from findwell.client.cache import Cache
-from findwell.errors import JudgeError
+from findwell.core.errors import JudgeError
+from findwell.judges.client.cache import Cache
 from findwell.judges.llm.listing import listings
 from findwell.judges.llm.stats import JudgeStats
 from tests.client.server import Call, Reaction, chat, serve

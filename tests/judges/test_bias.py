@@ -8,16 +8,16 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 import findwell
-from findwell.client.cache import Cache
-from findwell.errors import OptionError
+from findwell.core.errors import OptionError
 from findwell.judges.cards.bias import ALONE, NO_ORDER, forecast_probe
 from findwell.judges.cards.card import JudgeCard, judge_card
 from findwell.judges.cards.labels import load_labels
 from findwell.judges.cards.samples import LabelledSamples
+from findwell.judges.client.cache import Cache
 from findwell.judges.find import find_judge
 from findwell.judges.function import FunctionJudge
 from findwell.judges.verdicts import Verdict
-from findwell.reports.judge_card import render_judges
+from findwell.show.judge_card import render_judges
 from tests.client.server import Call, Reaction, chat, serve
 from tests.judges.judging import judge_of
 from tests.judges.model import answer, read_prompt, well

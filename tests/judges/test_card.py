@@ -14,7 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import findwell
-from findwell.errors import FindwellError, InputError, OptionError, SaveError
+from findwell.core.errors import FindwellError, InputError, OptionError, SaveError
 from findwell.judges.cards.card import (
     CardFigure,
     JudgeCard,
@@ -33,8 +33,8 @@ from findwell.statistics.agreement import kappa
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from findwell.core.progress import Progress
     from findwell.judges.verdicts import Sample
-    from findwell.progress import Progress
     from tests.conftest import Save
 
 DATA = Path(__file__).parents[2] / "../shared/data"

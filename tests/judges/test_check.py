@@ -10,13 +10,13 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 import findwell
-from findwell.errors import FindwellError, JudgeError, OptionError
+from findwell.core.errors import FindwellError, JudgeError, OptionError
 from findwell.judges.find import find_judge
 from findwell.judges.llm.cases import CHECKED, load_cases
 from findwell.judges.llm.check import find_check, forecast_check
 from findwell.judges.settings import Judge
 from findwell.judges.verdicts import Judged
-from findwell.reports.judge_check import render_check
+from findwell.show.judge_check import render_check
 from tests.client.asking import HASTE, KEY
 from tests.client.server import Call, Reaction, Server, chat, error, serve
 from tests.judges.judging import judge_of, sample

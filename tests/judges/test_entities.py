@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from findwell.errors import JudgeError, OptionError, how_to_install
+from findwell.core.errors import JudgeError, OptionError, how_to_install
 from findwell.judges.local import spacy_model
 from findwell.judges.local.dates import MONTHS, find_dates, parts_of
 from findwell.judges.local.entities import (

@@ -10,17 +10,17 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 import findwell
-from findwell.errors import OptionError
+from findwell.core.errors import OptionError
 from findwell.judges.function import FunctionJudge
 from findwell.judges.limits import NO_VERDICT, UNCHECKED, judge_limits, judge_lines, verdict_limit
 from findwell.judges.local import LocalJudge
 from findwell.judges.panel import PanelJudge
 from findwell.judges.replay import ReplayJudge, record
 from findwell.judges.verdicts import Sample
-from findwell.reports.comparison import render as render_comparison
-from findwell.reports.gate import advice, as_junit, lines, render, summary
-from findwell.reports.report import report
-from findwell.reports.result import render as render_result
+from findwell.show.comparison import render as render_comparison
+from findwell.show.gate import advice, as_junit, lines, render, summary
+from findwell.show.report import report
+from findwell.show.result import render as render_result
 
 if TYPE_CHECKING:
     from pathlib import Path

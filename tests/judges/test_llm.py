@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from findwell.client.protocol import Reason
-from findwell.errors import EndpointError
+from findwell.core.errors import EndpointError
+from findwell.judges.client.protocol import Reason
 from findwell.judges.verdicts import AspectVerdicts, Judged, JudgeReason, Verdict
 from tests.client.asking import KEY
 from tests.client.server import Call, Reaction, chat, error, serve

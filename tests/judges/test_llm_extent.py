@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from findwell.errors import OptionError
+from findwell.core.errors import OptionError
 from findwell.judges.verdicts import Verdict
 from tests.client.server import Call, serve
 from tests.judges.building import sample_of

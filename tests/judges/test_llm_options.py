@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 import findwell
-from findwell.client.budget import Budget, Limits, Prices
-from findwell.client.cache import Cache
-from findwell.errors import OptionError
+from findwell.core.errors import OptionError
+from findwell.judges.client.budget import Budget, Limits, Prices
+from findwell.judges.client.cache import Cache
 from findwell.judges.find import find_judge
 from findwell.judges.llm.judge import LLMJudge
 from findwell.judges.settings import Judge
@@ -41,7 +41,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-    from findwell.progress import Progress
+    from findwell.core.progress import Progress
 
 
 def test_votes_are_counted_and_their_agreement_is_told() -> None:

@@ -22,7 +22,7 @@ SAMPLES, CONCURRENCY = 500, 8
 JOB = f"""
 import sys
 from dataclasses import replace
-from findwell.client.cache import Cache
+from findwell.judges.client.cache import Cache
 from findwell.judges.llm.judge import LLMJudge
 from findwell.judges.settings import Judge
 from tests.client.asking import HASTE

@@ -13,8 +13,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from findwell.embeddings import find_embedder
-from findwell.errors import OptionError
+from findwell.core.errors import OptionError
+from findwell.judges.embeddings import find_embedder
 from findwell.judges.find import find_judge
 from findwell.judges.local import LocalJudge
 from findwell.judges.local.calibration import MODELS, logit
@@ -24,7 +24,7 @@ from findwell.judges.verdicts import Judged, Sample, Verdict
 from tests.judges.building import FOUR, sample_of
 
 if TYPE_CHECKING:
-    from findwell.progress import Progress
+    from findwell.core.progress import Progress
 
 ALL = FOUR
 

@@ -8,7 +8,7 @@ import json
 import pytest
 
 import findwell
-from findwell.errors import OptionError
+from findwell.core.errors import OptionError
 from findwell.judges.find import find_judge
 from findwell.judges.local import LocalJudge
 from findwell.judges.local.clauses import by_parse, by_rules, entries_of, find_decomposition

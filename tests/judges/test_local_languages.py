@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 import findwell
-from findwell.embeddings import find_embedder
+from findwell.judges.embeddings import find_embedder
 from findwell.judges.local import LocalJudge
 from findwell.judges.verdicts import Sample
 from tests.judges.building import sample_of

@@ -9,12 +9,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from findwell.embeddings import find_embedder
+from findwell.core.texts.words import words
+from findwell.judges.embeddings import find_embedder
 from findwell.judges.local.calibration import logistic, logit
 from findwell.judges.local.pieces import LONGEST, cut, windows
 from findwell.judges.local.signals import MANY, compare, overlap
 from findwell.judges.local.terms import content_terms, term_and_weight, words_of
-from findwell.texts.words import words
 
 
 def test_the_logistic_function_and_its_inverse() -> None:

@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from findwell.client.protocol import Reason
-from findwell.errors import InputError, OptionError
+from findwell.core.errors import InputError, OptionError
+from findwell.judges.client.protocol import Reason
 from findwell.judges.find import find_judge
 from findwell.judges.function import FunctionJudge
 from findwell.judges.local import LocalJudge
@@ -31,7 +31,7 @@ from tests.judges.building import FOUR, judged_of, sample_of
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from findwell.progress import Progress
+    from findwell.core.progress import Progress
     from tests.conftest import Save
 
 ALL = FOUR

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 import findwell
-from findwell.errors import FindwellError, OptionError
+from findwell.core.errors import FindwellError, OptionError
 from findwell.judges.aspects import ASPECTS
 from findwell.judges.find import find_judge
 from findwell.judges.llm.contract import example_entry, schema

@@ -11,17 +11,17 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from findwell.client.endpoint import Endpoint
-from findwell.errors import OptionError
+from findwell.core.errors import OptionError
+from findwell.core.texts.languages import languages_of
 from findwell.judges.aspects import ASPECTS
 from findwell.judges.aspects.relevance import RELEVANCE
+from findwell.judges.client.endpoint import Endpoint
 from findwell.judges.llm.calls import PromptWriter, plan_calls
 from findwell.judges.llm.prompt_items import number_items
 from findwell.judges.llm.prompt_languages import WORDS
 from findwell.judges.llm.templates import SINGLE, load_prompts
 from findwell.judges.settings import LANGUAGES, Judge
 from findwell.judges.verdicts import Sample
-from findwell.languages import languages_of
 from tests.client.server import chat, serve
 from tests.judges.judging import ALL, check_totals, expect, judge_of, sample, verdicts
 from tests.judges.model import well

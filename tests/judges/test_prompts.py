@@ -11,10 +11,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from findwell.client.budget import estimate_tokens
-from findwell.errors import InputError
+from findwell.core.errors import InputError
 from findwell.judges.aspects import ASPECTS
 from findwell.judges.aspects.relevance import RELEVANCE
+from findwell.judges.client.budget import estimate_tokens
 from findwell.judges.llm.calls import PromptWriter, plan_calls
 from findwell.judges.llm.judge import LLMJudge
 from findwell.judges.llm.prompt_items import Fence, cut_text, number_items, plain_digits, ranges

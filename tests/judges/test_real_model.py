@@ -17,17 +17,17 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from findwell.client.budget import Budget, estimate_prompt
-from findwell.client.cache import Cache
-from findwell.client.endpoint import Endpoint
-from findwell.client.protocol import Answer, Failure, Outcome, Reason
-from findwell.client.requests import ChatRequest, Message
-from findwell.client.retry import RetryPolicy
-from findwell.errors import EndpointError
+from findwell.core.errors import EndpointError
+from findwell.judges.client.budget import Budget, estimate_prompt
+from findwell.judges.client.cache import Cache
+from findwell.judges.client.endpoint import Endpoint
+from findwell.judges.client.protocol import Answer, Failure, Outcome, Reason
+from findwell.judges.client.requests import ChatRequest, Message
+from findwell.judges.client.retry import RetryPolicy
 from findwell.judges.llm.judge import LLMJudge
 from findwell.judges.llm.parse import extract_object
 from findwell.judges.settings import Judge
-from findwell.labels.synthetic.questions import questions
+from findwell.loop.labels.synthetic.questions import questions
 from tests.client.asking import ask_all
 from tests.judges.building import sample_of
 from tests.judges.judging import ALL, check_shape, check_totals, sentences, verdicts
@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from findwell.judges.verdicts import Sample
-    from findwell.labels.synthetic.questions import SyntheticQuestions
+    from findwell.loop.labels.synthetic.questions import SyntheticQuestions
 
 pytestmark = pytest.mark.slow
 

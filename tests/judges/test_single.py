@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 import findwell
-from findwell.client.cache import Cache
-from findwell.client.protocol import Answer, Usage
 from findwell.judges.aspects import ASPECTS
+from findwell.judges.client.cache import Cache
+from findwell.judges.client.protocol import Answer, Usage
 from findwell.judges.llm.single import YES_NO, read_grade, read_yes
 from findwell.judges.recorded import as_judged, as_record
 from findwell.judges.verdicts import Judged, Sample, Verdict

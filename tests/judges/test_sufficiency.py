@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 import findwell
-from findwell.client.protocol import Reason
-from findwell.errors import MeasureError, OptionError
+from findwell.core.errors import MeasureError, OptionError
+from findwell.judges.client.protocol import Reason
 from findwell.judges.find import find_judge
 from findwell.judges.function import FunctionJudge
 from findwell.judges.replay import ReplayJudge, record

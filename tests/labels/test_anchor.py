@@ -13,11 +13,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from findwell.errors import FindwellError, InputError, OptionError
-from findwell.labels.anchor import Anchored, anchor, drift
+from findwell.core.errors import FindwellError, InputError, OptionError
+from findwell.loop.labels.anchor import Anchored, anchor, drift
 
 if TYPE_CHECKING:
-    from findwell.findings import Finding
+    from findwell.core.findings import Finding
 
 SPANS = Path(__file__).parents[2] / "../shared/data/spans"
 DOCS = {

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 import pytest
 
 import findwell
-from findwell.errors import OptionError
-from findwell.labels.order import uniform
+from findwell.core.errors import OptionError
+from findwell.loop.labels.order import uniform
 
 if TYPE_CHECKING:
     from pathlib import Path

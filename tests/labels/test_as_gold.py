@@ -10,7 +10,7 @@ import polars as pl
 import pytest
 
 import findwell
-from findwell.errors import InputError
+from findwell.core.errors import InputError
 from findwell.judges.cards.labels import load_labels
 
 if TYPE_CHECKING:

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 import findwell
-from findwell.errors import InputError, SaveError
+from findwell.core.errors import InputError, SaveError
 
 if TYPE_CHECKING:
     from pathlib import Path

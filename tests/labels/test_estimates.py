@@ -10,14 +10,14 @@ import polars as pl
 import pytest
 
 import findwell
-from findwell.errors import FindwellError, InputError, MeasureError, OptionError
-from findwell.labels.estimates import evaluate_with_labels
+from findwell.core.errors import FindwellError, InputError, MeasureError, OptionError
+from findwell.loop.labels.estimates import evaluate_with_labels
 from findwell.statistics.prediction_powered import ppi_mean
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from findwell.results.estimates import Estimate
+    from findwell.evaluation.results.estimates import Estimate
     from tests.conftest import Findwell
 
 QUERIES, DEEP = 60, 10

@@ -9,7 +9,7 @@ import polars as pl
 import pytest
 
 import findwell
-from findwell.errors import InputError, OptionError, SaveError
+from findwell.core.errors import InputError, OptionError, SaveError
 
 if TYPE_CHECKING:
     from pathlib import Path

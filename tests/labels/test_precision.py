@@ -9,8 +9,8 @@ import polars as pl
 import pytest
 
 import findwell
-from findwell.errors import AlignError, OptionError
-from findwell.labels.sampling import allocate, draw
+from findwell.core.errors import AlignError, OptionError
+from findwell.loop.labels.sampling import allocate, draw
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -13,13 +13,13 @@ import numpy as np
 import pytest
 
 import findwell
-from findwell import display
-from findwell.client.cache import Cache
-from findwell.errors import InputError, OptionError
-from findwell.labels.synthetic.passages import cut, cut_passages, spread
-from findwell.labels.synthetic.questions import forecast_questions
-from findwell.labels.synthetic.search import PassageIndex
-from findwell.labels.synthetic.writing import DropReason
+from findwell.core import display
+from findwell.core.errors import InputError, OptionError
+from findwell.judges.client.cache import Cache
+from findwell.loop.labels.synthetic.passages import cut, cut_passages, spread
+from findwell.loop.labels.synthetic.questions import forecast_questions
+from findwell.loop.labels.synthetic.search import PassageIndex
+from findwell.loop.labels.synthetic.writing import DropReason
 from tests.client.server import Reaction, chat, error, serve
 from tests.labels.author import answer, corpus, kind_of, model_of, spoilt, well
 

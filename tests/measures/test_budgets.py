@@ -12,11 +12,11 @@ import polars as pl
 import pytest
 
 import findwell
-from findwell.align.align import Ties
 from findwell.core.cutoff import Budget, read_budget
-from findwell.errors import FindwellError, MeasureError
-from findwell.relate.match import known_matchers
-from findwell.results.bounds import reordered
+from findwell.core.errors import FindwellError, MeasureError
+from findwell.evaluation.results.bounds import reordered
+from findwell.relations.align import Ties
+from findwell.relations.match import known_matchers
 from tests.test_invariances import OPTIONS, untidy
 
 if TYPE_CHECKING:

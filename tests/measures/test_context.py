@@ -10,7 +10,7 @@ import polars as pl
 import pytest
 
 import findwell
-from findwell.errors import FindwellError
+from findwell.core.errors import FindwellError
 
 if TYPE_CHECKING:
     from tests.conftest import Findwell, Save

@@ -14,8 +14,8 @@ import numpy as np
 import pytest
 
 import findwell
-from findwell.dialects import known_dialects
 from findwell.measures.alpha_ndcg import UNSHARED, greedy_gains
+from findwell.measures.dialects import known_dialects
 from findwell.measures.running import LONG, running_products, running_sums
 from tests.chunk_facts import with_facts
 from tests.growth import SLACK, assert_near_linear, cpu_seconds

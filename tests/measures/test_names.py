@@ -7,7 +7,7 @@ import math
 import pytest
 
 import findwell
-from findwell.errors import MeasureError
+from findwell.core.errors import MeasureError
 
 TREC_EVAL = {
     "map": "AP",

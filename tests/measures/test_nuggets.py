@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 
 import findwell
-from findwell.errors import FindwellError
-from findwell.reports.explanation import render
-from findwell.results.bounds import with_unjudged
+from findwell.core.errors import FindwellError
+from findwell.evaluation.results.bounds import with_unjudged
+from findwell.show.explanation import render
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -20,7 +20,7 @@ from hypothesis import example, given
 
 import findwell
 from findwell.core.cutoff import Budget
-from findwell.errors import MeasureError
+from findwell.core.errors import MeasureError
 from tests.strategies import by_measure, grouped_cases, quick
 
 if TYPE_CHECKING:

@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from findwell.monitoring.receiver import ReceiverLimits
-from findwell.monitoring.store import TraceStore
-from findwell.read.traces.schema import RetrievalCall, Retrieved, frame_of_calls
-from findwell.web.trace_server import TraceAddress, TraceServer, trace_server
+from findwell.io.read.traces.schema import RetrievalCall, Retrieved, frame_of_calls
+from findwell.loop.monitoring.receiver import ReceiverLimits
+from findwell.loop.monitoring.store import TraceStore
+from findwell.show.web.trace_server import TraceAddress, TraceServer, trace_server
 from tests.monitoring.sending import Sender
 
 if TYPE_CHECKING:

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Self
 
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
 
-from findwell.monitoring.store import TraceStore
+from findwell.loop.monitoring.store import TraceStore
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -8,11 +8,11 @@ from pathlib import Path
 import pytest
 
 import findwell
-from findwell.errors import FindwellError, OptionError
-from findwell.monitoring.alerts import parse_alert
-from findwell.monitoring.baselines import find_baseline
-from findwell.monitoring.signals import SIGNALS
-from findwell.monitoring.store import Mark
+from findwell.core.errors import FindwellError, OptionError
+from findwell.loop.monitoring.alerts import parse_alert
+from findwell.loop.monitoring.baselines import find_baseline
+from findwell.loop.monitoring.signals import SIGNALS
+from findwell.loop.monitoring.store import Mark
 
 NOW = datetime(2026, 11, 12, 15, 30, tzinfo=UTC)  # a Thursday
 

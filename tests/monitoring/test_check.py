@@ -13,13 +13,13 @@ import polars as pl
 import pytest
 
 import findwell
-from findwell.errors import FindwellError
-from findwell.monitoring.alarm_report import ALARM, QUIET, RESOLVED, STILL_OPEN, UNDECIDED
-from findwell.monitoring.alarm_text import prometheus_text
-from findwell.monitoring.check import STATE, check
-from findwell.monitoring.store import TraceStore
-from findwell.reports.alarms import render
-from findwell.reports.gate import as_junit
+from findwell.core.errors import FindwellError
+from findwell.loop.monitoring.alarm_report import ALARM, QUIET, RESOLVED, STILL_OPEN, UNDECIDED
+from findwell.loop.monitoring.alarm_text import prometheus_text
+from findwell.loop.monitoring.check import STATE, check
+from findwell.loop.monitoring.store import TraceStore
+from findwell.show.alarms import render
+from findwell.show.gate import as_junit
 from tests.monitoring.watched_calls import STEP, WEEK, at, made_calls, store_of
 
 BREAK = WEEK + 600
@@ -230,7 +230,7 @@ def test_limits_of_very_many_calls(
 ) -> None:
     found = []
     for most in (100_000, 10):
-        monkeypatch.setattr("findwell.monitoring.check.MANY", most)
+        monkeypatch.setattr("findwell.loop.monitoring.check.MANY", most)
         with store_of(tmp_path / str(most), calls) as store:
             (verdict,) = check(store, "empty>3%", since=at(WEEK), until=at(BREAK)).verdicts
         assert verdict.low is not None

@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING
 import polars as pl
 import pytest
 
-from findwell.errors import OptionError
-from findwell.monitoring.intake_rules import IntakeRules, in_sample
-from findwell.monitoring.store import TraceStore
-from findwell.read.traces import decode
-from findwell.read.traces.schema import TRACE_SCHEMA
+from findwell.core.errors import OptionError
+from findwell.io.read.traces import decode
+from findwell.io.read.traces.schema import TRACE_SCHEMA
+from findwell.loop.monitoring.intake_rules import IntakeRules, in_sample
+from findwell.loop.monitoring.store import TraceStore
 from tests.monitoring.conftest import calls
 from tests.read.made_traces import MadeCall, otlp_request, otlp_span
 

@@ -5,13 +5,13 @@ from __future__ import annotations
 import http.client
 from typing import TYPE_CHECKING
 
-from findwell.monitoring.alarm_text import prometheus_text
-from findwell.monitoring.check import check
+from findwell.loop.monitoring.alarm_text import prometheus_text
+from findwell.loop.monitoring.check import check
 from tests.monitoring.conftest import serving
 from tests.monitoring.watched_calls import at, made_calls
 
 if TYPE_CHECKING:
-    from findwell.monitoring.store import TraceStore
+    from findwell.loop.monitoring.store import TraceStore
 
 
 def ask(port: int, method: str = "GET", **headers: str) -> tuple[int, str, str]:

@@ -11,15 +11,15 @@ import pytest
 from polars.testing import assert_frame_equal, assert_series_equal
 
 import findwell
-from findwell.errors import JudgeError, OptionError
+from findwell.core.errors import JudgeError, OptionError
 from findwell.judges.verdicts import Sample
-from findwell.monitoring.call_values import signal_frame
-from findwell.monitoring.check import STATE
-from findwell.monitoring.judged import JudgedSample, judged_frame
-from findwell.monitoring.monitor import Monitor
-from findwell.monitoring.signals import SIGNALS
-from findwell.monitoring.time_buckets import buckets
-from findwell.reports.signals import render
+from findwell.loop.monitoring.call_values import signal_frame
+from findwell.loop.monitoring.check import STATE
+from findwell.loop.monitoring.judged import JudgedSample, judged_frame
+from findwell.loop.monitoring.monitor import Monitor
+from findwell.loop.monitoring.signals import SIGNALS
+from findwell.loop.monitoring.time_buckets import buckets
+from findwell.show.signals import render
 from tests.client.server import serve
 from tests.conftest import Findwell
 from tests.judges.model import well
@@ -55,7 +55,7 @@ def corpus() -> list[dict[str, str]]:
 def test_a_store_says_what_its_calls_say(
     monitor: Monitor, at_once: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("findwell.monitoring.monitor.AT_ONCE", at_once)
+    monkeypatch.setattr("findwell.loop.monitoring.monitor.AT_ONCE", at_once)
     assert_frame_equal(monitor.signals(by="service"), signal_frame(CALLS, by="service"))
     for every in ("1h", "1d", "1w", None):
         expected = buckets(signal_frame(CALLS, by="service"), every, by="service")
@@ -355,7 +355,7 @@ def test_tables_fit_the_terminal(monitor: Monitor, columns: int) -> None:
 def test_a_dry_run_counts_all_calls_and_saves_nothing(
     folder: Path, cli: Findwell, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("findwell.monitoring.judged.AT_ONCE", 7)
+    monkeypatch.setattr("findwell.loop.monitoring.judged.AT_ONCE", 7)
     judge = ("--judge", "openai:MODEL", "--dry-run", "--format", "json")
     named = ("--store", folder, "--until", START + timedelta(hours=40))
     shown = cli("monitor", "show", *named, "-s", "context_relevancy", *judge)

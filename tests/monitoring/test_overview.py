@@ -8,21 +8,21 @@ from typing import TYPE_CHECKING
 import polars as pl
 import pytest
 
-from findwell.monitoring.before_after import around_mark
-from findwell.monitoring.known_alarms import known_alarms
-from findwell.monitoring.monitor import Monitor
-from findwell.monitoring.overview import Look, overview
-from findwell.monitoring.signals import SIGNALS
-from findwell.monitoring.store import is_trace_store
-from findwell.monitoring.worst_calls import VALUE, telling_calls, worst_calls
-from findwell.reports.monitor_page import calls_page, monitor_report
+from findwell.loop.monitoring.before_after import around_mark
+from findwell.loop.monitoring.known_alarms import known_alarms
+from findwell.loop.monitoring.monitor import Monitor
+from findwell.loop.monitoring.overview import Look, overview
+from findwell.loop.monitoring.signals import SIGNALS
+from findwell.loop.monitoring.store import is_trace_store
+from findwell.loop.monitoring.worst_calls import VALUE, telling_calls, worst_calls
+from findwell.show.monitor_page import calls_page, monitor_report
 from findwell.statistics.unpaired import unpaired_interval
 from tests.monitoring.made_calls import START, made_calls
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from findwell.monitoring.store import TraceStore
+    from findwell.loop.monitoring.store import TraceStore
 
 
 @pytest.fixture

@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 
 from benchmarks.dependent_calls import WORLDS, World, late_runs, runs
-from findwell.monitoring.alerts import parse_alert
-from findwell.monitoring.bounded import BoundedSignal, against_calls
-from findwell.monitoring.periods import (
+from findwell.loop.monitoring.alerts import parse_alert
+from findwell.loop.monitoring.bounded import BoundedSignal, against_calls
+from findwell.loop.monitoring.periods import (
     DAY,
     HOUR,
     calls_per_period,

@@ -29,15 +29,9 @@ from opentelemetry.sdk.trace import TracerProvider
 from opentelemetry.sdk.trace.export import BatchSpanProcessor
 from polars.testing import assert_frame_equal
 
-from findwell.errors import OptionError, SaveError
-from findwell.monitoring import receiver, upkeep, writer
-from findwell.monitoring.bodies import BodyError, _unzipped
-from findwell.monitoring.day_files import drafts_of_days
-from findwell.monitoring.intake_rules import IntakeRules
-from findwell.monitoring.receiver import ReceiverLimits
-from findwell.monitoring.store import TraceStore
-from findwell.read.traces.otlp_protobuf import CountedBody, spans_of_body
-from findwell.read.traces.span import (
+from findwell.core.errors import OptionError, SaveError
+from findwell.io.read.traces.otlp_protobuf import CountedBody, spans_of_body
+from findwell.io.read.traces.span import (
     BODY_FIELDS,
     BODY_SPANS,
     SPAN_ATTRIBUTES,
@@ -45,8 +39,14 @@ from findwell.read.traces.span import (
     SpanTally,
     parsed,
 )
-from findwell.web import trace_server as trace_server_module
-from findwell.web.trace_server import CONNECTIONS, TraceAddress, trace_server
+from findwell.loop.monitoring import receiver, upkeep, writer
+from findwell.loop.monitoring.bodies import BodyError, _unzipped
+from findwell.loop.monitoring.day_files import drafts_of_days
+from findwell.loop.monitoring.intake_rules import IntakeRules
+from findwell.loop.monitoring.receiver import ReceiverLimits
+from findwell.loop.monitoring.store import TraceStore
+from findwell.show.web import trace_server as trace_server_module
+from findwell.show.web.trace_server import CONNECTIONS, TraceAddress, trace_server
 from tests.monitoring.conftest import serving
 from tests.monitoring.sending import Sender, ServerProcess, TraceBodies, put, request_of
 
@@ -54,7 +54,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from pathlib import Path
 
-    from findwell.monitoring.arrivals import Batch
+    from findwell.loop.monitoring.arrivals import Batch
 
 JSON = "application/json"
 

@@ -11,12 +11,12 @@ import polars as pl
 import pytest
 from polars.testing import assert_frame_equal
 
-from findwell.errors import OptionError
-from findwell.monitoring.call_values import NO_SLICE, signal_frame
-from findwell.monitoring.references import References
-from findwell.monitoring.signals import SIGNALS, find_signal, find_signals
-from findwell.monitoring.time_buckets import buckets
-from findwell.read.traces.schema import TRACE_SCHEMA
+from findwell.core.errors import OptionError
+from findwell.io.read.traces.schema import TRACE_SCHEMA
+from findwell.loop.monitoring.call_values import NO_SLICE, signal_frame
+from findwell.loop.monitoring.references import References
+from findwell.loop.monitoring.signals import SIGNALS, find_signal, find_signals
+from findwell.loop.monitoring.time_buckets import buckets
 from findwell.statistics.agreement import rbo
 from tests.monitoring.made_calls import START, known_beside, made_calls
 

@@ -16,11 +16,11 @@ import polars as pl
 import pytest
 from polars.testing import assert_frame_equal
 
-from findwell.errors import InputError, OptionError, SaveError
-from findwell.monitoring import upkeep
-from findwell.monitoring.store import TraceStore
-from findwell.read.traces.hops import number_hops, outermost
-from findwell.read.traces.schema import TRACE_SCHEMA
+from findwell.core.errors import InputError, OptionError, SaveError
+from findwell.io.read.traces.hops import number_hops, outermost
+from findwell.io.read.traces.schema import TRACE_SCHEMA
+from findwell.loop.monitoring import upkeep
+from findwell.loop.monitoring.store import TraceStore
 from tests.monitoring.conftest import NOON, calls
 
 if TYPE_CHECKING:
@@ -296,7 +296,7 @@ def test_what_a_killed_process_left_is_not_read(store: TraceStore) -> None:
 
 WRITER = """
 import sys
-from findwell.monitoring.store import TraceStore
+from findwell.loop.monitoring.store import TraceStore
 from tests.monitoring.conftest import calls
 with TraceStore.open(sys.argv[1], create=True) as store:
     for first in range(0, 60, 3):

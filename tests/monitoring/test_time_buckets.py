@@ -6,10 +6,10 @@ import numpy as np
 import polars as pl
 import pytest
 
-from findwell.errors import OptionError
-from findwell.monitoring.call_values import signal_frame
-from findwell.monitoring.signals import SIGNALS, find_signals
-from findwell.monitoring.time_buckets import bucket_length, buckets, gini
+from findwell.core.errors import OptionError
+from findwell.loop.monitoring.call_values import signal_frame
+from findwell.loop.monitoring.signals import SIGNALS, find_signals
+from findwell.loop.monitoring.time_buckets import bucket_length, buckets, gini
 from findwell.statistics.intervals import interval
 from findwell.statistics.prediction_powered import ppi_mean
 from findwell.statistics.quantiles import quantile_interval

@@ -20,12 +20,12 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from findwell.client.endpoint import Secret
-from findwell.client.retry import RetryPolicy
-from findwell.errors import OptionError
-from findwell.monitoring.check import OUTBOX, STATE, check
-from findwell.monitoring.store import TraceStore
-from findwell.monitoring.webhook import Webhook
+from findwell.core.errors import OptionError
+from findwell.judges.client.endpoint import Secret
+from findwell.judges.client.retry import RetryPolicy
+from findwell.loop.monitoring.check import OUTBOX, STATE, check
+from findwell.loop.monitoring.store import TraceStore
+from findwell.loop.monitoring.webhook import Webhook
 from tests.cli.test_widths import lines, on_terminal
 from tests.monitoring.watched_calls import WEEK, at, made_calls, store_of
 

@@ -8,8 +8,8 @@ from pathlib import Path
 import numpy as np
 import polars as pl
 
-from findwell.monitoring.store import TraceStore
-from findwell.read.traces.schema import TRACE_SCHEMA
+from findwell.io.read.traces.schema import TRACE_SCHEMA
+from findwell.loop.monitoring.store import TraceStore
 
 START = datetime(2026, 11, 2, tzinfo=UTC)  # a Monday
 STEP = timedelta(minutes=5)  # 2,016 calls a week

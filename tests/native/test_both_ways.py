@@ -13,12 +13,12 @@ import polars as pl
 import pytest
 
 import findwell
-from findwell import native
 from findwell.core.data import Gold
+from findwell.core.errors import FindwellError
 from findwell.core.relation import Relation
-from findwell.errors import FindwellError
-from findwell.native import SWITCH, kernel
-from findwell.read import load_gold, source, trec
+from findwell.io import native
+from findwell.io.native import SWITCH, kernel
+from findwell.io.read import load_gold, source, trec
 
 if TYPE_CHECKING:
     from pathlib import Path

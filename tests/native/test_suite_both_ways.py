@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from findwell.native import SWITCH, kernel
+from findwell.io.native import SWITCH, kernel
 from tests.fuzz.cases import Case, cases
 from tests.fuzz.running import run
 

@@ -11,8 +11,8 @@ import polars as pl
 import pytest
 from polars.testing import assert_frame_equal
 
-from findwell.errors import InputError
-from findwell.read import load_gold, load_run, load_samples, source
+from findwell.core.errors import InputError
+from findwell.io.read import load_gold, load_run, load_samples, source
 from tests.sample import jsonl
 
 if TYPE_CHECKING:
@@ -79,7 +79,7 @@ def _records(retrieved: str, gold: str, about: str, count: int = 40) -> list[dic
 
 
 def _slow(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("findwell.read.json.frame_of", lambda *_: None)
+    monkeypatch.setattr("findwell.io.read.json.frame_of", lambda *_: None)
 
 
 def _golds_equal(one: Gold, other: Gold) -> None:
@@ -151,7 +151,7 @@ def test_records_that_are_alike_are_read_in_bulk(
     def refuse(*_: object) -> None:
         raise AssertionError
 
-    monkeypatch.setattr("findwell.read.json.read_part", refuse)
+    monkeypatch.setattr("findwell.io.read.json.read_part", refuse)
     path = save("s.jsonl", jsonl(_records(retrieved, gold, about)))
     assert load_samples(path, texts=texts).gold.queries.height == 40
 

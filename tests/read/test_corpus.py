@@ -13,8 +13,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from findwell.errors import InputError
-from findwell.read.corpus import load_corpus
+from findwell.core.errors import InputError
+from findwell.io.read.corpus import load_corpus
 
 if TYPE_CHECKING:
     from tests.conftest import Save

@@ -9,8 +9,8 @@ import polars as pl
 import pytest
 
 import findwell
-from findwell.errors import InputError
-from findwell.read import load_gold, load_run
+from findwell.core.errors import InputError
+from findwell.io.read import load_gold, load_run
 from tests import sample
 from tests.sample import delimited, gold_table, kinds, run_table, score
 
@@ -148,7 +148,7 @@ def test_the_same_however_a_table_is_cut(
     )
     whole = [load_run(path).collect() for path in (run, text)]
     assert [len(each.findings) for each in whole] == [3, 1]
-    monkeypatch.setattr("findwell.read.tables.ROWS", rows)
+    monkeypatch.setattr("findwell.io.read.tables.ROWS", rows)
     for path, same in zip((run, text), whole, strict=True):
         cut = load_run(path).collect()
         assert cut.rows.equals(same.rows)

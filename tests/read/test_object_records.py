@@ -3,7 +3,7 @@
 import pytest
 
 import findwell
-from findwell.errors import InputError
+from findwell.core.errors import InputError
 
 
 def test_an_entry_without_a_text_among_texts_is_refused() -> None:

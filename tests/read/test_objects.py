@@ -15,16 +15,16 @@ import polars as pl
 import pytest
 
 import findwell
-from findwell.errors import InputError
-from findwell.read.object_sources import (
+from findwell.core.errors import InputError
+from findwell.io.read.object_sources import (
     COLUMN_FORMS,
     OBJECT_SOURCES,
     RESPONSES,
     ObjectSource,
     register_source,
 )
-from findwell.read.objects import EntryNotes, entries_of
-from findwell.read.traces.parts import TakenParts
+from findwell.io.read.objects import EntryNotes, entries_of
+from findwell.io.read.traces.parts import TakenParts
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping

@@ -13,7 +13,7 @@ import polars as pl
 import pytest
 
 import findwell
-from findwell.errors import InputError, OptionError
+from findwell.core.errors import InputError, OptionError
 from tests import sample
 from tests.sample import kinds, ranked, score
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 import findwell
-from findwell.errors import InputError
+from findwell.core.errors import InputError
 from tests import sample
 from tests.sample import jsonl, ranked, score
 from tests.strategies import by_measure

@@ -13,9 +13,9 @@ import polars as pl
 import pytest
 
 import findwell
-from findwell.errors import AlignError, InputError
-from findwell.read import load_gold, load_run, load_samples
-from findwell.read.shapes import SHAPES, or_groups, shape_of
+from findwell.core.errors import AlignError, InputError
+from findwell.io.read import load_gold, load_run, load_samples
+from findwell.io.read.shapes import SHAPES, or_groups, shape_of
 from tests.dialects.golden import cases
 from tests.sample import jsonl, kinds, score
 from tests.strategies import by_measure
@@ -499,8 +499,8 @@ def test_a_wrong_literal_in_a_cell(cell: str, cli: Findwell, save: Save) -> None
 
 
 PLUGIN = """
-from findwell.read import register_shape
-from findwell.read.shapes import Shape
+from findwell.io.read import register_shape
+from findwell.io.read.shapes import Shape
 
 register_shape(Shape("mine", query=("key",), retrieved=("hits",), gold=("truth",)))
 """

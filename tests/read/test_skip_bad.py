@@ -8,8 +8,8 @@ import polars as pl
 import pytest
 
 import findwell
-from findwell.errors import InputError
-from findwell.read import load_gold, load_run, load_samples
+from findwell.core.errors import InputError
+from findwell.io.read import load_gold, load_run, load_samples
 from tests import sample
 from tests.sample import delimited, gold_table, jsonl, kinds, run_table, score
 

@@ -16,9 +16,9 @@ import polars as pl
 import pytest
 
 import findwell
-from findwell.errors import InputError, OptionError
-from findwell.read import known_formats, source
-from findwell.read.source import Source
+from findwell.core.errors import InputError, OptionError
+from findwell.io.read import known_formats, source
+from findwell.io.read.source import Source
 from tests import sample
 from tests.sample import delimited, gold_table, jsonl, ranked, run_table, score
 from tests.strategies import by_measure

@@ -13,7 +13,7 @@ import pyarrow as pa
 import pytest
 
 import findwell
-from findwell.errors import InputError
+from findwell.core.errors import InputError
 from tests import sample
 from tests.sample import delimited, gold_table, kinds, run_table, score
 

@@ -12,10 +12,16 @@ from typing import Any
 import polars as pl
 import pytest
 
-from findwell.read.traces import TRACE_SCHEMA, decode, files, read_traces
-from findwell.read.traces.parts import CUT_NAME, CUT_TEXT, MANY_DOCUMENTS, UNNAMED, WRONG_DOCUMENT
-from findwell.read.traces.plain import NO_LATENCY
-from findwell.read.traces.span import (
+from findwell.io.read.traces import TRACE_SCHEMA, decode, files, read_traces
+from findwell.io.read.traces.parts import (
+    CUT_NAME,
+    CUT_TEXT,
+    MANY_DOCUMENTS,
+    UNNAMED,
+    WRONG_DOCUMENT,
+)
+from findwell.io.read.traces.plain import NO_LATENCY
+from findwell.io.read.traces.span import (
     ATTRIBUTES,
     DOCUMENTS,
     NESTED,

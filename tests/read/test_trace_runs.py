@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 import findwell
-from findwell.errors import InputError
+from findwell.core.errors import InputError
 from tests.read.made_traces import (
     FILES,
     MadeCall,

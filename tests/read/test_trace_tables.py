@@ -10,12 +10,12 @@ import polars as pl
 import pytest
 
 import findwell
-from findwell.errors import InputError
-from findwell.read import load_gold
-from findwell.read.by_document import COLUMNS as TABLE_COLUMNS
-from findwell.read.corpus import COLUMNS as CORPUS_COLUMNS
-from findwell.read.corpus import load_corpus
-from findwell.read.object_sources import ID_NAMES, TEXT_NAMES
+from findwell.core.errors import InputError
+from findwell.io.read import load_gold
+from findwell.io.read.by_document import COLUMNS as TABLE_COLUMNS
+from findwell.io.read.corpus import COLUMNS as CORPUS_COLUMNS
+from findwell.io.read.corpus import load_corpus
+from findwell.io.read.object_sources import ID_NAMES, TEXT_NAMES
 from tests.read.made_traces import MadeCall, MadeDoc, phoenix_row, phoenix_span
 
 if TYPE_CHECKING:

@@ -11,10 +11,10 @@ import polars as pl
 import pytest
 from polars.testing import assert_frame_equal
 
-from findwell.errors import InputError
-from findwell.read.traces import TRACE_SCHEMA, decode, number_hops, outermost, read_traces
-from findwell.read.traces.schema import RERANKER
-from findwell.read.values import text_id
+from findwell.core.errors import InputError
+from findwell.io.read.traces import TRACE_SCHEMA, decode, number_hops, outermost, read_traces
+from findwell.io.read.traces.schema import RERANKER
+from findwell.io.read.values import text_id
 from tests.read.made_protobuf import fixed64, message
 from tests.read.made_traces import (
     CONVENTIONS,

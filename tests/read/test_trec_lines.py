@@ -10,8 +10,8 @@ import pytest
 import pytrec_eval
 
 import findwell
-from findwell.errors import InputError
-from findwell.read import load_gold, load_run, source, trec
+from findwell.core.errors import InputError
+from findwell.io.read import load_gold, load_run, source, trec
 from tests.sample import kinds
 
 if TYPE_CHECKING:

@@ -10,9 +10,9 @@ import polars as pl
 import pytest
 
 import findwell
-from findwell.errors import InputError
-from findwell.read import load_gold, load_run, load_samples, source
-from findwell.read.corpus import load_corpus
+from findwell.core.errors import InputError
+from findwell.io.read import load_gold, load_run, load_samples, source
+from findwell.io.read.corpus import load_corpus
 from tests.sample import delimited, jsonl
 
 if TYPE_CHECKING:

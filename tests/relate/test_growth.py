@@ -15,9 +15,9 @@ import polars as pl
 import pytest
 
 import findwell
-from findwell.relate.match import known_matchers
-from findwell.relate.match.spans import Spans, SpanWords
-from findwell.spans.overlap import overlapping
+from findwell.relations.match import known_matchers
+from findwell.relations.match.spans import Spans, SpanWords
+from findwell.relations.spans.overlap import overlapping
 from tests.growth import assert_near_linear
 
 if TYPE_CHECKING:

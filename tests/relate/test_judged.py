@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 import findwell
-from findwell.client.protocol import Reason
-from findwell.errors import InputError
+from findwell.core.errors import InputError
+from findwell.judges.client.protocol import Reason
 from findwell.judges.verdicts import Judged, JudgeFailure, Sample, Verdict
 from tests.judges.building import judged_of
 

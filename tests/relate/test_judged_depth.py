@@ -13,19 +13,19 @@ import pytest
 from hypothesis import given
 
 import findwell
-from findwell.comparison.systems import gather
+from findwell.core.errors import MeasureError
 from findwell.core.policy import Policy
-from findwell.dialects import known_dialects, resolve_measures
 from findwell.engines.local import LocalEngine
-from findwell.errors import MeasureError
+from findwell.evaluation.comparison.systems import gather
 from findwell.evaluation.inputs import load_inputs
 from findwell.judges.find import find_judge
 from findwell.judges.function import FunctionJudge
 from findwell.judges.replay import ReplayJudge, record
-from findwell.relate.judged.judging import Judging, Task
-from findwell.relate.match import Matcher, find_matcher
-from findwell.relate.match.matcher import MatchContext
-from findwell.reports.details import QueryDetails
+from findwell.measures.dialects import known_dialects, resolve_measures
+from findwell.relations.judged.judging import Judging, Task
+from findwell.relations.match import Matcher, find_matcher
+from findwell.relations.match.matcher import MatchContext
+from findwell.show.details import QueryDetails
 from tests.client.server import Server, serve
 from tests.judges.building import FOUR
 from tests.judges.model import well

@@ -14,7 +14,7 @@ import pytest
 
 import findwell
 from findwell.core.cutoff import COUNTED
-from findwell.relate.match import known_matchers
+from findwell.relations.match import known_matchers
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -10,9 +10,9 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 import findwell
-from findwell.dialects import resolve_measures
-from findwell.errors import OptionError
-from findwell.relate.match import find_matcher
+from findwell.core.errors import OptionError
+from findwell.measures.dialects import resolve_measures
+from findwell.relations.match import find_matcher
 from tests.relate import brute
 from tests.strategies import by_measure, quick, without_facts
 

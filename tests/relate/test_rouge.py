@@ -15,10 +15,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from findwell.errors import OptionError
-from findwell.relate.match import rouge
-from findwell.relate.match.rouge import rouge_l_recall, union_lcs_recall
-from findwell.texts.words import words
+from findwell.core.errors import OptionError
+from findwell.core.texts.words import words
+from findwell.relations.match import rouge
+from findwell.relations.match.rouge import rouge_l_recall, union_lcs_recall
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 import findwell
 from findwell.core.data import RunStream
-from findwell.relate.match.rouge import RougeSentence
+from findwell.relations.match.rouge import RougeSentence
 from tests.relate import brute
 from tests.strategies import by_measure, quick
 

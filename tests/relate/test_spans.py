@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import findwell
-from findwell.errors import InputError
+from findwell.core.errors import InputError
 from tests.sample import kinds
 from tests.strategies import quick
 

@@ -9,7 +9,7 @@ import polars as pl
 import pytest
 
 import findwell
-from findwell.errors import InputError
+from findwell.core.errors import InputError
 from tests.sample import jsonl, kinds
 from tests.strategies import by_measure
 

@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 
 import findwell
-from findwell.reports.page import page as make_page
-from findwell.reports.panel import lay_side_by_side
-from findwell.reports.prepare import prepare
+from findwell.show.page import page as make_page
+from findwell.show.panel import lay_side_by_side
+from findwell.show.prepare import prepare
 from tests import hostile
 from tests.browsing import Watched, browser, watched
 

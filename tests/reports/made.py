@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from findwell.reports import html
+from findwell.show import html
 
 
 @pytest.fixture(scope="session", autouse=True)

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING
 import pytest
 from playwright.sync_api import expect
 
-from findwell.reports.page import page as make_page
-from findwell.reports.panel import lay_side_by_side
-from findwell.reports.prepare import prepare
+from findwell.show.page import page as make_page
+from findwell.show.panel import lay_side_by_side
+from findwell.show.prepare import prepare
 from tests import hostile
 from tests.browsing import accessible, fits_a_phone, picker, search
 

@@ -16,15 +16,15 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import findwell
-from findwell.errors import OptionError
-from findwell.reports.charts import Chart, png, standalone, write_image
-from findwell.reports.charts.svg import HEAT, asset, colors, ticks
-from findwell.reports.comparison import numbers
-from findwell.reports.escape import xml
-from findwell.reports.grid import Grid
-from findwell.reports.page import insights, page
-from findwell.reports.panel import lay_side_by_side
-from findwell.reports.prepare import prepare
+from findwell.core.errors import OptionError
+from findwell.show.charts import Chart, png, standalone, write_image
+from findwell.show.charts.svg import HEAT, asset, colors, ticks
+from findwell.show.comparison import numbers
+from findwell.show.escape import xml
+from findwell.show.grid import Grid
+from findwell.show.page import insights, page
+from findwell.show.panel import lay_side_by_side
+from findwell.show.prepare import prepare
 from tests import hostile
 
 if TYPE_CHECKING:

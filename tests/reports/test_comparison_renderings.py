@@ -12,12 +12,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import findwell
-from findwell.comparison.gates import gate
-from findwell.reports import comparison as tables
-from findwell.reports import escape, html
-from findwell.reports.gate import as_junit, lines, summary
-from findwell.reports.grid import Grid
-from findwell.reports.tables import chance
+from findwell.evaluation.comparison.gates import gate
+from findwell.show import comparison as tables
+from findwell.show import escape, html
+from findwell.show.gate import as_junit, lines, summary
+from findwell.show.grid import Grid
+from findwell.show.tables import chance
 from tests import values
 from tests.comparison.test_comparison import NEW, ODD, OLD
 

@@ -10,11 +10,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import findwell
-from findwell.reports.details import QueryDetails, query_details
-from findwell.reports.escape import multiline
-from findwell.reports.excerpts import excerpt, in_utf16, merged, places
-from findwell.reports.explanation import sentence
-from findwell.reports.panel import lay_side_by_side
+from findwell.show.details import QueryDetails, query_details
+from findwell.show.escape import multiline
+from findwell.show.excerpts import excerpt, in_utf16, merged, places
+from findwell.show.explanation import sentence
+from findwell.show.panel import lay_side_by_side
 from tests import hostile
 
 if TYPE_CHECKING:
@@ -62,7 +62,7 @@ def test_marks_and_gold_are_those_of_the_relevance_level() -> None:
 
 
 def test_the_gold_says_its_text_where_any_system_found_it(demo_folder: Path) -> None:
-    from findwell.reports.details import gold_texts
+    from findwell.show.details import gold_texts
 
     panel = lay_side_by_side([demo_folder])
     known = gold_texts(panel)

@@ -17,13 +17,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import findwell
-from findwell.errors import OptionError
+from findwell.core.errors import OptionError
 from findwell.judges.limits import judge_lines
-from findwell.reports import prepare as preparing
-from findwell.reports.escape import script_json
-from findwell.reports.page import page
-from findwell.reports.panel import lay_side_by_side
-from findwell.reports.prepare import prepare
+from findwell.show import prepare as preparing
+from findwell.show.escape import script_json
+from findwell.show.page import page
+from findwell.show.panel import lay_side_by_side
+from findwell.show.prepare import prepare
 from tests import hostile
 
 if TYPE_CHECKING:
@@ -125,8 +125,8 @@ def test_hostile_texts_stay_texts(hostile_folder: Path) -> None:
 
 
 def test_notebooks_and_markdown_obey_nothing_either() -> None:
-    from findwell.reports.html import comparison_html, result_html
-    from findwell.reports.result import render
+    from findwell.show.html import comparison_html, result_html
+    from findwell.show.result import render
 
     result = hostile.result()
     for content in (result_html(result), comparison_html(findwell.compare(result))):
@@ -396,7 +396,7 @@ def test_what_is_missing_is_named(
             done = cli("report", demo_folder, "--plot", tmp_path / "x.png")
         assert (done.code, ".[report]" in done.err) == (2, True)
     monkeypatch.setitem(sys.modules, "uvicorn", None)
-    monkeypatch.delitem(sys.modules, "findwell.web.server", raising=False)
+    monkeypatch.delitem(sys.modules, "findwell.show.web.server", raising=False)
     done = cli("view", demo_folder)
     assert (done.code, ".[web]" in done.err) == (2, True)
 

@@ -9,10 +9,10 @@ from xml.etree import ElementTree as ET
 import pytest
 
 import findwell
-from findwell.errors import OptionError
-from findwell.reports.charts import standalone
-from findwell.reports.panel import lay_side_by_side
-from findwell.reports.prepare import prepare
+from findwell.core.errors import OptionError
+from findwell.show.charts import standalone
+from findwell.show.panel import lay_side_by_side
+from findwell.show.prepare import prepare
 from tests.reports.conftest import DEMO
 
 RUNS = (DEMO / "bm25.trec", DEMO / "minilm.trec")

@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING
 import pytest
 
 import findwell
-from findwell.reports import prepare as preparing
-from findwell.reports.page import page as make_page
-from findwell.reports.panel import lay_side_by_side
-from findwell.reports.prepare import prepare
+from findwell.show import prepare as preparing
+from findwell.show.page import page as make_page
+from findwell.show.panel import lay_side_by_side
+from findwell.show.prepare import prepare
 from tests.browsing import accessible, fits_a_phone, picker, search
 
 if TYPE_CHECKING:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 import findwell
-from findwell.reports.report import report
+from findwell.show.report import report
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -11,8 +11,8 @@ import pytest
 from jinja2 import TemplateNotFound, UndefinedError
 
 import findwell
-from findwell import display
-from findwell.reports import html
+from findwell.core import display
+from findwell.show import html
 from tests import hostile
 
 TEMPLATES = Path(html.__file__).parent / "templates"
@@ -51,16 +51,15 @@ def test_what_is_missing_is_an_error() -> None:
 
 
 def test_the_import_waits_for_no_template() -> None:
-    code = (
-        "import findwell.results.result, findwell.reports.html, sys; print('jinja2' in sys.modules)"
-    )
+    modules = "findwell.evaluation.results.result, findwell.show.html"
+    code = f"import {modules}, sys; print('jinja2' in sys.modules)"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout == "False\n"
 
 
 def test_what_is_shown_needs_only_its_own_module() -> None:
     code = (
-        "from findwell.results.result import Result\n"
+        "from findwell.evaluation.results.result import Result\n"
         "from findwell.evaluation.evaluate import evaluate\n"
         "print(evaluate({'q': ['a']}, {'q': ['a']}, 'RR')._repr_html_()[:5])"
     )

@@ -12,12 +12,12 @@ from hypothesis import strategies as st
 from rich.cells import cell_len
 
 import findwell
-from findwell.reports.explanation import render as render_explanation
-from findwell.reports.grid import Grid
-from findwell.reports.judge_card import render_card
-from findwell.reports.result import render, spread_line
-from findwell.reports.tables import BARS, latex
-from findwell.reports.terminal import terminal
+from findwell.show.explanation import render as render_explanation
+from findwell.show.grid import Grid
+from findwell.show.judge_card import render_card
+from findwell.show.result import render, spread_line
+from findwell.show.tables import BARS, latex
+from findwell.show.terminal import terminal
 from tests import hostile
 
 if TYPE_CHECKING:

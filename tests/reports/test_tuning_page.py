@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 import findwell
-from findwell.reports.tuning import page
+from findwell.show.tuning import page
 from tests.browsing import PHONE, accessible
 
 if TYPE_CHECKING:

@@ -18,13 +18,13 @@ import pytest
 
 import findwell
 from findwell.cli.report import _require_input
-from findwell.comparison.systems import gather
-from findwell.errors import InputError, SaveError
-from findwell.reports.page import provenance
-from findwell.reports.panel import lay_side_by_side
-from findwell.results import store
-from findwell.storage import files, folders
-from findwell.storage.folders import FILES, is_folder, replacing
+from findwell.core.errors import InputError, SaveError
+from findwell.evaluation.comparison.systems import gather
+from findwell.evaluation.results import store
+from findwell.io.storage import files, folders
+from findwell.io.storage.folders import FILES, is_folder, replacing
+from findwell.show.page import provenance
+from findwell.show.panel import lay_side_by_side
 from tests import saving
 from tests.hostile import Jury
 
@@ -421,7 +421,7 @@ class TestFiles:
         assert tree(file.parent) == {"file": b"old"}
 
     def test_streams_stay_streams(self, tmp_path: Path) -> None:
-        code = "from findwell.storage.files import write_text; write_text('/dev/stdout', 'told')"
+        code = "from findwell.io.storage.files import write_text; write_text('/dev/stdout', 'told')"
         with (tmp_path / "out").open("wb") as out:
             subprocess.run([sys.executable, "-c", code], stdout=out, check=True)
             assert os.fstat(out.fileno()).st_size == 4  # this file, not one in its place

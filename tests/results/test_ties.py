@@ -11,13 +11,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import findwell
-from findwell.align.align import Ties, align
-from findwell.dialects import dialect
 from findwell.engines.local import LocalEngine
+from findwell.evaluation.results.bounds import tie_bounds
 from findwell.measures import parse_measure
-from findwell.relate.match import find_matcher
-from findwell.relate.match.matcher import MatchContext
-from findwell.results.bounds import tie_bounds
+from findwell.measures.dialects import dialect
+from findwell.relations.align import Ties, align
+from findwell.relations.match import find_matcher
+from findwell.relations.match.matcher import MatchContext
 from tests.sample import kinds
 from tests.strategies import quick
 

@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 import findwell
-from findwell.errors import InputError, OptionError
-from findwell.results.trackers import metric_name
+from findwell.core.errors import InputError, OptionError
+from findwell.evaluation.results.trackers import metric_name
 
 ACCEPTED = re.compile(r"[\w./-]+", re.ASCII)  # what MLflow, W&B and TensorBoard all accept
 RECORDS = [

@@ -15,7 +15,7 @@ from urllib.parse import parse_qs, urlsplit
 import pytest
 
 import findwell
-from findwell.errors import InputError, OptionError, RetrieverError
+from findwell.core.errors import InputError, OptionError, RetrieverError
 
 if TYPE_CHECKING:
     from tests.conftest import Process

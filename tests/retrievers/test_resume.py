@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 import findwell
-from findwell.errors import InputError, OptionError, SaveError
+from findwell.core.errors import InputError, OptionError, SaveError
 from findwell.retrievers.log import AnswerLog
 
 QUERIES = {f"q{n}": f"question {n}" for n in range(1, 11)}

@@ -14,8 +14,8 @@ import polars as pl
 import pytest
 
 import findwell
-from findwell.errors import InputError, OptionError, RetrieverError
-from findwell.progress import Progress
+from findwell.core.errors import InputError, OptionError, RetrieverError
+from findwell.core.progress import Progress
 
 QUERIES = {f"q{n}": f"question {n}" for n in range(1, 21)}
 GOLD = [

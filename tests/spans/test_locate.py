@@ -15,14 +15,14 @@ import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
-from findwell.errors import OptionError
-from findwell.read.corpus import load_corpus
-from findwell.spans import index as documents
-from findwell.spans import locate as module
-from findwell.spans.fold import codes_of, fold, fold_quote, text_of
-from findwell.spans.index import _end
-from findwell.spans.locate import locate
-from findwell.spans.place import cover, place
+from findwell.core.errors import OptionError
+from findwell.core.texts.fold import codes_of, fold, fold_quote, text_of
+from findwell.io.read.corpus import load_corpus
+from findwell.relations.spans import index as documents
+from findwell.relations.spans import locate as module
+from findwell.relations.spans.index import _end
+from findwell.relations.spans.locate import locate
+from findwell.relations.spans.place import cover, place
 
 SPANS = Path(__file__).parents[2] / "../shared/data/spans"
 LETTERS = st.text("aAbB “”'-–é\u0301ﬁß\n\t\u00a0中文\u200bא", max_size=40)

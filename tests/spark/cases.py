@@ -25,8 +25,8 @@ from click.testing import CliRunner
 from hypothesis import HealthCheck, Phase, given, settings
 
 import findwell
-from findwell.dialects import resolve_measures
-from findwell.errors import AlignError, FindwellError, InputError, OptionError, SparkError
+from findwell.core.errors import AlignError, FindwellError, InputError, OptionError, SparkError
+from findwell.measures.dialects import resolve_measures
 from tests.spark.frames import EVERY, assert_same, hard_case, records
 from tests.strategies import grouped_cases
 

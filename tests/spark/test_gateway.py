@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 import findwell
-from findwell.errors import OptionError
-from findwell.spark.gateway import ModelGateway
+from findwell.core.errors import OptionError
+from findwell.evaluation.spark.gateway import ModelGateway
 from tests.client.server import Call, Reaction, chat, error, serve
 
 if TYPE_CHECKING:

@@ -11,17 +11,17 @@ import polars as pl
 import pytest
 
 import findwell
-from findwell.dialects import dialect, resolve_measures
-from findwell.errors import AlignError, InputError, MeasureError, OptionError
-from findwell.findings import finding_about
-from findwell.relate.match import find_matcher
-from findwell.reports.spark import render
-from findwell.reports.tables import FORMATS
-from findwell.spark.arrow import to_batches
-from findwell.spark.columns import GOLD, QUERIES, RUN, SideColumns
-from findwell.spark.result import Made, SparkResult, _checked
-from findwell.spark.summary import NOTED, Notes, SummaryPlan, Tally, summarise_batches
-from findwell.spark.task import UNMET, Plan, evaluate_batches
+from findwell.core.errors import AlignError, InputError, MeasureError, OptionError
+from findwell.core.findings import finding_about
+from findwell.evaluation.spark.arrow import to_batches
+from findwell.evaluation.spark.columns import GOLD, QUERIES, RUN, SideColumns
+from findwell.evaluation.spark.result import Made, SparkResult, _checked
+from findwell.evaluation.spark.summary import NOTED, Notes, SummaryPlan, Tally, summarise_batches
+from findwell.evaluation.spark.task import UNMET, Plan, evaluate_batches
+from findwell.measures.dialects import dialect, resolve_measures
+from findwell.relations.match import find_matcher
+from findwell.show.spark import render
+from findwell.show.tables import FORMATS
 from findwell.statistics.intervals import ONE_CLUSTER
 from findwell.statistics.poisson import name_hashes, poisson_weights
 from tests.spark.frames import hard_case, records

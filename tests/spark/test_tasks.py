@@ -11,16 +11,32 @@ import polars as pl
 import pytest
 
 import findwell
-from findwell.dialects import dialect as find_dialect
-from findwell.dialects import resolve_measures
-from findwell.errors import InputError
-from findwell.spark.arrow import to_batches
-from findwell.spark.columns import GOLD, POSITION, QUERIES, QUERY, RUN, SIDE, SideColumns, mapped
-from findwell.spark.comparing import _Paired
-from findwell.spark.session import failure_of
-from findwell.spark.summary import ALL, Notes, SummaryPlan, Tally, merge_batches, summarise_batches
-from findwell.spark.task import NOTES, VALUES, Plan, evaluate_batches
-from findwell.spark.worker import error_of, evaluate_part
+from findwell.core.errors import InputError
+from findwell.evaluation.spark.arrow import to_batches
+from findwell.evaluation.spark.columns import (
+    GOLD,
+    POSITION,
+    QUERIES,
+    QUERY,
+    RUN,
+    SIDE,
+    SideColumns,
+    mapped,
+)
+from findwell.evaluation.spark.comparing import _Paired
+from findwell.evaluation.spark.session import failure_of
+from findwell.evaluation.spark.summary import (
+    ALL,
+    Notes,
+    SummaryPlan,
+    Tally,
+    merge_batches,
+    summarise_batches,
+)
+from findwell.evaluation.spark.task import NOTES, VALUES, Plan, evaluate_batches
+from findwell.evaluation.spark.worker import error_of, evaluate_part
+from findwell.measures.dialects import dialect as find_dialect
+from findwell.measures.dialects import resolve_measures
 from findwell.statistics.values import from_scale
 from tests.spark.frames import EVERY, STRICT, assert_same, hard_case, records
 

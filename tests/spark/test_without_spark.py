@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING
 import pytest
 
 import findwell
-from findwell.errors import OptionError, how_to_install
-from findwell.spark.session import require_java
+from findwell.core.errors import OptionError, how_to_install
+from findwell.evaluation.spark.session import require_java
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -26,7 +26,7 @@ lacking = pytest.mark.skipif(
 def test_findwell_never_imports_pyspark() -> None:
     """Nor does its module for Spark, until something is evaluated."""
     code = (
-        "import sys, findwell, findwell.cli.score, findwell.reports.result\n"
+        "import sys, findwell, findwell.cli.score, findwell.show.result\n"
         "assert 'findwell.spark' not in sys.modules\n"
         "findwell.spark.evaluate, findwell.spark.compare, findwell.spark.gate\n"
         "findwell.spark.SparkResult\n"

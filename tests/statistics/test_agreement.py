@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from statsmodels.stats.inter_rater import cohens_kappa
 
-from findwell.errors import InputError, OptionError
+from findwell.core.errors import InputError, OptionError
 from findwell.statistics.agreement import (
     NO_LABEL,
     ONE_LABEL,

@@ -7,7 +7,7 @@ from itertools import permutations
 import numpy as np
 import pytest
 
-from findwell.errors import InputError
+from findwell.core.errors import InputError
 from findwell.statistics.agreement import kappa
 from findwell.statistics.annotators import FORMULAS, agreement_of, prevalence_of
 

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from findwell.errors import InputError, OptionError
+from findwell.core.errors import InputError, OptionError
 from findwell.statistics.calibration import (
     brier_score,
     calibration,

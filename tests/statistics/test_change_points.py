@@ -7,7 +7,7 @@ from math import log
 import numpy as np
 import pytest
 
-from findwell.errors import InputError
+from findwell.core.errors import InputError
 from findwell.statistics.change_points import (
     SHARES,
     change_evidence,

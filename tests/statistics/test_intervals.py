@@ -11,9 +11,9 @@ from hypothesis import strategies as st
 from scipy import stats
 from statsmodels.stats.proportion import proportion_confint
 
-from findwell.errors import InputError, OptionError
+from findwell.core.errors import InputError, OptionError
 from findwell.measures import parse_measure
-from findwell.measures.aggregate import aggregate
+from findwell.statistics.aggregate import aggregate
 from findwell.statistics.intervals import EQUAL, METHOD, NONE_DEFINED, ONE, interval, intervals
 from tests.statistics.scores import columns, limits
 

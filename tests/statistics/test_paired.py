@@ -8,9 +8,9 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 from scipy import stats
 
-from findwell.errors import InputError, OptionError
+from findwell.core.errors import InputError, OptionError
 from findwell.measures import parse_measure
-from findwell.measures.aggregate import aggregate
+from findwell.statistics.aggregate import aggregate
 from findwell.statistics.intervals import METHOD
 from findwell.statistics.paired import effect_size, paired
 from findwell.statistics.significance import (

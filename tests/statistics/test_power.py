@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from scipy import stats
 from statsmodels.stats.power import TTestPower
 
-from findwell.errors import OptionError
+from findwell.core.errors import OptionError
 from findwell.statistics.paired import paired
 from findwell.statistics.power import (
     NO_DIFFERENCE,

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pytest
 
-from findwell.errors import InputError
+from findwell.core.errors import InputError
 from findwell.statistics.prediction_powered import (
     NO_DIVISOR,
     NO_LABEL,

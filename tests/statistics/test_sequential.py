@@ -8,7 +8,7 @@ from math import log, sqrt
 import numpy as np
 import pytest
 
-from findwell.errors import InputError, OptionError
+from findwell.core.errors import InputError, OptionError
 from findwell.statistics.sequential import (
     bernstein_sequence,
     betting_capital,

@@ -16,7 +16,7 @@ from scipy import stats
 from statsmodels.stats.contingency_tables import mcnemar as statsmodels_mcnemar
 from statsmodels.stats.multitest import multipletests
 
-from findwell.errors import InputError, OptionError
+from findwell.core.errors import InputError, OptionError
 from findwell.statistics.resampling import BLOCK, PRODUCT, all_sign_sums, sign_sums
 from findwell.statistics.significance import (
     EXACT,

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats
 
-from findwell.errors import InputError, OptionError
+from findwell.core.errors import InputError, OptionError
 from findwell.statistics.resampling import normal_ranges, shuffled_ranges
 from findwell.statistics.significance import sign_flip
 from findwell.statistics.tukey import (

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from findwell.errors import FindwellError
+from findwell.core.errors import FindwellError
 from findwell.statistics.intervals import interval
 from findwell.statistics.unpaired import NO_SPREAD, NO_VALUE, SUMS, unpaired, unpaired_interval
 

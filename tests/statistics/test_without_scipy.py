@@ -8,7 +8,7 @@ import sys
 
 import pytest
 
-from findwell.errors import how_to_install
+from findwell.core.errors import how_to_install
 
 DEFAULTS = """
 import json, sys
@@ -54,5 +54,5 @@ def test_what_needs_the_extra_names_it(call: str) -> None:
     done = run(f"import sys; {BLOCKED}\n{call}")
     assert done.returncode
     last = done.stderr.strip().splitlines()[-2:]
-    assert last[0].startswith("findwell.errors.OptionError: this needs the package scipy")
+    assert last[0].startswith("findwell.core.errors.OptionError: this needs the package scipy")
     assert last[1] == f"  fix: {how_to_install('stats')}"

@@ -10,15 +10,15 @@ from typing import TYPE_CHECKING
 import pytest
 
 import findwell
-from findwell.client.cache import Cache
-from findwell.embeddings import find_embedder
-from findwell.embeddings.cache import cached
-from findwell.errors import SaveError
-from findwell.monitoring.store import TraceStore
-from findwell.results.notes import Notes, write_notes
-from findwell.storage import files
-from findwell.storage.private import make_folder
-from findwell.tuning.configurations import remove_answers
+from findwell.core.errors import SaveError
+from findwell.evaluation.results.notes import Notes, write_notes
+from findwell.io.storage import files
+from findwell.io.storage.private import make_folder
+from findwell.judges.client.cache import Cache
+from findwell.judges.embeddings import find_embedder
+from findwell.judges.embeddings.cache import cached
+from findwell.loop.monitoring.store import TraceStore
+from findwell.loop.tuning.configurations import remove_answers
 from tests import saving
 
 if TYPE_CHECKING:

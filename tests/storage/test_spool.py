@@ -16,9 +16,9 @@ import pytest
 
 import findwell
 from findwell.cli.options import spool_limit
-from findwell.errors import InputError, OptionError, SaveError
-from findwell.storage import spool
-from findwell.storage.spool import copy_bounded, parse_size
+from findwell.core.errors import InputError, OptionError, SaveError
+from findwell.io.storage import spool
+from findwell.io.storage.spool import copy_bounded, parse_size
 from tests import sample
 
 if TYPE_CHECKING:

@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING
 import nltk  # type: ignore[import-untyped]
 import pytest
 
-from findwell.errors import OptionError
-from findwell.texts import sentences as punkt
-from findwell.texts.sentences import split
+from findwell.core.errors import OptionError
+from findwell.core.texts import sentences as punkt
+from findwell.core.texts.sentences import split
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -9,9 +9,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from findwell.errors import OptionError
-from findwell.texts import sentences
-from findwell.texts.sentences import SPLITTERS, split
+from findwell.core.errors import OptionError
+from findwell.core.texts import sentences
+from findwell.core.texts.sentences import SPLITTERS, split
 
 # the sentences of each text, and what stands between them
 CASES = {

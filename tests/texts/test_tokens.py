@@ -9,8 +9,8 @@ import polars as pl
 import pytest
 
 import findwell
-from findwell.errors import FindwellError
-from findwell.texts.tokens import find_tokenizer
+from findwell.core.errors import FindwellError
+from findwell.core.texts.tokens import find_tokenizer
 
 DEMO = Path(findwell.__file__).parent / "demo" / "passages.jsonl"
 # what cl100k, the byte-pair encoding of several models, counts in all texts of the demo together

@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from findwell.errors import OptionError
-from findwell.texts.words import TEXTS, tidy, words
+from findwell.core.errors import OptionError
+from findwell.core.texts.words import TEXTS, tidy, words
 
 CASES = {
     "case and punctuation": ("“Hello,   WORLD!”", "hello world"),

@@ -14,11 +14,11 @@ from typing import TYPE_CHECKING
 import numpy as np
 import polars as pl
 
-from findwell.tuning.choice import choose_setting
-from findwell.tuning.engines import find_engine
-from findwell.tuning.gains import gains_over
-from findwell.tuning.grid import grid_of
-from findwell.tuning.measured import measure_settings
+from findwell.loop.tuning.choice import choose_setting
+from findwell.loop.tuning.engines import find_engine
+from findwell.loop.tuning.gains import gains_over
+from findwell.loop.tuning.grid import grid_of
+from findwell.loop.tuning.measured import measure_settings
 
 if TYPE_CHECKING:
     from findwell.core.data import Floats, Ints

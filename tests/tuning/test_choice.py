@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose
 
-from findwell.errors import InputError, OptionError
+from findwell.core.errors import InputError, OptionError
+from findwell.loop.tuning.choice import DRAWS, Choice, against_best, choose_setting, value_order
 from findwell.statistics.resampling import balanced_folds, bootstrap_counts
-from findwell.tuning.choice import DRAWS, Choice, against_best, choose_setting, value_order
 
 if TYPE_CHECKING:
     from findwell.core.data import Floats

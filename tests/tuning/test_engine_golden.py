@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from findwell.tuning import ENGINES, Setting, find_engine, fuse
-from findwell.tuning.engines.engine import Prepared
+from findwell.loop.tuning import ENGINES, Setting, find_engine, fuse
+from findwell.loop.tuning.engines.engine import Prepared
 from tests.dialects.golden import cases
 
 

@@ -14,8 +14,8 @@ import numpy as np
 import pytest
 
 import findwell
-from findwell.errors import AlignError, InputError, OptionError
-from findwell.tuning import (
+from findwell.core.errors import AlignError, InputError, OptionError
+from findwell.loop.tuning import (
     ENGINES,
     Pool,
     Setting,

@@ -11,8 +11,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from findwell.errors import FindwellError, OptionError
-from findwell.tuning import Pool, convex_combination, reciprocal_rank_fusion, reciprocal_rank_scores
+from findwell.core.errors import FindwellError, OptionError
+from findwell.loop.tuning import (
+    Pool,
+    convex_combination,
+    reciprocal_rank_fusion,
+    reciprocal_rank_scores,
+)
 
 if TYPE_CHECKING:
     from findwell.core.data import Run

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from findwell.tuning import ENGINES, Engine
+from findwell.loop.tuning import ENGINES, Engine
 
 PAGE = Path(__file__).parents[2] / "docs" / "fusion.md"
 HEADER = (

@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from findwell.errors import InputError, OptionError, RetrieverError
+from findwell.core.errors import InputError, OptionError, RetrieverError
+from findwell.loop.tuning.halving import Halving, HalvingPlan, deal_queries, halve, plan_halving
 from findwell.statistics.paired import paired
-from findwell.tuning.halving import Halving, HalvingPlan, deal_queries, halve, plan_halving
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]

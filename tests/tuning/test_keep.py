@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 import findwell
-from findwell.reports import retriever_tuning, tuning
-from findwell.tuning.gains import CURRENT, Gain, worth_keeping
+from findwell.loop.tuning.gains import CURRENT, Gain, worth_keeping
+from findwell.show import retriever_tuning, tuning
 
 if TYPE_CHECKING:
     from pathlib import Path

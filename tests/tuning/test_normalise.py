@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from findwell.errors import FindwellError, InputError, OptionError
-from findwell.tuning import NORMALISERS, normalise
+from findwell.core.errors import FindwellError, InputError, OptionError
+from findwell.loop.tuning import NORMALISERS, normalise
 
 LOWEST = -2.0
 # each formula once more, over one list that differs

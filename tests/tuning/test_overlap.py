@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 import findwell
-from findwell.errors import AlignError
-from findwell.tuning import Pool, convex_combination, fuse, tune_weight
-from findwell.tuning.overlap import ENOUGH
+from findwell.core.errors import AlignError
+from findwell.loop.tuning import Pool, convex_combination, fuse, tune_weight
+from findwell.loop.tuning.overlap import ENOUGH
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 
 import findwell
 from findwell.core.data import Run
-from findwell.errors import InputError, OptionError
-from findwell.tuning import Pool, reciprocal_rank_fusion
+from findwell.core.errors import InputError, OptionError
+from findwell.loop.tuning import Pool, reciprocal_rank_fusion
 from tests.strategies import TRICKY_IDS
 
 SCORED = st.dictionaries(

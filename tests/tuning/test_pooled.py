@@ -9,11 +9,11 @@ import numpy as np
 import pytest
 
 import findwell
-from findwell.dialects import known_dialects
-from findwell.relate.match import known_matchers
-from findwell.tuning.engines import find_engine
-from findwell.tuning.fusion import fuse
-from findwell.tuning.measured import measure_settings
+from findwell.loop.tuning.engines import find_engine
+from findwell.loop.tuning.fusion import fuse
+from findwell.loop.tuning.measured import measure_settings
+from findwell.measures.dialects import known_dialects
+from findwell.relations.match import known_matchers
 from tests.test_invariances import OPTIONS, SENTENCES, measures
 
 if TYPE_CHECKING:

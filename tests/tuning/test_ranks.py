@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from findwell.align.align import positions
-from findwell.tuning.ranks import TopRows, comparisons, count_ranks
+from findwell.loop.tuning.ranks import TopRows, comparisons, count_ranks
+from findwell.relations.align import positions
 
 
 def sorted_ranks(scores: np.ndarray, query: np.ndarray) -> np.ndarray:

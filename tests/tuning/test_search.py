@@ -9,8 +9,8 @@ import polars as pl
 import pytest
 
 import findwell
-from findwell.errors import OptionError
-from findwell.tuning import (
+from findwell.core.errors import OptionError
+from findwell.loop.tuning import (
     Tuned,
     convex_combination,
     reciprocal_rank_fusion,

@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from findwell.errors import FindwellError, InputError, OptionError
-from findwell.tuning.space import Space, as_shares, identify
+from findwell.core.errors import FindwellError, InputError, OptionError
+from findwell.loop.tuning.space import Space, as_shares, identify
 
 FILE = """
 [knobs]

@@ -9,14 +9,14 @@ import pytest
 from numpy.typing import NDArray
 
 import findwell
-from findwell.errors import OptionError
-from findwell.tuning.choice import choose_setting
-from findwell.tuning.conclusion import Tuning
-from findwell.tuning.engines import ENGINES
-from findwell.tuning.pool import Pool
-from findwell.tuning.space import Space
-from findwell.tuning.trials import EngineSetting, fusion_trials, places_of, search_by_optuna
-from findwell.tuning.tune import tune
+from findwell.core.errors import OptionError
+from findwell.loop.tuning.choice import choose_setting
+from findwell.loop.tuning.conclusion import Tuning
+from findwell.loop.tuning.engines import ENGINES
+from findwell.loop.tuning.pool import Pool
+from findwell.loop.tuning.space import Space
+from findwell.loop.tuning.trials import EngineSetting, fusion_trials, places_of, search_by_optuna
+from findwell.loop.tuning.tune import tune
 from tests.tuning.judging import by_words
 
 DEMO = Path(findwell.__file__).parent / "demo"

@@ -10,9 +10,9 @@ import numpy as np
 import pytest
 
 import findwell
-from findwell.tuning.engines import ENGINES, find_engine
-from findwell.tuning.fusion import fuse
-from findwell.tuning.grid import grid_of, setting_of, weight_shares
+from findwell.loop.tuning.engines import ENGINES, find_engine
+from findwell.loop.tuning.fusion import fuse
+from findwell.loop.tuning.grid import grid_of, setting_of, weight_shares
 
 Scores = dict[str, dict[str, float]]
 

@@ -14,10 +14,10 @@ import numpy as np
 import pytest
 
 import findwell
-from findwell.errors import InputError, OptionError, RetrieverError, SaveError
-from findwell.tuning.halving import HalvingPlan
-from findwell.tuning.retriever_tuning import RetrieverTuning
-from findwell.tuning.tune import tune as tune_any
+from findwell.core.errors import InputError, OptionError, RetrieverError, SaveError
+from findwell.loop.tuning.halving import HalvingPlan
+from findwell.loop.tuning.retriever_tuning import RetrieverTuning
+from findwell.loop.tuning.tune import tune as tune_any
 from tests.tuning.asked_bm25 import DEMO, GOLD, make_flaky, make_noted, make_retriever
 from tests.tuning.judging import by_words
 
@@ -283,7 +283,7 @@ def test_answers_are_kept_by_configuration(tmp_path: Path, monkeypatch: pytest.M
 SCRIPT = """
 import json, sys
 from tests.tuning.asked_bm25 import GOLD, make_noted
-from findwell.tuning.tune import tune
+from findwell.loop.tuning.tune import tune
 space = {"knobs": {"k1": [0.5, 1.0, 1.5, 2.0], "b": [0.25, 0.75, 1.0]}}
 found = tune(make_noted, GOLD, "nDCG@10", space=space, answers=sys.argv[1],
                        retrieval={"k": 10, "concurrency": 2})

@@ -12,9 +12,9 @@ import pytest
 import uvicorn
 from starlette.testclient import TestClient
 
-from findwell.web.app import view_site
-from findwell.web.folders import ResultFolders
-from findwell.web.server import TokenGuard, listen
+from findwell.show.web.app import view_site
+from findwell.show.web.folders import ResultFolders
+from findwell.show.web.server import TokenGuard, listen
 from tests.browsing import browser, watched
 from tests.reports.conftest import demo_folder, hostile_folder
 

@@ -12,10 +12,10 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 import findwell
-from findwell.errors import InputError
-from findwell.reports.details import QueryDetails
-from findwell.reports.panel import lay_side_by_side
-from findwell.web.folders import ResultFolders, state_of
+from findwell.core.errors import InputError
+from findwell.show.details import QueryDetails
+from findwell.show.panel import lay_side_by_side
+from findwell.show.web.folders import ResultFolders, state_of
 from tests.reports.test_page import data_of
 
 if TYPE_CHECKING:
@@ -62,7 +62,7 @@ def test_a_report_is_the_same_as_the_file_but_asks_for_queries(
 def test_every_query_opens_however_little_a_file_may_hold(
     client: TestClient, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("findwell.reports.prepare.LETTERS", 1)
+    monkeypatch.setattr("findwell.show.prepare.LETTERS", 1)
     data = data_of(client.get("/report", params={"r": ids(client)["monday"]}).text)
     assert data["openable"] is None
     for place in range(len(data["query"])):
@@ -131,8 +131,8 @@ def test_a_root_may_be_a_result_and_must_exist(results: Path, tmp_path: Path) ->
 def test_an_empty_folder_says_what_to_do(tmp_path: Path) -> None:
     from starlette.testclient import TestClient
 
-    from findwell.web.app import view_site
-    from findwell.web.server import TokenGuard
+    from findwell.show.web.app import view_site
+    from findwell.show.web.server import TokenGuard
 
     asking = TestClient(
         TokenGuard(view_site(ResultFolders([tmp_path])), "token", 80),

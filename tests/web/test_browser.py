@@ -15,7 +15,7 @@ import pytest
 from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import expect
 
-from findwell.results.notes import Notes, write_notes
+from findwell.evaluation.results.notes import Notes, write_notes
 from tests import hostile
 from tests.browsing import search
 from tests.web.test_results_list import dated

@@ -19,10 +19,10 @@ import uvicorn
 from starlette.testclient import TestClient
 
 import findwell
-from findwell.labels.labels import Labels
-from findwell.web.labelling import GUIDELINES, NOTE, label_site
-from findwell.web.sent import MOST
-from findwell.web.server import TokenGuard, listen
+from findwell.loop.labels.labels import Labels
+from findwell.show.web.labelling import GUIDELINES, NOTE, label_site
+from findwell.show.web.sent import MOST
+from findwell.show.web.server import TokenGuard, listen
 from tests import hostile
 from tests.web.conftest import PORT, TOKEN
 

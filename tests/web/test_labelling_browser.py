@@ -21,9 +21,9 @@ from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import expect
 
 import findwell
-from findwell.labels.labels import Labels
-from findwell.web.labelling import label_site
-from findwell.web.server import TokenGuard, listen
+from findwell.loop.labels.labels import Labels
+from findwell.show.web.labelling import label_site
+from findwell.show.web.server import TokenGuard, listen
 from tests import hostile
 from tests.browsing import Watched, browser, watched
 from tests.web.conftest import TOKEN

@@ -11,10 +11,10 @@ import pytest
 import uvicorn
 from playwright.sync_api import expect
 
-from findwell.monitoring.monitor import Monitor
-from findwell.reports.monitor_page import monitor_report
-from findwell.web.monitor_app import monitor_site
-from findwell.web.server import TokenGuard, listen
+from findwell.loop.monitoring.monitor import Monitor
+from findwell.show.monitor_page import monitor_report
+from findwell.show.web.monitor_app import monitor_site
+from findwell.show.web.server import TokenGuard, listen
 from tests.browsing import PHONE, accessible, fits_a_phone
 from tests.hostile import ATTACKS, LONG
 from tests.monitoring.made_calls import START, made_calls

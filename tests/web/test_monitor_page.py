@@ -14,12 +14,12 @@ from starlette.testclient import TestClient
 
 import findwell
 from findwell.cli import cli
-from findwell.monitoring.monitor import Monitor
-from findwell.monitoring.overview import Look, overview
-from findwell.read.traces.schema import TRACE_SCHEMA
-from findwell.reports.signals import figure
-from findwell.web.monitor_app import monitor_site
-from findwell.web.server import TokenGuard
+from findwell.io.read.traces.schema import TRACE_SCHEMA
+from findwell.loop.monitoring.monitor import Monitor
+from findwell.loop.monitoring.overview import Look, overview
+from findwell.show.signals import figure
+from findwell.show.web.monitor_app import monitor_site
+from findwell.show.web.server import TokenGuard
 from tests.monitoring.made_calls import START, made_calls
 from tests.web.conftest import PORT, TOKEN
 

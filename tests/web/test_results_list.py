@@ -10,11 +10,11 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 import findwell
-from findwell.results.notes import NOTE, Notes, notes_file, read_notes, write_notes
-from findwell.results.store import seal
-from findwell.web.folders import ResultFolders, SavedResult
-from findwell.web.sent import MOST
-from findwell.web.trends import trends
+from findwell.evaluation.results.notes import NOTE, Notes, notes_file, read_notes, write_notes
+from findwell.evaluation.results.store import seal
+from findwell.show.web.folders import ResultFolders, SavedResult
+from findwell.show.web.sent import MOST
+from findwell.show.web.trends import trends
 from tests.reports.test_page import data_of
 from tests.web.conftest import PORT
 from tests.web.test_app import ids

@@ -10,10 +10,10 @@ import pytest
 from starlette.testclient import TestClient
 
 import findwell
-from findwell.errors import InputError
-from findwell.web.app import view_site
-from findwell.web.folders import ResultFolders
-from findwell.web.server import TokenGuard
+from findwell.core.errors import InputError
+from findwell.show.web.app import view_site
+from findwell.show.web.folders import ResultFolders
+from findwell.show.web.server import TokenGuard
 from tests.web.conftest import PORT, TOKEN
 
 OWN = {"origin": f"http://127.0.0.1:{PORT}", "sec-fetch-site": "same-origin"}

@@ -8,7 +8,7 @@ import pytest
 
 from findwell.cli import COMMANDS
 from findwell.measures import known_measures
-from findwell.relate.match import known_matchers
+from findwell.relations.match import known_matchers
 from website import choosing, commands, measures, problems, python, relations
 from website.__main__ import assemble
 

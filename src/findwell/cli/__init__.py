@@ -15,8 +15,8 @@ from typing import TYPE_CHECKING, Any, NoReturn
 import click
 
 from findwell import __version__
-from findwell.errors import AlignError, FindwellError, nearest
-from findwell.native import described
+from findwell.core.errors import AlignError, FindwellError, nearest
+from findwell.io.native import described
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -256,8 +256,8 @@ def _exit(code: int, message: str = "") -> NoReturn:
 
 def _say(text: str) -> None:
     from findwell.cli.options import error_width  # noqa: PLC0415
-    from findwell.reports.escape import printable  # noqa: PLC0415
-    from findwell.reports.terminal import wrap  # noqa: PLC0415
+    from findwell.show.escape import printable  # noqa: PLC0415
+    from findwell.show.terminal import wrap  # noqa: PLC0415
 
     lines = "\n".join(map(printable, text.split("\n")))
     with contextlib.suppress(OSError):  # nobody may be there to read it

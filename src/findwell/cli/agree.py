@@ -7,7 +7,7 @@ from typing import Any
 import click
 
 from findwell.cli import options
-from findwell.reports.agreement import FORMATS
+from findwell.show.agreement import FORMATS
 
 KINDS = ("rankings", "labels", "systems")
 
@@ -68,8 +68,8 @@ def command(
     and Fleiss' kappa, Krippendorff's alpha and Gwet's AC1, with the prevalence beside them; with
     --details also one by one, and query by query, the least clear ones first.
     """
-    from findwell.comparison.agree import agree  # noqa: PLC0415
-    from findwell.reports.agreement import render  # noqa: PLC0415
+    from findwell.loop.labels.agree import agree  # noqa: PLC0415
+    from findwell.show.agreement import render  # noqa: PLC0415
 
     found = agree(first, second, measures=list(measures) or None, **choices)
     options.write(render(found, how, details=details, width=options.width(output)), output, how)

@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from findwell.cli import options
-from findwell.findings import shorten
-from findwell.reports.grid import Grid
-from findwell.reports.tables import (
+from findwell.core.findings import shorten
+from findwell.show.grid import Grid
+from findwell.show.tables import (
     FORMATS,
     number,
     render_grids,
@@ -20,7 +20,7 @@ from findwell.reports.tables import (
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from findwell.labels.anchor import Anchored
+    from findwell.loop.labels.anchor import Anchored
 
 TO_CHECK = ("fuzzy", "edited", "ambiguous", "lost")  # labels that a table shows
 CUT = ("split", "partly", "none")
@@ -68,7 +68,7 @@ def command(*, gold: str, how: str, output: str | None, **choices: Any) -> None:
 
     The new gold names documents and characters in them, so it is good for any chunker.
     """
-    from findwell.labels.anchor import anchor  # noqa: PLC0415
+    from findwell.loop.labels.anchor import anchor  # noqa: PLC0415
 
     write_labels(anchor, gold, choices, how, output)
 

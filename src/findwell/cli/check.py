@@ -7,7 +7,7 @@ from typing import Any
 import click
 
 from findwell.cli import options
-from findwell.reports.tables import describe_finding, to_json
+from findwell.show.tables import describe_finding, to_json
 
 
 @click.command("check", short_help="Report problems in runs and their gold.")

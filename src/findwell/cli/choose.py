@@ -9,8 +9,8 @@ import click
 
 from findwell.cli import options
 from findwell.evaluation.choose import LABELLED, QUESTIONS, Question
-from findwell.reports.tables import bullets, reading_width, to_json
-from findwell.reports.terminal import wrap
+from findwell.show.tables import bullets, reading_width, to_json
+from findwell.show.terminal import wrap
 
 if TYPE_CHECKING:
     from findwell.evaluation.choose import Advice

@@ -9,7 +9,7 @@ from typing import Any
 import click
 
 from findwell.cli import gating, judging, options
-from findwell.reports.tables import FORMATS, ROW_FORMATS
+from findwell.show.tables import FORMATS, ROW_FORMATS
 
 
 @click.command("compare", short_help="Test whether one system is better than another.")
@@ -91,9 +91,9 @@ def command(
     The first RUN is the baseline. Without --gold each is a file whose records hold what was
     retrieved and what is gold, or the folder of a result that `findwell score --save` wrote.
     """
-    from findwell.comparison import gates  # noqa: PLC0415
-    from findwell.comparison.compare import compare  # noqa: PLC0415
-    from findwell.reports.comparison import render, unmeasured  # noqa: PLC0415
+    from findwell.evaluation.comparison import gates  # noqa: PLC0415
+    from findwell.evaluation.comparison.compare import compare  # noqa: PLC0415
+    from findwell.show.comparison import render, unmeasured  # noqa: PLC0415
 
     decisions, junit = gating.take_decisions(choices), choices.pop("junit")
     guarded = [name for text in no_regression for name in _split(text)]
@@ -137,9 +137,9 @@ def _estimate(  # noqa: PLR0917
 ) -> int:
     """Estimate the systems and their differences from labels of some pairs."""
     from findwell.evaluation.evaluate import EvaluationOptions  # noqa: PLC0415
-    from findwell.labels.estimates import evaluate_with_labels  # noqa: PLC0415
+    from findwell.loop.labels.estimates import evaluate_with_labels  # noqa: PLC0415
     from findwell.measures import DEFAULTS  # noqa: PLC0415
-    from findwell.reports.result import render  # noqa: PLC0415
+    from findwell.show.result import render  # noqa: PLC0415
 
     given = {name: value for name, value in chosen.items() if value not in (None, ())}
     given.pop("moved", None)

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from findwell.errors import InputError, OptionError, nearest
+from findwell.core.errors import InputError, OptionError, nearest
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence

@@ -8,7 +8,7 @@ from typing import Any
 import click
 
 from findwell.cli import judging, options
-from findwell.reports.tables import cleaner, to_json, to_rows
+from findwell.show.tables import cleaner, to_json, to_rows
 
 
 def _targets(
@@ -74,19 +74,19 @@ def command(
     findwell curve samples.jsonl -m context_recall --judge openai:MODEL --at 1,3,5
     findwell curve results/monday -m recall -m nDCG
     """
-    from findwell.dialects import resolve_measures  # noqa: PLC0415
     from findwell.evaluation.evaluate import evaluate  # noqa: PLC0415
-    from findwell.judges.limits import judge_lines  # noqa: PLC0415
-    from findwell.relate.match.judged import has_own_depth  # noqa: PLC0415
-    from findwell.reports.result import render_curve, with_relation  # noqa: PLC0415
-    from findwell.results.cutoffs import (  # noqa: PLC0415
+    from findwell.evaluation.results.cutoffs import (  # noqa: PLC0415
         at_cutoff,
         curve,
         cutoff_of,
         points_of,
         smallest_k,
     )
-    from findwell.results.summaries import unmeasured  # noqa: PLC0415
+    from findwell.evaluation.results.summaries import unmeasured  # noqa: PLC0415
+    from findwell.judges.limits import judge_lines  # noqa: PLC0415
+    from findwell.measures.dialects import resolve_measures  # noqa: PLC0415
+    from findwell.relations.match.judged import has_own_depth  # noqa: PLC0415
+    from findwell.show.result import render_curve, with_relation  # noqa: PLC0415
 
     saved = options.saved_result(runs, choices | {"gold": gold}, "rel")
     choices |= judging.take(choices)

@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING
 import click
 
 from findwell.cli import options
-from findwell.errors import OptionError, SaveError
+from findwell.core.errors import OptionError, SaveError
 
 if TYPE_CHECKING:
-    from findwell.results.result import Result
+    from findwell.evaluation.results.result import Result
 
 KEPT = 20  # documents of each list that the report shows
 FILES = ("bm25.trec", "minilm.trec", "questions.jsonl", "passages.jsonl")
@@ -34,8 +34,8 @@ def command(save: str | None, files: str | None, report: str | None) -> None:
     The task is an illustration written for findwell, not evidence about the two retrievers.
     """
     from findwell.evaluation.evaluate import evaluate  # noqa: PLC0415
-    from findwell.reports.result import render  # noqa: PLC0415
-    from findwell.storage.folders import refuse_foreign  # noqa: PLC0415
+    from findwell.io.storage.folders import refuse_foreign  # noqa: PLC0415
+    from findwell.show.result import render  # noqa: PLC0415
 
     if save is not None:
         refuse_foreign(save)
@@ -75,7 +75,7 @@ def command(save: str | None, files: str | None, report: str | None) -> None:
 def _judged(runs: list[Path], folder: Path) -> None:
     """Show what the embedded judge says, which has seen no label."""
     from findwell.evaluation.evaluate import JUDGED, evaluate  # noqa: PLC0415
-    from findwell.reports.result import render  # noqa: PLC0415
+    from findwell.show.result import render  # noqa: PLC0415
 
     measures = [f"{name}@5" for name in JUDGED]
     try:
@@ -99,10 +99,10 @@ def _judged(runs: list[Path], folder: Path) -> None:
 
 def _report(result: Result, wanted: str | None) -> str:
     """Write the report of the demo, and return its path."""
-    from findwell.reports.report import report  # noqa: PLC0415
-    from findwell.storage.database import cache_folder  # noqa: PLC0415
-    from findwell.storage.files import write_text  # noqa: PLC0415
-    from findwell.storage.private import make_folder  # noqa: PLC0415
+    from findwell.io.storage.database import cache_folder  # noqa: PLC0415
+    from findwell.io.storage.files import write_text  # noqa: PLC0415
+    from findwell.io.storage.private import make_folder  # noqa: PLC0415
+    from findwell.show.report import report  # noqa: PLC0415
 
     page = report(result)
     if wanted is not None:
@@ -121,7 +121,7 @@ def _report(result: Result, wanted: str | None) -> str:
 
 def _copy(folder: Path, target: Path) -> None:
     """Copy the files; the folder may have its own of these names, which must not be lost."""
-    from findwell.storage.files import write_bytes  # noqa: PLC0415
+    from findwell.io.storage.files import write_bytes  # noqa: PLC0415
 
     try:
         target.mkdir(parents=True, exist_ok=True)

@@ -31,6 +31,6 @@ def command(*, gold: str, how: str, output: str | None, **choices: Any) -> None:
     findwell drift spans.jsonl --corpus new-docs/ --before docs/ -o updated.jsonl
     findwell drift spans.jsonl --corpus docs/ --chunks new-chunks.jsonl
     """
-    from findwell.labels.anchor import drift  # noqa: PLC0415
+    from findwell.loop.labels.anchor import drift  # noqa: PLC0415
 
     write_labels(drift, gold, choices, how, output)

@@ -7,7 +7,7 @@ from typing import Any
 import click
 
 from findwell.cli import judging, options
-from findwell.reports.tables import to_json
+from findwell.show.tables import to_json
 
 
 @click.command("explain", short_help="Show step by step how a query's numbers are computed.")
@@ -51,8 +51,8 @@ def command(
     findwell explain samples.jsonl -q 1 -m context_recall --judge openai:MODEL
     findwell explain monday -q q17
     """
-    from findwell.explanation.explain import explain  # noqa: PLC0415
-    from findwell.reports.explanation import render  # noqa: PLC0415
+    from findwell.evaluation.explanation.explain import explain  # noqa: PLC0415
+    from findwell.show.explanation import render  # noqa: PLC0415
 
     chosen = choices | {"gold": gold}
     result = options.saved_result([run], chosen, "query", "worst", "system", "rel")

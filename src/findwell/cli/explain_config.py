@@ -16,9 +16,9 @@ from findwell.cli.configuration import (
     every_key,
     spelled,
 )
-from findwell.errors import OptionError, nearest
-from findwell.reports.grid import Grid
-from findwell.reports.tables import render_grids, to_json
+from findwell.core.errors import OptionError, nearest
+from findwell.show.grid import Grid
+from findwell.show.tables import render_grids, to_json
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from findwell import __version__
-from findwell.native import described
+from findwell.io.native import described
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from findwell.cli import options
-from findwell.reports.grid import Grid
-from findwell.reports.tables import reading_width, to_json
-from findwell.reports.terminal import terminal, wrap
+from findwell.show.grid import Grid
+from findwell.show.tables import reading_width, to_json
+from findwell.show.terminal import terminal, wrap
 
 if TYPE_CHECKING:
-    from findwell.tuning import Engine
+    from findwell.loop.tuning import Engine
 
 RUNS = ("trec", "jsonl")
 LISTS = ("table", "json")
@@ -120,11 +120,11 @@ def command(
     if engine is None:
         raise click.UsageError("--engine is missing: `findwell fuse --list` shows the names")
     form = _one_of(how, RUNS[::-1] if (output or "").endswith(".jsonl") else RUNS)
-    from findwell.errors import naming_files  # noqa: PLC0415
-    from findwell.read import load_run  # noqa: PLC0415
-    from findwell.read.trec import as_trec  # noqa: PLC0415
+    from findwell.core.errors import naming_files  # noqa: PLC0415
+    from findwell.io.read import load_run  # noqa: PLC0415
+    from findwell.io.read.trec import as_trec  # noqa: PLC0415
+    from findwell.loop.tuning import find_engine, fuse  # noqa: PLC0415
     from findwell.retrievers.answers import as_json_lines  # noqa: PLC0415
-    from findwell.tuning import find_engine, fuse  # noqa: PLC0415
 
     chosen = find_engine(engine)
 
@@ -157,7 +157,7 @@ def _one_of(how: str | None, formats: tuple[str, ...]) -> str:
 
 def _listing(name: str | None, how: str) -> str:
     """Say what the engines compute, or all about one of them."""
-    from findwell.tuning import ENGINES, find_engine  # noqa: PLC0415
+    from findwell.loop.tuning import ENGINES, find_engine  # noqa: PLC0415
 
     if name is not None:
         engine = find_engine(name)

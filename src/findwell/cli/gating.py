@@ -12,15 +12,15 @@ from typing import TYPE_CHECKING, Any, Unpack
 import click
 
 from findwell.cli import options
-from findwell.errors import naming_files
-from findwell.reports.escape import printable
-from findwell.reports.tables import to_json
+from findwell.core.errors import naming_files
+from findwell.show.escape import printable
+from findwell.show.tables import to_json
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from findwell.comparison.gates import GateReport
-    from findwell.results.result import Result
+    from findwell.evaluation.comparison.gates import GateReport
+    from findwell.evaluation.results.result import Result
 
 GITHUB = "GITHUB_STEP_SUMMARY"  # the file whose Markdown GitHub shows beside a run
 NOT_DECIDED = 3
@@ -69,7 +69,7 @@ def report_verdicts(
     gate: GateReport, how: str, output: str | None, junit: str | None, tables: Callable[[], str]
 ) -> int:
     """Report the verdicts everywhere but on standard output; return the exit code."""
-    from findwell.reports.gate import advice, as_junit, lines  # noqa: PLC0415
+    from findwell.show.gate import advice, as_junit, lines  # noqa: PLC0415
 
     if how not in SHOWN or output is not None:
         for line in lines(gate):
@@ -90,7 +90,7 @@ def with_verdicts(
     """Add the verdicts to what is printed, if there are any and the format has room for them."""
     if how not in SHOWN or gate is None or not gate.verdicts:
         return text
-    from findwell.reports.gate import render  # noqa: PLC0415
+    from findwell.show.gate import render  # noqa: PLC0415
 
     if how == "json":
         shown: dict[str, Any] = json.loads(text) | gate.as_dict()
@@ -104,7 +104,7 @@ def append_summary(gate: GateReport, tables: Callable[[], str]) -> None:
     path = os.environ.get(GITHUB)
     if not path:
         return
-    from findwell.reports.gate import summary  # noqa: PLC0415
+    from findwell.show.gate import summary  # noqa: PLC0415
 
     try:
         with Path(path).open("a", encoding="utf-8", errors="backslashreplace") as file:
@@ -128,14 +128,14 @@ class Requirements:
     @classmethod
     def take(cls, choices: dict[str, Any]) -> Requirements:
         """Take the options out of those of the command, and check them before anything is read."""
-        from findwell.results.store import load  # noqa: PLC0415
-        from findwell.storage.folders import is_folder, refuse_foreign  # noqa: PLC0415
+        from findwell.evaluation.results.store import load  # noqa: PLC0415
+        from findwell.io.storage.folders import is_folder, refuse_foreign  # noqa: PLC0415
 
         names = ("require", "baseline", "update_baseline", "junit")
         texts, folder, update, junit = (choices.pop(name) for name in names)
         requirements = []
         if texts:
-            from findwell.comparison.requirements import parse_requirement  # noqa: PLC0415
+            from findwell.evaluation.comparison.requirements import parse_requirement  # noqa: PLC0415
 
             requirements = [parse_requirement(text) for text in texts]
         if junit is not None and not texts:
@@ -161,7 +161,7 @@ class Requirements:
         """The measures that requirements name."""
         if not self.texts:
             return []
-        from findwell.comparison.requirements import parse_requirement  # noqa: PLC0415
+        from findwell.evaluation.comparison.requirements import parse_requirement  # noqa: PLC0415
 
         asked = (parse_requirement(text) for text in self.texts)
         return [each.subject for each in asked if each.is_of_measure]
@@ -170,7 +170,7 @@ class Requirements:
         """Hold the result against the requirements; None: there are none."""
         if not self.texts and not self.update:
             return None
-        from findwell.comparison.gates import gate  # noqa: PLC0415
+        from findwell.evaluation.comparison.gates import gate  # noqa: PLC0415
 
         with naming_files({"baseline": self.folder or ""}):
             return gate(
@@ -197,16 +197,16 @@ class Requirements:
         """
         if gate is None:
             return lacking
-        from findwell.reports.result import render  # noqa: PLC0415
+        from findwell.show.result import render  # noqa: PLC0415
 
         tables = partial(render, result, "markdown")
         code = report_verdicts(gate, how, output, self.junit, tables) or lacking
         return self._update(result, code, slices) if self.update else code
 
     def _update(self, result: Result, code: int, slices: Sequence[str]) -> int:
-        from findwell.comparison.baseline import check_update  # noqa: PLC0415
-        from findwell.comparison.gates import EXIT  # noqa: PLC0415
-        from findwell.reports.gate import sentence  # noqa: PLC0415
+        from findwell.evaluation.comparison.baseline import check_update  # noqa: PLC0415
+        from findwell.evaluation.comparison.gates import EXIT  # noqa: PLC0415
+        from findwell.show.gate import sentence  # noqa: PLC0415
 
         folder = str(self.folder)
         if self.before is not None:

@@ -11,7 +11,7 @@ import click
 from findwell.cli import options
 from findwell.cli.configuration import FILE
 from findwell.cli.trust import trust_own
-from findwell.errors import InputError, SaveError
+from findwell.core.errors import InputError, SaveError
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -44,7 +44,7 @@ def command(context: click.Context, folder: str, *, force: bool, dry_run: bool) 
     in the file as comments.
     """
     from findwell.evaluation.project_files import project_files  # noqa: PLC0415
-    from findwell.storage.files import write_text  # noqa: PLC0415
+    from findwell.io.storage.files import write_text  # noqa: PLC0415
 
     target = Path(folder) / FILE
     if target.is_symlink() and not dry_run:  # it may lead out of the folder

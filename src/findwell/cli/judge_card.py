@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from findwell.cli import judging, options
-from findwell.reports.judge_card import CARD_FORMATS
+from findwell.show.judge_card import CARD_FORMATS
 
 if TYPE_CHECKING:
-    from findwell.client.budget import Forecast
     from findwell.judges.cards.samples import LabelledSamples
+    from findwell.judges.client.budget import Forecast
     from findwell.judges.verdicts import JudgeProtocol
 
 
@@ -83,7 +83,7 @@ def command(
     from findwell.judges.cards.labels import load_labels  # noqa: PLC0415
     from findwell.judges.cards.samples import LabelledSamples  # noqa: PLC0415
     from findwell.judges.find import find_judge  # noqa: PLC0415
-    from findwell.reports.judge_card import render_card, render_judges  # noqa: PLC0415
+    from findwell.show.judge_card import render_card, render_judges  # noqa: PLC0415
 
     if save is not None and no_save:
         raise click.UsageError("--save and --no-save exclude each other")

@@ -7,7 +7,7 @@ from typing import Any
 import click
 
 from findwell.cli import judging, options
-from findwell.reports.judge_check import CHECK_FORMATS
+from findwell.show.judge_check import CHECK_FORMATS
 
 
 @click.command("judge-check", short_help="Find out how a model is asked best.")
@@ -41,7 +41,7 @@ def command(
     findwell judge-check openai:MODEL --base-url URL --ask single --ask matrix
     """
     from findwell.judges.llm.check import forecast_check, judge_check  # noqa: PLC0415
-    from findwell.reports.judge_check import render_check  # noqa: PLC0415
+    from findwell.show.judge_check import render_check  # noqa: PLC0415
 
     chosen = judging.take({"judge": judge, **choices})["judge"]
     if dry_run:

@@ -14,10 +14,10 @@ from findwell.cli import options
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from findwell.client.budget import Forecast
-    from findwell.client.protocol import Json
+    from findwell.core.progress import Report
+    from findwell.judges.client.budget import Forecast
+    from findwell.judges.client.protocol import Json
     from findwell.judges.verdicts import Judged, JudgeProtocol, Sample
-    from findwell.progress import Report
 
 SECRET_FIELD = re.compile(r"api_?key|secret|password|authorization", re.IGNORECASE)
 
@@ -45,7 +45,7 @@ def _as_headers(
     """Read headers; no message repeats what one carries, which may be a key."""
     found: dict[str, str] = {}
     for line in lines:
-        from findwell.client.endpoint import header_value  # noqa: PLC0415 - most calls have none
+        from findwell.judges.client.endpoint import header_value  # noqa: PLC0415 - most calls have none
 
         name, colon, value = (part.strip() for part in line.partition(":"))
         if not name or not colon:
@@ -70,7 +70,7 @@ def _without_visible_secrets(name: str, value: Json) -> Json:
     if isinstance(value, dict):
         return {key: _without_visible_secrets(key, each) for key, each in value.items()}
     if isinstance(value, str) and SECRET_FIELD.search(name):
-        from findwell.client.endpoint import referenced, visible_secret  # noqa: PLC0415
+        from findwell.judges.client.endpoint import referenced, visible_secret  # noqa: PLC0415
 
         found = referenced(value, f"field {name}")
         if found is None:
@@ -311,7 +311,7 @@ def _embeds_remotely() -> bool:
     named = " ".join(str(chosen.get(name)) for name in ("embedder", "by", "measures"))
     if ":" not in named:
         return False
-    from findwell.client.providers import SPELLED  # noqa: PLC0415 - most scores need no server
+    from findwell.judges.client.providers import SPELLED  # noqa: PLC0415 - most scores need no server
 
     return bool(SPELLED.search(named))
 
@@ -338,7 +338,7 @@ def dry_run(
     """Measure systems without comparing them, if only an estimate was asked for, and write it."""
     if not isinstance(chosen.get("judge"), DryRunJudge):
         return False
-    from findwell.comparison.systems import gather  # noqa: PLC0415
+    from findwell.evaluation.comparison.systems import gather  # noqa: PLC0415
     from findwell.evaluation.evaluate import EvaluationOptions  # noqa: PLC0415
 
     options_of = EvaluationOptions.__optional_keys__ - {"rel"}

@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING
 import click
 
 from findwell.cli import options
-from findwell.errors import OptionError, needs_package
-from findwell.spelling import counted
+from findwell.core.errors import OptionError, needs_package
+from findwell.core.spelling import counted
 
 if TYPE_CHECKING:
-    from findwell.labels.labels import Labels
+    from findwell.loop.labels.labels import Labels
 
 FORMATS = (  # of files that labels are exported to; the first four hold all that is known of them
     "csv", "tsv", "jsonl", "parquet", "qrels", "subtopic-qrels", "beir", "ragas", "deepeval",
@@ -71,8 +71,8 @@ def command(*, pool: str, annotator: str | None, **choices: object) -> None:
     is shown. Several people label under several names, blind to each other; where they differ,
     somebody settles it on the page Disagreements.
     """
-    from findwell.labels.annotation import annotator_name  # noqa: PLC0415
-    from findwell.labels.labels import Labels  # noqa: PLC0415
+    from findwell.loop.labels.annotation import annotator_name  # noqa: PLC0415
+    from findwell.loop.labels.labels import Labels  # noqa: PLC0415
 
     _check(choices)
     name = annotator_name(annotator) if annotator else ""
@@ -83,8 +83,8 @@ def command(*, pool: str, annotator: str | None, **choices: object) -> None:
 
 def _serve(labels: Labels, pool: str, choices: dict[str, object]) -> None:
     with needs_package("the page", "web", instead="label with --terminal"):
-        from findwell.web.labelling import label_site  # noqa: PLC0415
-        from findwell.web.server import serve  # noqa: PLC0415
+        from findwell.show.web.labelling import label_site  # noqa: PLC0415
+        from findwell.show.web.server import serve  # noqa: PLC0415
     port = choices["port"]
     site = label_site(labels, pool, labels.annotator)
     serve(site, port if isinstance(port, int) else 0, browse=bool(choices["browse"]))

@@ -10,12 +10,12 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from findwell.cli import options
-from findwell.reports.grid import Grid
-from findwell.reports.tables import render_grids, to_json
+from findwell.show.grid import Grid
+from findwell.show.tables import render_grids, to_json
 
 if TYPE_CHECKING:
     from findwell.measures import Measure
-    from findwell.relate.match import Matcher
+    from findwell.relations.match import Matcher
 
 RELATION_COLUMNS: dict[str, Callable[[dict[str, Any]], str]] = {
     "relation": itemgetter("name"),
@@ -46,7 +46,7 @@ def command(name: str | None, how: str, output: str | None, *, relations: bool) 
     findwell measures --relations rouge
     """
     from findwell.measures import known_measures, parse_measure  # noqa: PLC0415
-    from findwell.relate.match import find_matcher, known_matchers  # noqa: PLC0415
+    from findwell.relations.match import find_matcher, known_matchers  # noqa: PLC0415
 
     known, find = (known_matchers, find_matcher) if relations else (known_measures, parse_measure)
     classes: list[Any] = [*known().values()] if name is None else [type(find(name))]

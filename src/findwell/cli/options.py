@@ -11,16 +11,16 @@ from typing import TYPE_CHECKING, Any, TypeAlias, TypedDict
 import click
 from click.core import ParameterSource
 
-from findwell.reports.escape import printable
-from findwell.reports.tables import describe_finding, reading_width
-from findwell.reports.terminal import wrap
+from findwell.show.escape import printable
+from findwell.show.tables import describe_finding, reading_width
+from findwell.show.terminal import wrap
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
 
-    from findwell.findings import Finding
-    from findwell.progress import Progress, Report
-    from findwell.results.result import Result
+    from findwell.core.findings import Finding
+    from findwell.core.progress import Progress, Report
+    from findwell.evaluation.results.result import Result
 
 NOT_MEASURED = 3  # exit code: as for a gate, there is no number to decide by
 # as in findwell.measures, which `findwell --help` need not wait for
@@ -83,7 +83,7 @@ ids = click.option(
 def _limit_spool(context: click.Context, _: click.Parameter, limit: str | None) -> None:
     """Keep that much of a pipe, for as long as the command runs."""
     if limit is not None:
-        from findwell.storage import spool  # noqa: PLC0415
+        from findwell.io.storage import spool  # noqa: PLC0415
 
         context.with_resource(spool.limited(limit))
 
@@ -259,7 +259,7 @@ def saved_result(runs: Sequence[str], choices: dict[str, Any], *allowed: str) ->
 
     Of the options only those `allowed` have an effect on a result; another is an error.
     """
-    from findwell.results.reuse import load_only, refuse_inputs, same_dialect  # noqa: PLC0415
+    from findwell.evaluation.results.reuse import load_only, refuse_inputs, same_dialect  # noqa: PLC0415
 
     result = load_only(runs)
     if result is not None:
@@ -400,7 +400,7 @@ def write(text: str, output: str | None, how: str | None = None) -> None:
     if output in (None, "-"):
         _print(wrap(text, width(output)) if how == "table" else text)
         return
-    from findwell.storage.files import write_text  # noqa: PLC0415
+    from findwell.io.storage.files import write_text  # noqa: PLC0415
 
     write_text(output, text)
 

@@ -9,12 +9,12 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from findwell.cli import judging, options
-from findwell.spelling import counted
+from findwell.core.spelling import counted
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from findwell.labels.label_pool import LabelPool
+    from findwell.loop.labels.label_pool import LabelPool
 
 PURPOSES = ("ordering", "values")
 METHODS = ("mm-ns", "mtf", "depth")
@@ -141,10 +141,10 @@ def command(
     expect about these queries, and about queries like these. With the folder of a pool instead of
     runs, its own labels are the pilot, and --budget has more of it labelled.
     """
-    from findwell.labels.pool import pool  # noqa: PLC0415
-    from findwell.read.labels_database import database_at  # noqa: PLC0415
-    from findwell.read.source import Source  # noqa: PLC0415
-    from findwell.storage.temporary import temporary_folder  # noqa: PLC0415
+    from findwell.io.read.labels_database import database_at  # noqa: PLC0415
+    from findwell.io.read.source import Source  # noqa: PLC0415
+    from findwell.io.storage.temporary import temporary_folder  # noqa: PLC0415
+    from findwell.loop.labels.pool import pool  # noqa: PLC0415
 
     budget, asked = choices.pop("budget"), choices["judge"] is not None  # a judge has a budget, too
     choices["judge"] = choices["judge"] or "local"
@@ -168,7 +168,7 @@ def command(
 
 def _extend(folder: str, budget: int | None, level: float, how: str, output: str) -> None:
     """Show what a pool with labels buys, by its own labels, and have more of it labelled."""
-    from findwell.labels.labels import Labels  # noqa: PLC0415
+    from findwell.loop.labels.labels import Labels  # noqa: PLC0415
 
     given = set(options.explicit(click.get_current_context().params))
     other = sorted(given - {"runs", "budget", "level", "how", "output"})
@@ -200,8 +200,8 @@ def render(made: LabelPool, rows: list[dict[str, Any]], how: str) -> str:
     """Return the pool and its precision in a format."""
     import polars as pl  # noqa: PLC0415
 
-    from findwell.reports.grid import Grid  # noqa: PLC0415
-    from findwell.reports.tables import number, render_grids, to_json, to_rows  # noqa: PLC0415
+    from findwell.show.grid import Grid  # noqa: PLC0415
+    from findwell.show.tables import number, render_grids, to_json, to_rows  # noqa: PLC0415
 
     if how == "json":
         about: dict[str, Any] = {"queries": made.pairs["query"].n_unique(), **made.settings}

@@ -7,7 +7,7 @@ from typing import Any
 import click
 
 from findwell.cli import judging, options
-from findwell.reports.tables import to_json
+from findwell.show.tables import to_json
 
 
 @click.command("power", short_help="Say how many queries a comparison needs.")
@@ -83,8 +83,8 @@ def command(
     their differences vary from query to query; of one, only its own values are known, and
     --correlation says how another system follows it; without any, give --sd or --changed.
     """
-    from findwell.comparison.power import power  # noqa: PLC0415
-    from findwell.reports.power import render  # noqa: PLC0415
+    from findwell.evaluation.comparison.power import power  # noqa: PLC0415
+    from findwell.show.power import render  # noqa: PLC0415
 
     if gold is not None and not results:
         raise click.UsageError("--gold needs a run")

@@ -7,13 +7,13 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from findwell.cli import judging, options
-from findwell.reports.grid import Grid
-from findwell.reports.tables import render_grids, to_json
+from findwell.show.grid import Grid
+from findwell.show.tables import render_grids, to_json
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from findwell.labels.synthetic.questions import SyntheticQuestions
+    from findwell.loop.labels.synthetic.questions import SyntheticQuestions
 
 
 def _as_shares(
@@ -71,7 +71,7 @@ def command(*, how: str, output: str | None, **choices: Any) -> int:  # noqa: AN
     The questions are a gold whose spans are characters of the documents, and are marked as
     synthetic in every result.
     """
-    from findwell.labels.synthetic.questions import (  # noqa: PLC0415
+    from findwell.loop.labels.synthetic.questions import (  # noqa: PLC0415
         check_output,
         forecast_questions,
         questions,

@@ -10,10 +10,10 @@ import click
 from click.core import ParameterSource
 
 from findwell.cli import judging, options
-from findwell.errors import InputError, SaveError, choose
+from findwell.core.errors import InputError, SaveError, choose
 
 if TYPE_CHECKING:
-    from findwell.reports.prepare import ReportContent
+    from findwell.show.prepare import ReportContent
 
 DEFAULT = "report.html"
 MARK = b'<meta name="generator" content="findwell '  # by which reports are known
@@ -77,10 +77,10 @@ def command(
     store, as `findwell monitor serve` keeps one, becomes the page of `findwell view` about it:
     signals over time, marks, alarms, and some queries of each point.
     """
-    from findwell.monitoring.store import is_trace_store  # noqa: PLC0415
-    from findwell.reports.page import page  # noqa: PLC0415
-    from findwell.reports.report import prepare_report  # noqa: PLC0415
-    from findwell.results.summaries import unmeasured  # noqa: PLC0415
+    from findwell.evaluation.results.summaries import unmeasured  # noqa: PLC0415
+    from findwell.loop.monitoring.store import is_trace_store  # noqa: PLC0415
+    from findwell.show.page import page  # noqa: PLC0415
+    from findwell.show.report import prepare_report  # noqa: PLC0415
 
     if any(map(is_trace_store, systems)):
         return _of_store(systems, output)
@@ -124,7 +124,7 @@ def command(
 
 def _of_store(systems: tuple[str, ...], output: str | None) -> int:
     """Write the page about a trace store."""
-    from findwell.reports.report import store_report  # noqa: PLC0415
+    from findwell.show.report import store_report  # noqa: PLC0415
 
     context = click.get_current_context()
     given = [
@@ -141,7 +141,7 @@ def _of_store(systems: tuple[str, ...], output: str | None) -> int:
 
 
 def _plot(prepared: ReportContent, path: str, name: str | None) -> None:
-    from findwell.reports.charts import BOXES, write_image  # noqa: PLC0415
+    from findwell.show.charts import BOXES, write_image  # noqa: PLC0415
 
     charts = prepared.charts
     chosen = next(iter(charts)) if name is None else choose("chart", name, charts)
@@ -168,7 +168,7 @@ def _default() -> str:
 
 def _require_input(path: str) -> None:
     """Refuse what is neither a saved result nor a file."""
-    from findwell.storage.folders import is_folder  # noqa: PLC0415
+    from findwell.io.storage.folders import is_folder  # noqa: PLC0415
 
     place = Path(path)
     if path != "-" and not is_folder(path) and (place.is_dir() or not place.exists()):

@@ -158,9 +158,9 @@ def _target(text: str, how: dict[str, Any], choices: dict[str, Any]) -> object:
 
 def _print_costs(run: Run) -> None:
     """Print on standard error what asking took."""
-    from findwell.reports.tables import render_grids  # noqa: PLC0415
-    from findwell.reports.timing import timing_grid  # noqa: PLC0415
-    from findwell.results.timing import timing  # noqa: PLC0415
+    from findwell.evaluation.results.timing import timing  # noqa: PLC0415
+    from findwell.show.tables import render_grids  # noqa: PLC0415
+    from findwell.show.timing import timing_grid  # noqa: PLC0415
 
     found = None if run.about is None else timing(run.about)
     if found is not None:

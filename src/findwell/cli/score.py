@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from findwell.cli import gating, judging, options, spark
-from findwell.reports.tables import FORMATS, ROW_FORMATS
+from findwell.show.tables import FORMATS, ROW_FORMATS
 
 if TYPE_CHECKING:
+    from findwell.evaluation.results.result import Result
     from findwell.measures import Measure
-    from findwell.results.result import Result
 
 EXPORTS = ("liverag",)  # dialects whose tool writes files of its own
 KEPT = 50  # documents of each list that a saved result remembers, for reports
@@ -87,12 +87,12 @@ def command(
     say, and both together, with intervals and the number of labels (docs/estimates.md).
     If a measure has no value for any query, the exit code is 3 and standard error says why.
     """
-    from findwell.dialects import resolve_measures  # noqa: PLC0415
+    from findwell.evaluation.results.reuse import rescore  # noqa: PLC0415
+    from findwell.evaluation.results.summaries import unmeasured  # noqa: PLC0415
+    from findwell.io.storage.folders import refuse_foreign  # noqa: PLC0415
     from findwell.measures import DEFAULTS  # noqa: PLC0415
-    from findwell.reports.result import render  # noqa: PLC0415
-    from findwell.results.reuse import rescore  # noqa: PLC0415
-    from findwell.results.summaries import unmeasured  # noqa: PLC0415
-    from findwell.storage.folders import refuse_foreign  # noqa: PLC0415
+    from findwell.measures.dialects import resolve_measures  # noqa: PLC0415
+    from findwell.show.result import render  # noqa: PLC0415
 
     engine, given = spark.take(choices)
     if engine == "spark":
@@ -174,7 +174,7 @@ def _measure(
         from findwell.evaluation.evaluate import evaluate  # noqa: PLC0415
 
         return evaluate(files, gold, measures, **choices)
-    from findwell.labels.estimates import evaluate_with_labels  # noqa: PLC0415
+    from findwell.loop.labels.estimates import evaluate_with_labels  # noqa: PLC0415
 
     if not options.explicit({"judge": None}):  # then only measures that name a relation ask one
         choices.pop("judge")
@@ -197,8 +197,8 @@ def _check_labels(
 
 def _export(result: Result, how: str, output: str) -> None:
     """Write the files of the tool whose dialect was chosen."""
-    from findwell.reports.result import LIVERAG_EVALUATOR, liverag_tables  # noqa: PLC0415
-    from findwell.reports.tables import to_rows  # noqa: PLC0415
+    from findwell.show.result import LIVERAG_EVALUATOR, liverag_tables  # noqa: PLC0415
+    from findwell.show.tables import to_rows  # noqa: PLC0415
 
     lines = how in ("json", "jsonl")
     for name, table in liverag_tables(result).items():

@@ -152,10 +152,10 @@ def score(  # noqa: PLR0917
     choices: dict[str, Any],
 ) -> int:
     """Measure a run on Spark, print it, and return the exit code."""
-    from findwell.comparison.requirements import parse_requirement  # noqa: PLC0415
+    from findwell.evaluation.comparison.requirements import parse_requirement  # noqa: PLC0415
+    from findwell.io.storage.folders import refuse_foreign  # noqa: PLC0415
     from findwell.measures import DEFAULTS  # noqa: PLC0415
-    from findwell.reports.spark import render  # noqa: PLC0415
-    from findwell.storage.folders import refuse_foreign  # noqa: PLC0415
+    from findwell.show.spark import render  # noqa: PLC0415
 
     for name in options.explicit(dict.fromkeys(NOT_ON_SPARK)):
         raise click.UsageError(f"--{name.replace('_', '-')} is not for --engine spark")
@@ -173,8 +173,8 @@ def score(  # noqa: PLR0917
     wanted = {name: choices[name] for name in (*SHARED, "judge", "base_url") if name in choices}
     place, columns = given.pop("write_to", None), given.pop("column", None)
 
-    from findwell.spark.comparing import gate as hold  # noqa: PLC0415
-    from findwell.spark.job import evaluate  # noqa: PLC0415
+    from findwell.evaluation.spark.comparing import gate as hold  # noqa: PLC0415
+    from findwell.evaluation.spark.job import evaluate  # noqa: PLC0415
 
     result = evaluate(
         runs[0],

@@ -20,14 +20,14 @@ from rich.rule import Rule
 from rich.text import Text
 
 from findwell.cli.options import use_color
-from findwell.errors import FindwellError, OptionError, SaveError
-from findwell.labels.annotation import GradeChoice, annotator_name, scale_of
-from findwell.reports.escape import multiline, printable
-from findwell.spans.locate import place_of
+from findwell.core.errors import FindwellError, OptionError, SaveError
+from findwell.loop.labels.annotation import GradeChoice, annotator_name, scale_of
+from findwell.relations.spans.locate import place_of
+from findwell.show.escape import multiline, printable
 
 if TYPE_CHECKING:
-    from findwell.labels.labels import Labels
-    from findwell.labels.pairs import Pair
+    from findwell.loop.labels.labels import Labels
+    from findwell.loop.labels.pairs import Pair
 
 WIDTH = 80
 SENTENCE = re.compile(r"[^.!?。！？\n]+[.!?。！？]*(?:\s+|$)")

@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING
 import click
 
 from findwell.cli import options
-from findwell.errors import InputError, OptionError
+from findwell.core.errors import InputError, OptionError
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -214,8 +214,8 @@ def _trusted() -> dict[str, str]:
 
 def _remember(path: Path, mark: str | None) -> None:
     """Put a file on the list, or take it off."""
-    from findwell.storage.files import write_text  # noqa: PLC0415
-    from findwell.storage.private import make_folder  # noqa: PLC0415
+    from findwell.io.storage.files import write_text  # noqa: PLC0415
+    from findwell.io.storage.private import make_folder  # noqa: PLC0415
 
     known = _trusted()
     place = str(_absolute(path))

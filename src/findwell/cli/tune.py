@@ -13,8 +13,8 @@ from findwell.cli import judging, options
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from findwell.tuning.conclusion import Tuning
-    from findwell.tuning.halving import HalvingPlan
+    from findwell.loop.tuning.conclusion import Tuning
+    from findwell.loop.tuning.halving import HalvingPlan
 
 FUNCTION = re.compile(r"[\w.]+:[\w.]+")  # in a module
 
@@ -140,9 +140,9 @@ def command(
     asked by successive halving; what is claimed rests on questions that chose nothing. After an
     interruption the same command goes on where it ended.
     """
-    from findwell.reports.tuning import render  # noqa: PLC0415
-    from findwell.tuning.choice import TooFewQueriesError  # noqa: PLC0415
-    from findwell.tuning.tune import tune  # noqa: PLC0415
+    from findwell.loop.tuning.choice import TooFewQueriesError  # noqa: PLC0415
+    from findwell.loop.tuning.tune import tune  # noqa: PLC0415
+    from findwell.show.tuning import render  # noqa: PLC0415
 
     named = list(measures) or "nDCG@10"
     kept = {name: choices.pop(name) for name in ("answers", "fresh")}
@@ -183,10 +183,10 @@ def _tune_retriever(  # noqa: PLR0917
     choices: dict[str, Any],
 ) -> int:
     """Ask configurations of a retriever; answers are kept until the end, or for good."""
-    from findwell.reports.retriever_tuning import page, render  # noqa: PLC0415
+    from findwell.loop.tuning.configurations import remove_answers  # noqa: PLC0415
+    from findwell.loop.tuning.tune import tune  # noqa: PLC0415
     from findwell.retrievers.retriever import import_retriever  # noqa: PLC0415
-    from findwell.tuning.configurations import remove_answers  # noqa: PLC0415
-    from findwell.tuning.tune import tune  # noqa: PLC0415
+    from findwell.show.retriever_tuning import page, render  # noqa: PLC0415
 
     pages = [output for output in outputs if Path(output).suffix.lower() not in (".html", ".htm")]
     if pages:
@@ -234,10 +234,10 @@ def _tune_retriever(  # noqa: PLR0917
 
 def _write_files(tuning: Tuning, outputs: Sequence[str]) -> None:
     """Write what was asked for, by the ending of each file."""
-    from findwell.read.trec import as_trec  # noqa: PLC0415
-    from findwell.reports.charts import write_image  # noqa: PLC0415
-    from findwell.reports.tuning import charts, page  # noqa: PLC0415
+    from findwell.io.read.trec import as_trec  # noqa: PLC0415
     from findwell.retrievers.answers import as_json_lines  # noqa: PLC0415
+    from findwell.show.charts import write_image  # noqa: PLC0415
+    from findwell.show.tuning import charts, page  # noqa: PLC0415
 
     for output in outputs:
         kind = Path(output).suffix.lower()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import click
 
-from findwell.errors import needs_package
+from findwell.core.errors import needs_package
 
 
 @click.command("view", short_help="Explore results or traces in the browser.")
@@ -34,16 +34,16 @@ def command(folders: tuple[str, ...], port: int | None, browse: bool) -> None:
 
     The address holds a token; without it nothing is shown.
     """
-    from findwell.monitoring.store import is_trace_store  # noqa: PLC0415
-    from findwell.web.folders import ResultFolders  # noqa: PLC0415
+    from findwell.loop.monitoring.store import is_trace_store  # noqa: PLC0415
+    from findwell.show.web.folders import ResultFolders  # noqa: PLC0415
 
     if any(map(is_trace_store, folders)):
         _view_store(folders, port, browse=browse)
         return
     found = ResultFolders(folders)
     with needs_package("the page", "web"):
-        from findwell.web.app import view_site  # noqa: PLC0415
-        from findwell.web.server import serve  # noqa: PLC0415
+        from findwell.show.web.app import view_site  # noqa: PLC0415
+        from findwell.show.web.server import serve  # noqa: PLC0415
     serve(view_site(found), port or 0, browse=browse)
 
 
@@ -51,10 +51,10 @@ def _view_store(folders: tuple[str, ...], port: int | None, *, browse: bool) -> 
     """Serve the page of one store of traces."""
     if len(folders) > 1:
         raise click.UsageError("a trace store is viewed alone; name one folder")
-    from findwell.monitoring.monitor import Monitor  # noqa: PLC0415
+    from findwell.loop.monitoring.monitor import Monitor  # noqa: PLC0415
 
     with needs_package("the page", "web"):
-        from findwell.web.monitor_app import monitor_site  # noqa: PLC0415
-        from findwell.web.server import serve  # noqa: PLC0415
+        from findwell.show.web.monitor_app import monitor_site  # noqa: PLC0415
+        from findwell.show.web.server import serve  # noqa: PLC0415
     with Monitor.open(folders[0]) as monitor:
         serve(monitor_site(monitor), port or 0, browse=browse)

@@ -6,7 +6,7 @@ import re
 from dataclasses import dataclass
 from typing import TypeAlias
 
-from findwell.errors import MeasureError, choose
+from findwell.core.errors import MeasureError, choose
 
 # the units of a budget, with the ways in which they are spelled
 UNITS = {

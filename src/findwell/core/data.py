@@ -15,16 +15,16 @@ import numpy as np
 import polars as pl
 
 from findwell.core.batches import GrowingColumn
-from findwell.core.keys import CACHED, HEAD, NameTable, all_different, narrowed, query_index
-from findwell.errors import InputError
-from findwell.findings import (
+from findwell.core.errors import InputError
+from findwell.core.findings import (
     Finding,
     FindingKind,
     finding_about,
     finding_about_rows,
     merge_findings,
 )
-from findwell.spelling import counted
+from findwell.core.keys import CACHED, HEAD, NameTable, all_different, narrowed, query_index
+from findwell.core.spelling import counted
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, TypeAlias
 
 import polars as pl
 
-from findwell.errors import OptionError, unknown
+from findwell.core.errors import OptionError, unknown
 
 if TYPE_CHECKING:
     from collections.abc import Callable

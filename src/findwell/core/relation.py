@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import numpy as np
 
 from findwell.core.cutoff import Budget
-from findwell.errors import MeasureError
+from findwell.core.errors import MeasureError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping

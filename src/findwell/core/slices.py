@@ -9,8 +9,8 @@ from __future__ import annotations
 import numpy as np
 import polars as pl
 
+from findwell.core.errors import InputError, choose, choose_column
 from findwell.core.timing import MOMENTS, moments
-from findwell.errors import InputError, choose, choose_column
 
 BUCKETS = {"hour": "%Y-%m-%d %H:00", "day": "%Y-%m-%d", "week": "%G-W%V", "month": "%Y-%m"}
 TIME = "time"

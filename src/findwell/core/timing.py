@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import polars as pl
 
-from findwell.errors import InputError, choose
+from findwell.core.errors import InputError, choose
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

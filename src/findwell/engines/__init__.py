@@ -1,6 +1,6 @@
 """How it runs, never what it computes: where the batches of a run are worked on.
 
-What is done with a batch, and with all of them in the end, is `findwell.relate.pipeline`.
+What is done with a batch, and with all of them in the end, is `findwell.relations.pipeline`.
 """
 
 from __future__ import annotations
@@ -10,16 +10,16 @@ from typing import TYPE_CHECKING, Protocol
 if TYPE_CHECKING:
     from findwell.core.data import RunStream
     from findwell.core.policy import Policy
-    from findwell.progress import Report
-    from findwell.relate.facts import FactReader
-    from findwell.relate.match.matcher import BoundMatcher
-    from findwell.relate.pipeline import Drawn
+    from findwell.core.progress import Report
+    from findwell.relations.facts import FactReader
+    from findwell.relations.match.matcher import BoundMatcher
+    from findwell.relations.pipeline import Drawn
 
 
 class Engine(Protocol):
     """Draws the relation of a run: cuts it into batches of whole queries, and joins the parts.
 
-    An engine calls `findwell.relate.pipeline.draw_batch` for every batch, wherever that is, and
+    An engine calls `findwell.relations.pipeline.draw_batch` for every batch, wherever that is, and
     `join` with the parts, and so gives the numbers of every other engine.
     """
 

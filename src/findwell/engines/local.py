@@ -17,13 +17,13 @@ import polars as pl
 
 from findwell.core.batches import whole_queries
 from findwell.core.data import Run, RunStream
+from findwell.core.errors import AlignError, InputError
+from findwell.core.progress import Progress, Report
 from findwell.engines.native import NativeDrawing, ScatteredError
 from findwell.engines.prefetch import Prefetch
 from findwell.engines.spread import PARTS, Spread
-from findwell.errors import AlignError, InputError
-from findwell.native import DeclinedError
-from findwell.progress import Progress, Report
-from findwell.relate.pipeline import Drawn, DrawnBatch, draw_batch, join
+from findwell.io.native import DeclinedError
+from findwell.relations.pipeline import Drawn, DrawnBatch, draw_batch, join
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
@@ -32,9 +32,9 @@ if TYPE_CHECKING:
 
     from findwell.core.data import Gold, Ints
     from findwell.core.policy import Policy
-    from findwell.relate.facts import FactReader
-    from findwell.relate.match.matcher import BoundMatcher
-    from findwell.relate.pipeline import DrawnBatch
+    from findwell.relations.facts import FactReader
+    from findwell.relations.match.matcher import BoundMatcher
+    from findwell.relations.pipeline import DrawnBatch
 
 PLACE = "__place"  # the column with the place of a query in the gold
 

@@ -1,7 +1,7 @@
 """A TREC run against ids, by compiled code: parsed, ranked and matched in one pass per block.
 
-It draws the same batches as `findwell.relate.pipeline.draw_batch` does. Where the kernel declines a
-block, that function draws it.
+It draws the same batches as `findwell.relations.pipeline.draw_batch` does. Where the kernel
+declines a block, that function draws it.
 """
 
 from __future__ import annotations
@@ -10,14 +10,14 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from findwell.align.align import Ties, extra_queries, unsorted_lists
 from findwell.core.data import Run
 from findwell.engines.spread import PARTS
-from findwell.native import DeclinedError, Piece, each_piece, in_threads, kernel
-from findwell.read.trec import TrecLines
-from findwell.relate.match.ids import BoundIds
-from findwell.relate.match.matcher import Edges
-from findwell.relate.pipeline import DrawnBatch, draw_batch, ties_that_matter
+from findwell.io.native import DeclinedError, Piece, each_piece, in_threads, kernel
+from findwell.io.read.trec import TrecLines
+from findwell.relations.align import Ties, extra_queries, unsorted_lists
+from findwell.relations.match.ids import BoundIds
+from findwell.relations.match.matcher import Edges
+from findwell.relations.pipeline import DrawnBatch, draw_batch, ties_that_matter
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -25,8 +25,8 @@ if TYPE_CHECKING:
     from findwell.core.data import Bools, Ints, RunStream
     from findwell.core.policy import Policy
     from findwell.engines.spread import Spread
-    from findwell.native._kernel import Index
-    from findwell.relate.match.matcher import BoundMatcher
+    from findwell.io.native._kernel import Index
+    from findwell.relations.match.matcher import BoundMatcher
 
     Outcome = tuple[tuple[bytes, ...], list[str], int]
 

@@ -8,15 +8,15 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from findwell.relate.pipeline import draw_batch, join
+from findwell.relations.pipeline import draw_batch, join
 
 if TYPE_CHECKING:
     from findwell.core.data import RunStream
     from findwell.core.policy import Policy
-    from findwell.progress import Report
-    from findwell.relate.facts import FactReader
-    from findwell.relate.match.matcher import BoundMatcher
-    from findwell.relate.pipeline import Drawn
+    from findwell.core.progress import Report
+    from findwell.relations.facts import FactReader
+    from findwell.relations.match.matcher import BoundMatcher
+    from findwell.relations.pipeline import Drawn
 
 
 class PartEngine:

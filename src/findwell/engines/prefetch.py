@@ -8,8 +8,8 @@ from contextlib import contextmanager
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from findwell.native import kernel
-from findwell.read.trec import TrecLines
+from findwell.io.native import kernel
+from findwell.io.read.trec import TrecLines
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -5,7 +5,7 @@ from __future__ import annotations
 import tempfile
 from typing import TYPE_CHECKING
 
-from findwell.errors import SaveError
+from findwell.core.errors import SaveError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -7,33 +7,33 @@ from typing import TYPE_CHECKING, Any, cast, get_args
 
 import polars as pl
 
-from findwell.align.preflight import check_gold, synthetic_questions
 from findwell.core.cutoff import COUNTED
+from findwell.core.errors import OptionError, choose
+from findwell.core.findings import Finding, FindingKind, first_findings, merge_findings
 from findwell.core.policy import Missing
+from findwell.core.progress import Stages
+from findwell.core.texts.tokens import find_tokenizer
 from findwell.engines.local import LocalEngine
-from findwell.errors import OptionError, choose
-from findwell.findings import Finding, FindingKind, first_findings, merge_findings
-from findwell.progress import Stages
-from findwell.relate.facts import FactReader
-from findwell.relate.match import Matcher, find_matcher
-from findwell.relate.pipeline import TEXT
-from findwell.results.bounds import short_lists, tied_scores
-from findwell.results.result import Kept, Provenance, Result
-from findwell.texts.tokens import find_tokenizer
+from findwell.evaluation.results.bounds import short_lists, tied_scores
+from findwell.evaluation.results.result import Kept, Provenance, Result
+from findwell.relations.facts import FactReader
+from findwell.relations.match import Matcher, find_matcher
+from findwell.relations.pipeline import TEXT
+from findwell.relations.preflight import check_gold, synthetic_questions
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from findwell.core.data import Gold, RunStream
     from findwell.core.policy import Policy
+    from findwell.core.progress import Report
     from findwell.core.relation import Relation
-    from findwell.dialects import Dialect
     from findwell.engines import Engine
     from findwell.judges.verdicts import JudgeProtocol
     from findwell.measures import Measure
-    from findwell.progress import Report
-    from findwell.relate.judged.judging import Judging, Task
-    from findwell.relate.match.matcher import BoundMatcher, MatchContext
+    from findwell.measures.dialects import Dialect
+    from findwell.relations.judged.judging import Judging, Task
+    from findwell.relations.match.matcher import BoundMatcher, MatchContext
 
 
 # what matters only where ids are compared
@@ -193,7 +193,7 @@ def _card(judge: JudgeProtocol, tasks: dict[Matcher, Task]) -> dict[str, str]:
 
 
 def _judging(judge: JudgeProtocol, tasks: dict[Matcher, Task]) -> Judging:
-    from findwell.relate.judged.judging import Judging  # noqa: PLC0415
+    from findwell.relations.judged.judging import Judging  # noqa: PLC0415
 
     return Judging(judge, tasks)
 

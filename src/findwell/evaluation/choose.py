@@ -6,7 +6,7 @@ import shlex
 from dataclasses import asdict, dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from findwell.errors import choose as choose_option
+from findwell.core.errors import choose as choose_option
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping

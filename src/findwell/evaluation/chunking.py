@@ -10,13 +10,13 @@ from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
+from findwell.core.findings import Finding, finding_about, shorten
 from findwell.evaluation.inputs import asks_retrievers, collect_runs
-from findwell.findings import Finding, finding_about, shorten
-from findwell.read import is_several, load_gold, load_samples
-from findwell.read.corpus import load_corpus
-from findwell.relate.match.spans import placed
-from findwell.spans.coverage import CUT, left_out, never_reached, widened
-from findwell.spans.place import cover
+from findwell.io.read import is_several, load_gold, load_samples
+from findwell.io.read.corpus import load_corpus
+from findwell.relations.match.spans import placed
+from findwell.relations.spans.coverage import CUT, left_out, never_reached, widened
+from findwell.relations.spans.place import cover
 
 if TYPE_CHECKING:
     from findwell.core.data import Gold

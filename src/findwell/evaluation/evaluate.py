@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING, TypedDict, Unpack
 
 import polars as pl
 
-from findwell.align.preflight import only_ids
+from findwell.core.errors import OptionError, choose_column, naming_files, takes_options
+from findwell.core.findings import first_findings
+from findwell.core.forks import refuse_after_fork
+from findwell.core.progress import Stages
 from findwell.core.timing import error_column, failures, in_units
-from findwell.dialects import Dialect, expand_measures
-from findwell.dialects import dialect as find_dialect
-from findwell.errors import OptionError, choose_column, naming_files, takes_options
 from findwell.evaluation.assessment import (
     assess,
     chosen_relation,
@@ -23,26 +23,26 @@ from findwell.evaluation.assessment import (
 )
 from findwell.evaluation.chunking import check_chunks
 from findwell.evaluation.inputs import asks_retrievers, files_of, load_inputs, with_columns
-from findwell.findings import first_findings
-from findwell.forks import refuse_after_fork
+from findwell.evaluation.results.result import SummaryOptions
+from findwell.evaluation.results.store import Input
+from findwell.io.read.corpus import load_corpus
 from findwell.judges.find import find_judge, on_server
 from findwell.measures import DEFAULTS, Measure
-from findwell.progress import Stages
-from findwell.read.corpus import load_corpus
-from findwell.relate.match.matcher import MatchContext
-from findwell.results.result import SummaryOptions
-from findwell.results.store import Input
+from findwell.measures.dialects import Dialect, expand_measures
+from findwell.measures.dialects import dialect as find_dialect
+from findwell.relations.match.matcher import MatchContext
+from findwell.relations.preflight import only_ids
 from findwell.retrievers.answers import failed_queries
 from findwell.statistics.values import check_share
 
 if TYPE_CHECKING:
     from findwell.core.data import RunStream
+    from findwell.core.findings import Finding
     from findwell.core.normalisers import Normaliser
-    from findwell.findings import Finding
-    from findwell.progress import Report
-    from findwell.read import GoldLike, RunLike
-    from findwell.relate.match import Matcher
-    from findwell.results.result import Result
+    from findwell.core.progress import Report
+    from findwell.evaluation.results.result import Result
+    from findwell.io.read import GoldLike, RunLike
+    from findwell.relations.match import Matcher
     from findwell.retrievers.retriever import RetrieverLike
 
 JUDGED = ("context_precision", "context_recall", "context_entities_recall", "context_relevancy")
@@ -144,7 +144,7 @@ def evaluate(
     context_sufficiency are measured. The judge is `local`, `openai:MODEL` or another, and
     `findwell.Judge("openai:MODEL", …)` says how it is asked, see docs/judging.md. `base_url` is
     where models named `openai:MODEL` are, the judge's and the embedder's. `progress` is called with
-    how far it is (`findwell.progress`). `keep` is how many documents of each list the result
+    how far it is (`findwell.core.progress`). `keep` is how many documents of each list the result
     remembers, with their texts, for reports.
 
     Every aggregated number has an interval of this `level` (None: none). Queries that share the

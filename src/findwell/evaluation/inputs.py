@@ -12,24 +12,24 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import polars as pl
 
 from findwell.core.data import FACTS, Gold, Run, RunStream
+from findwell.core.errors import AlignError, InputError, naming_files
+from findwell.core.findings import merge_findings
+from findwell.core.progress import Stages
 from findwell.core.timing import TIMED
 from findwell.engines.prefetch import begin
-from findwell.errors import AlignError, InputError, naming_files
-from findwell.findings import merge_findings
-from findwell.progress import Stages
-from findwell.read import is_several, load_gold, load_run, load_samples, trace_sources
-from findwell.read.queries import join_queries, load_queries
-from findwell.read.records import join_about
-from findwell.read.source import Source
-from findwell.results.store import Input
+from findwell.evaluation.results.store import Input
+from findwell.io.read import is_several, load_gold, load_run, load_samples, trace_sources
+from findwell.io.read.queries import join_queries, load_queries
+from findwell.io.read.records import join_about
+from findwell.io.read.source import Source
 from findwell.retrievers.retriever import Retriever, holds_retrievers, is_retriever, name_of
 
 if TYPE_CHECKING:
     from contextlib import ExitStack
 
     from findwell.core.data import NamedBy
-    from findwell.progress import Report
-    from findwell.relate.match import Matcher
+    from findwell.core.progress import Report
+    from findwell.relations.match import Matcher
 
 
 class LoadedInputs(NamedTuple):

@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
-from findwell.errors import FindwellError, InputError
-from findwell.read import load_gold, load_run, load_samples
-from findwell.read.corpus import load_corpus
+from findwell.core.errors import FindwellError, InputError
+from findwell.io.read import load_gold, load_run, load_samples
+from findwell.io.read.corpus import load_corpus
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

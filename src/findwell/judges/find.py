@@ -10,9 +10,9 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, cast
 
-from findwell.errors import OptionError, unknown
+from findwell.core.errors import OptionError, unknown
+from findwell.core.spelling import read_parameters, split_parameters
 from findwell.judges.settings import Judge
-from findwell.spelling import read_parameters, split_parameters
 
 if TYPE_CHECKING:
     from findwell.judges.verdicts import JudgeProtocol
@@ -40,7 +40,7 @@ def find_judge(spec: object) -> JudgeProtocol:
     'local:text(relevance=0.6)'
     >>> find_judge("locl")
     Traceback (most recent call last):
-    findwell.errors.OptionError: unknown judge 'locl'
+    findwell.core.errors.OptionError: unknown judge 'locl'
       fix: did you mean local or vllm? (known: local, local:text, openai:MODEL, azure:DEPLOYMENT,
         anthropic:MODEL, gemini:MODEL, openrouter:MODEL, ollama:MODEL, vllm:MODEL, tgi:MODEL,
         lmstudio:MODEL, llamacpp:MODEL, litellm:MODEL, mistral:MODEL, groq:MODEL,
@@ -86,12 +86,12 @@ def _server_of(judge: object) -> str | None:
     several = judge if isinstance(judge, list | tuple) else getattr(judge, "judges", ())
     settings = Judge(judge) if isinstance(judge, str) else getattr(judge, "settings", judge)
     if isinstance(several, list | tuple) and several:
-        from findwell.client.endpoint import distance  # noqa: PLC0415
+        from findwell.judges.client.endpoint import distance  # noqa: PLC0415
 
         return min(filter(None, map(_server_of, several)), key=distance, default=None)
     if not isinstance(settings, Judge) or not settings.asks_model:
         return None
-    from findwell.client.endpoint import SharedAddress, shared_address  # noqa: PLC0415
+    from findwell.judges.client.endpoint import SharedAddress, shared_address  # noqa: PLC0415
 
     own = settings.base_url
     return shared_address(settings.model) if own is None else SharedAddress(own)
@@ -125,7 +125,7 @@ def _from_settings(settings: Judge) -> JudgeProtocol:
 
 def known_judges() -> dict[str, str]:
     """Return how judges are spelled, with a word about each."""
-    from findwell.client.providers import ENTRIES  # noqa: PLC0415
+    from findwell.judges.client.providers import ENTRIES  # noqa: PLC0415
 
     models = {entry.spelling: f"a model of {entry.title}" for entry in ENTRIES[1:]}
     *first, (last, recorded) = JUDGES.items()

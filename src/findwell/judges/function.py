@@ -6,13 +6,13 @@ import inspect
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from findwell.errors import FindwellError, OptionError
+from findwell.core.errors import FindwellError, OptionError
+from findwell.core.progress import Progress
 from findwell.judges.recorded import as_judged, as_record
 from findwell.judges.verdicts import Judged, JudgeFailure, JudgeReason, Sample
-from findwell.progress import Progress
 
 if TYPE_CHECKING:
-    from findwell.progress import Report
+    from findwell.core.progress import Report
 
 
 class FunctionJudge:

@@ -10,10 +10,10 @@ import re
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
-from findwell.findings import finding_about
+from findwell.core.findings import finding_about
 
 if TYPE_CHECKING:
-    from findwell.findings import Finding
+    from findwell.core.findings import Finding
 
 LOCAL = re.compile(r"(local(?::text)?)(\(.*\))?", re.DOTALL)
 # binary κ with the labels of TREC DL 2019, 2020 and 2021, and in how many of the pairs of real

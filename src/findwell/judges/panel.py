@@ -13,7 +13,8 @@ from itertools import combinations
 from statistics import multimode
 from typing import Any, Literal, TypeAlias
 
-from findwell.errors import OptionError, choose
+from findwell.core.errors import OptionError, choose
+from findwell.core.progress import Progress, Report
 from findwell.judges.aspects import Aspect, find_aspect
 from findwell.judges.quotes import folded
 from findwell.judges.verdicts import (
@@ -25,7 +26,6 @@ from findwell.judges.verdicts import (
     Sample,
     Verdict,
 )
-from findwell.progress import Progress, Report
 from findwell.statistics.agreement import kappa
 
 How: TypeAlias = Literal["majority", "mean"]

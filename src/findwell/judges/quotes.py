@@ -6,7 +6,7 @@ import functools
 import re
 from collections.abc import Callable, Iterable
 
-from findwell.spans.fold import fold_quote, text_of
+from findwell.core.texts.fold import fold_quote, text_of
 
 AROUND_QUOTES = "\"' ."  # what models put around quotes, as folded
 LEAST_QUOTE = 2  # letters or digits of a quote, unless its text has fewer
@@ -17,7 +17,7 @@ SPECIAL = re.compile(
 
 
 def is_quoted(quote: str, text: str) -> bool:
-    """Tell whether a quote is in a text, after `findwell.spans.fold` has folded both.
+    """Tell whether a quote is in a text, after `findwell.core.texts.fold` has folded both.
 
     >>> is_quoted("“The battery   lasts”", "THE BATTERY\\nlasts six hours")
     True

@@ -12,8 +12,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, TypeGuard
 
-from findwell.client.protocol import Reason
 from findwell.judges.aspects import ASPECTS, Aspect, VerdictShape, find_aspect
+from findwell.judges.client.protocol import Reason
 from findwell.judges.quotes import proves
 from findwell.judges.verdicts import (
     AspectVerdicts,

@@ -15,12 +15,12 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from findwell.errors import InputError
+from findwell.core.errors import InputError
+from findwell.core.progress import Progress, Report
+from findwell.io.storage.files import write_text
+from findwell.io.storage.spool import refuse_device
 from findwell.judges.recorded import about_first, as_judged, as_record
 from findwell.judges.verdicts import Judged, JudgeFailure, JudgeProtocol, JudgeReason, Sample
-from findwell.progress import Progress, Report
-from findwell.storage.files import write_text
-from findwell.storage.spool import refuse_device
 
 LAYOUT = 1
 FIX = "record the verdicts again with findwell.judges.replay.record"

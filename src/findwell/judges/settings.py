@@ -7,13 +7,13 @@ from collections.abc import Mapping
 from dataclasses import KW_ONLY, dataclass, field, fields
 from typing import TYPE_CHECKING
 
-from findwell.errors import OptionError, choose
+from findwell.core.errors import OptionError, choose
 
 if TYPE_CHECKING:
-    from findwell.client.budget import Budget, Prices
-    from findwell.client.cache import Cache
-    from findwell.client.protocol import Json
-    from findwell.client.retry import RetryPolicy
+    from findwell.judges.client.budget import Budget, Prices
+    from findwell.judges.client.cache import Cache
+    from findwell.judges.client.protocol import Json
+    from findwell.judges.client.retry import RetryPolicy
 
 CALL_TOKENS = 32_000
 LANGUAGES = ("en", "de", "fr", "es", "zh", "ja")  # of the prompts
@@ -51,7 +51,7 @@ class Judge:
     ['votes']
     >>> Judge("openai:some-model", votes=0)
     Traceback (most recent call last):
-    findwell.errors.OptionError: votes must be at least 1, not 0
+    findwell.core.errors.OptionError: votes must be at least 1, not 0
     """
 
     model: str = "local"
@@ -109,7 +109,7 @@ class Judge:
         """Whether a language model is asked."""
         if ":" not in self.model:
             return False
-        from findwell.client.providers import split_spec  # noqa: PLC0415 - most judges ask no model
+        from findwell.judges.client.providers import split_spec  # noqa: PLC0415 - most judges ask no model
 
         return split_spec(self.model) is not None
 

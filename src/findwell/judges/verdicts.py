@@ -2,7 +2,7 @@
 
 What can be judged is an aspect: how relevant each chunk is, which chunks support which claim of the
 reference answer, and so on (`findwell.judges.aspects`). Relations are drawn from the verdicts, and
-measures read the relations; see `findwell.relate.judged.relations`.
+measures read the relations; see `findwell.relations.judged.relations`.
 """
 
 from __future__ import annotations
@@ -13,8 +13,8 @@ from enum import StrEnum
 from typing import TYPE_CHECKING, Any, Protocol
 
 if TYPE_CHECKING:
-    from findwell.client.protocol import Reason
-    from findwell.progress import Report
+    from findwell.core.progress import Report
+    from findwell.judges.client.protocol import Reason
 
 
 class JudgeReason(StrEnum):

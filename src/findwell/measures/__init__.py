@@ -15,10 +15,11 @@ import importlib
 import pkgutil
 from typing import TYPE_CHECKING, dataclass_transform
 
+from findwell.core import measure
+from findwell.core.errors import MeasureError
+from findwell.core.measure import REGISTRY, M, Measure
 from findwell.core.plugins import entry_points
-from findwell.errors import MeasureError
-from findwell.measures import grammar, measure
-from findwell.measures.measure import REGISTRY, M, Measure
+from findwell.measures import grammar
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 
-from findwell.measures.measure import (
+from findwell.core.measure import (
     AT_MOST_ONE,
     Aggregation,
     Divisor,

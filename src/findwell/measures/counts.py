@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 
-from findwell.measures.measure import Aggregation, Measure, Terms, known_as, register_measure
+from findwell.core.measure import Aggregation, Measure, Terms, known_as, register_measure
 from findwell.measures.nonrelevant import rejected
 
 if TYPE_CHECKING:

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, ClassVar
 
+from findwell.core.measure import Measure, Terms, known_as, register_measure
 from findwell.core.relation import ANY_GAIN
 from findwell.measures.gain import check_gain, gains
-from findwell.measures.measure import Measure, Terms, known_as, register_measure
 
 if TYPE_CHECKING:
     from findwell.core.relation import Relation

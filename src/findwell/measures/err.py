@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 
+from findwell.core.measure import Measure, Terms, known_as, register_measure
 from findwell.core.relation import ANY_GAIN
-from findwell.measures.measure import Measure, Terms, known_as, register_measure
 from findwell.measures.running import running_products
 
 if TYPE_CHECKING:

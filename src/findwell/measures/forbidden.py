@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, ClassVar
 
+from findwell.core.measure import known_as, register_measure
 from findwell.measures.counts import Count
-from findwell.measures.measure import known_as, register_measure
 
 if TYPE_CHECKING:
     from findwell.core.data import Floats

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from findwell.errors import MeasureError
+from findwell.core.errors import MeasureError
 
 if TYPE_CHECKING:
     from findwell.core.data import Floats

@@ -10,9 +10,9 @@ import re
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from findwell.core.cutoff import UNITS, read_budget
-from findwell.errors import MeasureError, nearest
-from findwell.measures.measure import REGISTRY, Measure
-from findwell.spelling import read_number, read_parameters, split_parameters
+from findwell.core.errors import MeasureError, nearest
+from findwell.core.measure import REGISTRY, Measure
+from findwell.core.spelling import read_number, read_parameters, split_parameters
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -72,7 +72,7 @@ def parse_measure(
     True
     >>> parse_measure("recal@5")
     Traceback (most recent call last):
-    findwell.errors.MeasureError: unknown measure 'recal'
+    findwell.core.errors.MeasureError: unknown measure 'recal'
       fix: did you mean recall or StRecall or set_recall? `findwell measures` lists them all
     """
     if isinstance(spec, Measure):

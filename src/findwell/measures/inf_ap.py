@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 
-from findwell.measures.measure import PerRelevantItem, Terms, register_measure
+from findwell.core.measure import PerRelevantItem, Terms, register_measure
 from findwell.measures.nonrelevant import pooled_above, rejected_above
 
 if TYPE_CHECKING:

@@ -6,10 +6,7 @@ from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 
-from findwell.core.relation import ANY_GAIN
-from findwell.measures.dcg import DCG
-from findwell.measures.gain import gains
-from findwell.measures.measure import (
+from findwell.core.measure import (
     AT_MOST_ONE,
     Divisor,
     PerRelevantItem,
@@ -17,6 +14,9 @@ from findwell.measures.measure import (
     known_as,
     register_measure,
 )
+from findwell.core.relation import ANY_GAIN
+from findwell.measures.dcg import DCG
+from findwell.measures.gain import gains
 from findwell.measures.running import running_sums
 
 if TYPE_CHECKING:

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 
-from findwell.measures.measure import Divisor, PerRelevantItem, Terms, known_as, register_measure
+from findwell.core.measure import Divisor, PerRelevantItem, Terms, known_as, register_measure
 
 if TYPE_CHECKING:
     from findwell.core.data import Floats, Ints

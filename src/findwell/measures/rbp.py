@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 
-from findwell.measures.measure import AT_MOST_ONE, Measure, Terms, known_as, register_measure
+from findwell.core.measure import AT_MOST_ONE, Measure, Terms, known_as, register_measure
 
 if TYPE_CHECKING:
     from findwell.core.data import Floats

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, ClassVar
 
-from findwell.measures.measure import AT_MOST_ONE, Measure, Terms, known_as, register_measure
+from findwell.core.measure import AT_MOST_ONE, Measure, Terms, known_as, register_measure
 
 if TYPE_CHECKING:
     from findwell.core.relation import Relation

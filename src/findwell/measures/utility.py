@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 
+from findwell.core.measure import Measure, known_as, register_measure
 from findwell.measures.counts import Relevant, RelevantRetrieved, Retrieved
-from findwell.measures.measure import Measure, known_as, register_measure
 
 if TYPE_CHECKING:
     from findwell.core.data import Floats

@@ -11,9 +11,9 @@ import numpy as np
 import polars as pl
 
 from findwell.core.data import Run
+from findwell.core.findings import EXAMPLES, Finding, finding_about, shorten
+from findwell.core.texts.tokens import find_tokenizer
 from findwell.core.timing import TIMED
-from findwell.findings import EXAMPLES, Finding, finding_about, shorten
-from findwell.texts.tokens import find_tokenizer
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence

@@ -15,7 +15,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from findwell.errors import FindwellError, InputError, RetrieverError
+from findwell.core.errors import FindwellError, InputError, RetrieverError
 from findwell.retrievers.answers import Answer
 from findwell.retrievers.memory import PeakMemory
 from findwell.retrievers.retriever import Call, Retriever, call_of

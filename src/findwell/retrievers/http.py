@@ -1,8 +1,8 @@
 """A retriever behind an address: a search engine, or the search of your own service.
 
 Questions go to this address and to no other: a redirect is a failure, the environment gives neither
-headers nor credentials, and a proxy is used only where `findwell.client.endpoint` allows it, so
-that nothing meant for a server of this machine leaves it.
+headers nor credentials, and a proxy is used only where `findwell.judges.client.endpoint` allows it,
+so that nothing meant for a server of this machine leaves it.
 """
 
 from __future__ import annotations
@@ -15,10 +15,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from urllib.parse import parse_qsl, quote, urlsplit
 
-from findwell.client.endpoint import NAMED_SECRET, header_value, proxy_for
-from findwell.client.transport import LARGEST
-from findwell.errors import InputError, OptionError, RetrieverError, needs_package
-from findwell.findings import shorten
+from findwell.core.errors import InputError, OptionError, RetrieverError, needs_package
+from findwell.core.findings import shorten
+from findwell.judges.client.endpoint import NAMED_SECRET, header_value, proxy_for
+from findwell.judges.client.transport import LARGEST
 
 if TYPE_CHECKING:
     import httpx

@@ -14,10 +14,10 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO, Self
 
-from findwell.errors import InputError, OptionError, SaveError
+from findwell.core.errors import InputError, OptionError, SaveError
+from findwell.io.storage.locks import locked
+from findwell.io.storage.private import create_file
 from findwell.retrievers.answers import Answer
-from findwell.storage.locks import locked
-from findwell.storage.private import create_file
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

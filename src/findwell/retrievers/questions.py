@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Any
 import polars as pl
 
 from findwell.core.data import Gold
-from findwell.errors import InputError
-from findwell.read.queries import load_queries
-from findwell.read.record import one_line
-from findwell.read.values import identifier
+from findwell.core.errors import InputError
+from findwell.io.read.queries import load_queries
+from findwell.io.read.record import one_line
+from findwell.io.read.values import identifier
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

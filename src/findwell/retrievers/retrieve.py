@@ -8,11 +8,11 @@ from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Unpack
 
-from findwell.errors import takes_options
-from findwell.findings import Finding
-from findwell.forks import refuse_after_fork
-from findwell.progress import Progress
-from findwell.read.objects import EntryNotes, entries_of
+from findwell.core.errors import takes_options
+from findwell.core.findings import Finding
+from findwell.core.forks import refuse_after_fork
+from findwell.core.progress import Progress
+from findwell.io.read.objects import EntryNotes, entries_of
 from findwell.retrievers.answers import Answer, to_run
 from findwell.retrievers.dispatch import Dispatcher, too_many
 from findwell.retrievers.log import AnswerLog
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     import polars as pl
 
     from findwell.core.data import Run
-    from findwell.progress import Report
+    from findwell.core.progress import Report
     from findwell.retrievers.retriever import RetrieverLike
 
 OFTEN = 0.1  # seconds between reports of progress

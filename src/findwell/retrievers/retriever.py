@@ -16,8 +16,8 @@ from pathlib import Path
 from typing import Any, Protocol, TypeAlias, TypedDict
 
 from findwell.core.data import Gold, Run, RunStream
-from findwell.errors import FindwellError, InputError, OptionError, choose
-from findwell.findings import shorten
+from findwell.core.errors import FindwellError, InputError, OptionError, choose
+from findwell.core.findings import shorten
 
 # methods that frameworks ask their retrievers by; findwell waits in threads unless all are async
 METHODS = ("invoke", "retrieve", "run", "ainvoke", "aretrieve", "run_async", "arun")

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
 
-from findwell.errors import InputError, OptionError, choose
+from findwell.core.errors import InputError, OptionError, choose
 from findwell.statistics.intervals import (
     Estimates,
     as_units,

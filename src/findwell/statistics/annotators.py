@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from findwell.errors import InputError, choose
+from findwell.core.errors import InputError, choose
 from findwell.statistics.values import check_draws, check_share
 
 if TYPE_CHECKING:

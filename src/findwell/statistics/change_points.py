@@ -28,7 +28,7 @@ from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
 
-from findwell.errors import InputError, choose
+from findwell.core.errors import InputError, choose
 from findwell.statistics.sequential import NARROW, SIDES, timeline
 
 if TYPE_CHECKING:

@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
 
-from findwell.errors import InputError
+from findwell.core.errors import InputError
 from findwell.statistics.values import (
     UNIT,
     as_columns,

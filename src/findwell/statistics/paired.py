@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from findwell.errors import OptionError, choose
+from findwell.core.errors import OptionError, choose
 from findwell.statistics.intervals import (
     Estimates,
     Interval,

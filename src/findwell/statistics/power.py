@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from findwell.errors import OptionError
+from findwell.core.errors import OptionError
 from findwell.statistics.values import Quantity, as_columns, check_share, scipy
 
 if TYPE_CHECKING:

@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from findwell.errors import InputError
+from findwell.core.errors import InputError
 from findwell.statistics.intervals import (
     ONE,
     ONE_CLUSTER,

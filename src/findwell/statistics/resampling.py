@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from findwell.errors import OptionError
+from findwell.core.errors import OptionError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from findwell.errors import InputError, choose
+from findwell.core.errors import InputError, choose
 from findwell.statistics.values import as_columns, check_share
 
 if TYPE_CHECKING:

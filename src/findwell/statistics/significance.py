@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from findwell.errors import InputError, choose
+from findwell.core.errors import InputError, choose
 from findwell.statistics.intervals import as_units, cluster_codes, estimate, same_rows
 from findwell.statistics.resampling import all_sign_sums, sign_sums
 from findwell.statistics.values import as_columns, check_draws, is_binary, same_shape, scipy

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from findwell.errors import InputError
+from findwell.core.errors import InputError
 from findwell.statistics.resampling import normal_ranges, shuffled_ranges
 from findwell.statistics.significance import PERMUTATIONS, ROUNDING
 from findwell.statistics.values import (

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
 
-from findwell.errors import OptionError
+from findwell.core.errors import OptionError
 from findwell.statistics.intervals import METHOD as OF_GROUP
 from findwell.statistics.intervals import Interval, cluster_codes, intervals
 from findwell.statistics.resampling import divisions

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
-from findwell.errors import InputError, OptionError, choose, needs_package
-from findwell.measures.aggregate import GEOMETRIC_FLOOR
+from findwell.core.errors import InputError, OptionError, choose, needs_package
+from findwell.statistics.aggregate import GEOMETRIC_FLOOR
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike

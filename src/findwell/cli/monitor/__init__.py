@@ -6,7 +6,7 @@ import importlib
 
 import click
 
-from findwell.errors import nearest
+from findwell.core.errors import nearest
 
 SUBCOMMANDS = (
     "serve",

@@ -116,16 +116,16 @@ def command(
     Exits with 0 where all is quiet, with 1 while an alarm is open, and with 3 where there are too
     few calls to decide. An alarm is raised once, and stays open until the signal is back.
     """
-    from findwell.comparison.gates import GateReport  # noqa: PLC0415
-    from findwell.monitoring.monitor import Monitor  # noqa: PLC0415
-    from findwell.reports.alarms import render  # noqa: PLC0415
+    from findwell.evaluation.comparison.gates import GateReport  # noqa: PLC0415
+    from findwell.loop.monitoring.monitor import Monitor  # noqa: PLC0415
+    from findwell.show.alarms import render  # noqa: PLC0415
 
     if webhook_texts and webhook is None:
         raise click.UsageError("--webhook-texts needs --webhook URL")
     hook = None
     if webhook is not None:
-        from findwell.client.endpoint import referenced  # noqa: PLC0415
-        from findwell.monitoring.webhook import SECRET, Webhook  # noqa: PLC0415
+        from findwell.judges.client.endpoint import referenced  # noqa: PLC0415
+        from findwell.loop.monitoring.webhook import SECRET, Webhook  # noqa: PLC0415
 
         secret = referenced(webhook, "--webhook")
         url = webhook if secret is None else secret.reveal()
@@ -160,13 +160,13 @@ def command(
                 f"note: {hook.shown} got no news: {failure}; the next check sends them again"
             )
         if prometheus is not None:
-            from findwell.monitoring.alarm_text import prometheus_text  # noqa: PLC0415
+            from findwell.loop.monitoring.alarm_text import prometheus_text  # noqa: PLC0415
 
             options.write(prometheus_text(opened), prometheus)
     note_judge(alerts, taken)
     options.write(render(report, how, **options.screen(output)), output, how)
     if junit is not None:
-        from findwell.reports.gate import as_junit  # noqa: PLC0415
+        from findwell.show.gate import as_junit  # noqa: PLC0415
 
         options.write(as_junit(report.as_gate()), junit)
     # whoever may read the summary need not be one who may read questions

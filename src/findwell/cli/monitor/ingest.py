@@ -10,7 +10,7 @@ from findwell.cli import options
 from findwell.cli.monitor.options import intake_options, intake_rules, store_option
 
 if TYPE_CHECKING:
-    from findwell.monitoring.ingest import Ingested
+    from findwell.loop.monitoring.ingest import Ingested
 
 
 @click.command("ingest", short_help="Put files of traces into a store.")
@@ -36,8 +36,8 @@ def command(
     A call that is in the store already is not added again, so that a file may be ingested twice.
     """
     from findwell.cli.options import progress  # noqa: PLC0415
-    from findwell.monitoring.ingest import ingest_traces  # noqa: PLC0415
-    from findwell.monitoring.upkeep import parse_period  # noqa: PLC0415
+    from findwell.loop.monitoring.ingest import ingest_traces  # noqa: PLC0415
+    from findwell.loop.monitoring.upkeep import parse_period  # noqa: PLC0415
 
     rules = intake_rules(redact, sample, no_texts=no_texts)
     period = None if keep is None else parse_period(keep)
@@ -55,7 +55,7 @@ def command(
 
 
 def _tell(each: Ingested) -> None:
-    from findwell.reports.escape import printable  # noqa: PLC0415
+    from findwell.show.escape import printable  # noqa: PLC0415
 
     counts = {"new calls": each.new, "known": each.repeated, "left out": each.dropped}
     told = [f"{number:,} {name}" for name, number in counts.items() if number]

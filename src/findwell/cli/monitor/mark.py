@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 import click
 
 from findwell.cli.monitor.options import store_option
-from findwell.errors import OptionError
+from findwell.core.errors import OptionError
 
 
 @click.command("mark", short_help="Name a point in time, such as a release.")
@@ -21,7 +21,7 @@ def command(name: str, store: str, moment: str | None) -> None:
     findwell monitor mark "v2.3 chunker" --store store
     findwell monitor mark "index rebuilt" --store store --time 2026-11-16T09:30
     """
-    from findwell.monitoring.store import TraceStore  # noqa: PLC0415
+    from findwell.loop.monitoring.store import TraceStore  # noqa: PLC0415
 
     at = None if moment is None else _parsed(moment)
     with TraceStore.open(store) as opened:

@@ -12,7 +12,7 @@ from findwell.cli import options as shared
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
 
-    from findwell.monitoring.intake_rules import IntakeRules
+    from findwell.loop.monitoring.intake_rules import IntakeRules
 
 Function = TypeVar("Function", bound="Callable[..., Any]")
 
@@ -100,7 +100,7 @@ def intake_options(function: Function) -> Function:
 
 def intake_rules(redact: tuple[str, ...], sample: float, *, no_texts: bool) -> IntakeRules:
     """Return the rules of these options."""
-    from findwell.monitoring.intake_rules import IntakeRules  # noqa: PLC0415
+    from findwell.loop.monitoring.intake_rules import IntakeRules  # noqa: PLC0415
 
     return IntakeRules(redact=redact, texts=not no_texts, sample=sample)
 
@@ -108,8 +108,8 @@ def intake_rules(redact: tuple[str, ...], sample: float, *, no_texts: bool) -> I
 def note_judge(names: Iterable[str], choices: Mapping[str, Any]) -> None:
     """Say who judges, and what that is worth, if one of the signals or alerts is judged."""
     from findwell.judges.limits import judge_lines  # noqa: PLC0415
-    from findwell.monitoring.judged import JudgedSample  # noqa: PLC0415
-    from findwell.monitoring.signals import SIGNALS  # noqa: PLC0415
+    from findwell.loop.monitoring.judged import JudgedSample  # noqa: PLC0415
+    from findwell.loop.monitoring.signals import SIGNALS  # noqa: PLC0415
 
     judged = [name for name, each in SIGNALS.items() if each.needs == "judge"]
     if any(name in text for name in judged for text in names):

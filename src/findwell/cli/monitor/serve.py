@@ -7,12 +7,12 @@ import sys
 import click
 
 from findwell.cli.monitor.options import intake_options, intake_rules, store_option
-from findwell.errors import needs_package
+from findwell.core.errors import needs_package
 
 
 def _as_token(context: click.Context, parameter: click.Parameter, text: str | None) -> str | None:
     """Read the token that is referred to; only the environment may hold the token itself."""
-    from findwell.client.endpoint import referenced, visible_secret  # noqa: PLC0415
+    from findwell.judges.client.endpoint import referenced, visible_secret  # noqa: PLC0415
 
     source = context.get_parameter_source(parameter.name or "")
     if text is None or source is click.core.ParameterSource.ENVIRONMENT:
@@ -79,13 +79,13 @@ def command(
     batch is acknowledged when it is on disk; one that is sent twice counts once. Beyond a limit
     exporters are told to try again later.
     """
-    from findwell.monitoring.store import TraceStore  # noqa: PLC0415
-    from findwell.monitoring.upkeep import parse_period  # noqa: PLC0415
-    from findwell.storage.spool import parse_size  # noqa: PLC0415
+    from findwell.io.storage.spool import parse_size  # noqa: PLC0415
+    from findwell.loop.monitoring.store import TraceStore  # noqa: PLC0415
+    from findwell.loop.monitoring.upkeep import parse_period  # noqa: PLC0415
 
     with needs_package("taking traces in", "monitor"):
-        from findwell.monitoring.receiver import ReceiverLimits  # noqa: PLC0415
-        from findwell.web.trace_server import TraceAddress, serve_traces  # noqa: PLC0415
+        from findwell.loop.monitoring.receiver import ReceiverLimits  # noqa: PLC0415
+        from findwell.show.web.trace_server import TraceAddress, serve_traces  # noqa: PLC0415
     address = TraceAddress(host, port, token or "")
     limits = ReceiverLimits(
         request=parse_size(max_request, "--max-request") or sys.maxsize,

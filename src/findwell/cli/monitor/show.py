@@ -65,8 +65,8 @@ def command(
     Intervals are for one look at one number. Whoever looks every hour uses `findwell monitor
     check`.
     """
-    from findwell.monitoring.monitor import Monitor  # noqa: PLC0415
-    from findwell.reports.signals import render, render_signals  # noqa: PLC0415
+    from findwell.loop.monitoring.monitor import Monitor  # noqa: PLC0415
+    from findwell.show.signals import render, render_signals  # noqa: PLC0415
 
     screen = options.screen(output)
     if listing:

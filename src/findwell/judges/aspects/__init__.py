@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
-from findwell.errors import OptionError, choose
+from findwell.core.errors import OptionError, choose
 from findwell.judges.aspects.aspect import Aspect, Listing, VerdictShape
 from findwell.judges.aspects.claims import CLAIMS
 from findwell.judges.aspects.entities import ENTITIES

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Literal, TypeAlias
 
-from findwell.errors import OptionError, choose
+from findwell.core.errors import OptionError, choose
 
 Needs: TypeAlias = Literal["question", "reference"]
 

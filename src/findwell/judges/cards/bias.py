@@ -13,18 +13,18 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from findwell.errors import OptionError
+from findwell.core.errors import OptionError
 from findwell.statistics.intervals import interval
 from findwell.statistics.values import UNIT
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from findwell.client.budget import Forecast
     from findwell.core.data import Bools, Floats
+    from findwell.core.progress import Report
     from findwell.judges.cards.samples import LabelledSamples
+    from findwell.judges.client.budget import Forecast
     from findwell.judges.verdicts import JudgeProtocol, Verdict
-    from findwell.progress import Report
 
 ALONE = "every chunk is asked about alone, so it has no place"
 NO_ORDER = "no question has two chunks or more"

@@ -14,8 +14,11 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from findwell.errors import InputError, OptionError, SaveError, choose
-from findwell.forks import refuse_after_fork
+from findwell.core.errors import InputError, OptionError, SaveError, choose
+from findwell.core.forks import refuse_after_fork
+from findwell.io.storage.database import cache_folder
+from findwell.io.storage.files import write_text
+from findwell.io.storage.private import make_folder
 from findwell.judges.aspects import ASPECTS
 from findwell.judges.cards.bias import BiasProbe, ProbeFigure, find_bias, probing_judges
 from findwell.judges.cards.labels import LabelledPairs, load_labels
@@ -33,14 +36,11 @@ from findwell.statistics.agreement import (
 from findwell.statistics.calibration import Calibration, ReliabilityBin, calibration
 from findwell.statistics.intervals import as_units, cluster_codes, estimate, interval
 from findwell.statistics.values import UNIT, check_share
-from findwell.storage.database import cache_folder
-from findwell.storage.files import write_text
-from findwell.storage.private import make_folder
 
 if TYPE_CHECKING:
     from findwell.core.data import Ints
+    from findwell.core.progress import Report
     from findwell.judges.verdicts import JudgeProtocol, Verdict
-    from findwell.progress import Report
 
 
 LAYOUT = 1

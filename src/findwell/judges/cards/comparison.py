@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from findwell.errors import OptionError
-from findwell.forks import refuse_after_fork
+from findwell.core.errors import OptionError
+from findwell.core.forks import refuse_after_fork
 from findwell.judges.cards.card import JudgeCard, measure_judge
 from findwell.judges.cards.labels import load_labels
 from findwell.judges.find import find_judge
@@ -17,7 +17,7 @@ from findwell.statistics.kappa_difference import KappaDifference, kappa_differen
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-    from findwell.progress import Report
+    from findwell.core.progress import Report
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,15 +16,15 @@ from typing import Any
 
 import polars as pl
 
-from findwell.errors import InputError
-from findwell.read import load_gold
-from findwell.read.corpus import load_corpus
-from findwell.read.json import all_entries
-from findwell.read.labels_database import database_at, labelled_pairs
-from findwell.read.record import Entry, entries
-from findwell.read.source import Source
-from findwell.read.tables import frame, read_table
-from findwell.read.values import WORDS, no_column
+from findwell.core.errors import InputError
+from findwell.io.read import load_gold
+from findwell.io.read.corpus import load_corpus
+from findwell.io.read.json import all_entries
+from findwell.io.read.labels_database import database_at, labelled_pairs
+from findwell.io.read.record import Entry, entries
+from findwell.io.read.source import Source
+from findwell.io.read.tables import frame, read_table
+from findwell.io.read.values import WORDS, no_column
 
 # what people call the columns, findwell's own name first
 COLUMNS = {

@@ -14,9 +14,9 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from findwell.core.data import Ints
+    from findwell.core.progress import Report
     from findwell.judges.cards.labels import LabelledPairs
     from findwell.judges.verdicts import Judged, JudgeProtocol, Verdict
-    from findwell.progress import Report
 
 
 @dataclass(frozen=True, slots=True, eq=False)

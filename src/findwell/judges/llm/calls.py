@@ -10,18 +10,18 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, NamedTuple
 
-from findwell.client.budget import estimate_tokens
-from findwell.client.protocol import Answer, Outcome, Reason
-from findwell.client.requests import ChatRequest, Message
+from findwell.core.texts.languages import ENGLISH
 from findwell.judges.aspects import Aspect, VerdictShape, find_aspect
+from findwell.judges.client.budget import estimate_tokens
+from findwell.judges.client.protocol import Answer, Outcome, Reason
+from findwell.judges.client.requests import ChatRequest, Message
 from findwell.judges.llm.contract import read_answer, schema
 from findwell.judges.llm.prompt_items import by_chunk, chunk_of, ranges
 from findwell.judges.llm.prompt_languages import WORDS, PromptWords
 from findwell.judges.verdicts import JudgeFailure, JudgeReason, Verdict
-from findwell.languages import ENGLISH
 
 if TYPE_CHECKING:
-    from findwell.client.protocol import Json
+    from findwell.judges.client.protocol import Json
     from findwell.judges.llm.open_sample import OpenSample
     from findwell.judges.llm.prompt_items import PromptItems
     from findwell.judges.llm.templates import Prompt

@@ -17,25 +17,25 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from findwell.client.protocol import Reason
-from findwell.client.providers import OUTPUT_MODES
-from findwell.errors import JudgeError, OptionError, SaveError, choose
-from findwell.forks import refuse_after_fork
+from findwell.core.errors import JudgeError, OptionError, SaveError, choose
+from findwell.core.forks import refuse_after_fork
+from findwell.core.progress import Progress
+from findwell.io.storage.database import cache_folder
+from findwell.io.storage.files import write_text
+from findwell.io.storage.private import make_folder
+from findwell.judges.client.protocol import Reason
+from findwell.judges.client.providers import OUTPUT_MODES
 from findwell.judges.limits import CHANCE
 from findwell.judges.llm.cases import CHECKED, load_cases
 from findwell.judges.settings import WAYS, Judge
 from findwell.judges.verdicts import Judged
-from findwell.progress import Progress
 from findwell.statistics.agreement import kappa
-from findwell.storage.database import cache_folder
-from findwell.storage.files import write_text
-from findwell.storage.private import make_folder
 
 if TYPE_CHECKING:
-    from findwell.client.budget import Forecast
+    from findwell.core.progress import Report
+    from findwell.judges.client.budget import Forecast
     from findwell.judges.llm.cases import LabelledCase
     from findwell.judges.llm.judge import LLMJudge
-    from findwell.progress import Report
 
 LAYOUT = 1
 FOLDER = "judge-checks"

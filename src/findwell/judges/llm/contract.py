@@ -21,7 +21,7 @@ from findwell.judges.quotes import proves
 from findwell.judges.verdicts import Verdict
 
 if TYPE_CHECKING:
-    from findwell.client.protocol import Json
+    from findwell.judges.client.protocol import Json
     from findwell.judges.llm.prompt_items import PromptItems
 
 Cell: TypeAlias = tuple[str, str, str]  # the aspect, the id of what is judged, and by which chunk

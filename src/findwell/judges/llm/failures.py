@@ -10,9 +10,9 @@ from collections import Counter
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from findwell.client.protocol import Reason
-from findwell.errors import JudgeError
+from findwell.core.errors import JudgeError
 from findwell.judges.aspects import all_verdicts
+from findwell.judges.client.protocol import Reason
 from findwell.judges.verdicts import JudgeReason
 
 if TYPE_CHECKING:

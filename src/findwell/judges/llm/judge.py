@@ -17,14 +17,16 @@ from functools import partial
 from math import ceil
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from findwell.client.budget import Budget, Forecast, Limits, Prices, forecast, load_prices
-from findwell.client.cache import Cache
-from findwell.client.endpoint import Endpoint, without_secrets
-from findwell.client.jobs import Ask, Conversation, Session
-from findwell.client.providers import OPENAI, Provider, requires_batches, split_spec
-from findwell.client.retry import RetryPolicy
-from findwell.errors import JudgeError
+from findwell.core.errors import JudgeError
+from findwell.core.progress import Progress, Report
+from findwell.core.texts.languages import ENGLISH
 from findwell.judges.aspects import find_aspect
+from findwell.judges.client.budget import Budget, Forecast, Limits, Prices, forecast, load_prices
+from findwell.judges.client.cache import Cache
+from findwell.judges.client.endpoint import Endpoint, without_secrets
+from findwell.judges.client.jobs import Ask, Conversation, Session
+from findwell.judges.client.providers import OPENAI, Provider, requires_batches, split_spec
+from findwell.judges.client.retry import RetryPolicy
 from findwell.judges.llm.calls import PromptWriter
 from findwell.judges.llm.check import find_check
 from findwell.judges.llm.failures import FailureGuard
@@ -35,13 +37,11 @@ from findwell.judges.llm.single import LIKELY
 from findwell.judges.llm.stats import JudgeStats
 from findwell.judges.llm.templates import SINGLE, aspect_prompts, load_prompts
 from findwell.judges.settings import AUTO
-from findwell.languages import ENGLISH
-from findwell.progress import Progress, Report
 
 if TYPE_CHECKING:
-    from findwell.client.protocol import Json
-    from findwell.client.requests import ChatRequest
-    from findwell.findings import Finding
+    from findwell.core.findings import Finding
+    from findwell.judges.client.protocol import Json
+    from findwell.judges.client.requests import ChatRequest
     from findwell.judges.llm.check import JudgeCheck
     from findwell.judges.llm.templates import Prompt
     from findwell.judges.settings import Judge

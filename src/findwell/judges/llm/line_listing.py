@@ -7,10 +7,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from findwell.client.budget import estimate_tokens
-from findwell.client.protocol import Answer, Outcome, Reason
-from findwell.client.requests import ChatRequest, Message
+from findwell.core.texts.sentences import split
 from findwell.judges.aspects import Aspect, Listing
+from findwell.judges.client.budget import estimate_tokens
+from findwell.judges.client.protocol import Answer, Outcome, Reason
+from findwell.judges.client.requests import ChatRequest, Message
 from findwell.judges.llm.calls import DIVISIBLE
 from findwell.judges.llm.contract import Fault
 from findwell.judges.llm.parse import THINKING
@@ -18,7 +19,6 @@ from findwell.judges.llm.prompt_items import Fence
 from findwell.judges.llm.single import LIKELY
 from findwell.judges.quotes import distinct, folded, is_quoted
 from findwell.judges.verdicts import JudgeFailure, JudgeReason
-from findwell.texts.sentences import split
 
 if TYPE_CHECKING:
     from findwell.judges.llm.open_sample import OpenSample

@@ -10,9 +10,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, TypeAlias
 
-from findwell.client.budget import estimate_tokens
-from findwell.client.protocol import Answer, Outcome
 from findwell.judges.aspects import Aspect, Listing, VerdictShape
+from findwell.judges.client.budget import estimate_tokens
+from findwell.judges.client.protocol import Answer, Outcome
 from findwell.judges.llm.calls import DIVISIBLE, VerdictQuestion, pack
 from findwell.judges.llm.contract import (
     TEXT,
@@ -32,8 +32,8 @@ from findwell.judges.quotes import distinct, folded, is_quoted
 from findwell.judges.verdicts import JudgeFailure, JudgeReason
 
 if TYPE_CHECKING:
-    from findwell.client.protocol import Json
-    from findwell.client.requests import ChatRequest
+    from findwell.judges.client.protocol import Json
+    from findwell.judges.client.requests import ChatRequest
     from findwell.judges.llm.open_sample import OpenSample
 
 PART = object_of({"quote": TEXT, "text": TEXT})

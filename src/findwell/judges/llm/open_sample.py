@@ -7,9 +7,9 @@ from dataclasses import dataclass, field
 from math import ceil
 from typing import TYPE_CHECKING
 
-from findwell.client.protocol import Reason
-from findwell.errors import OptionError
+from findwell.core.errors import OptionError
 from findwell.judges.aspects import ASPECTS, Aspect, Listing, VerdictShape
+from findwell.judges.client.protocol import Reason
 from findwell.judges.llm.calls import (
     PIECES,
     SPARE,

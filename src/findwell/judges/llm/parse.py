@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, NoReturn
 
 if TYPE_CHECKING:
-    from findwell.client.protocol import Json
+    from findwell.judges.client.protocol import Json
 
 THINKING = re.compile(r"\s*<think>.*?</think>", re.DOTALL)
 START = re.compile(r"""(\[\s*)?\{(?=\s*["'}])""")

@@ -15,8 +15,8 @@ from dataclasses import dataclass, field
 from string import digits
 from typing import TYPE_CHECKING
 
-from findwell.client.budget import estimate_tokens
 from findwell.judges.aspects import Aspect, VerdictShape, find_aspect
+from findwell.judges.client.budget import estimate_tokens
 from findwell.judges.quotes import tame
 
 if TYPE_CHECKING:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from findwell.languages import ENGLISH, languages_of
+from findwell.core.texts.languages import ENGLISH, languages_of
 
 
 @dataclass(frozen=True, slots=True)

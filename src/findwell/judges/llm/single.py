@@ -19,9 +19,9 @@ from dataclasses import dataclass, replace
 from math import floor
 from typing import TYPE_CHECKING
 
-from findwell.client.protocol import Answer, Outcome
-from findwell.client.requests import ChatRequest, Message
 from findwell.judges.aspects import Aspect, VerdictShape
+from findwell.judges.client.protocol import Answer, Outcome
+from findwell.judges.client.requests import ChatRequest, Message
 from findwell.judges.llm.contract import Fault
 from findwell.judges.llm.parse import THINKING
 from findwell.judges.llm.prompt_items import ALL, Fence, chunk_of
@@ -29,7 +29,7 @@ from findwell.judges.quotes import proves
 from findwell.judges.verdicts import JudgeFailure, JudgeReason, Verdict
 
 if TYPE_CHECKING:
-    from findwell.client.protocol import Json, TokenChoices
+    from findwell.judges.client.protocol import Json, TokenChoices
     from findwell.judges.llm.open_sample import OpenSample
     from findwell.judges.llm.templates import Prompt
 

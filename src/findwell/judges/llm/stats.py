@@ -9,7 +9,7 @@ from itertools import combinations
 from statistics import median_low
 from typing import TYPE_CHECKING, Any
 
-from findwell.findings import EXAMPLES, Finding
+from findwell.core.findings import EXAMPLES, Finding
 
 if TYPE_CHECKING:
     from findwell.judges.verdicts import JudgeFailure, Verdict

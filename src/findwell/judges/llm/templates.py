@@ -17,10 +17,10 @@ from pathlib import Path
 from string import Template
 from typing import Any
 
-from findwell.errors import InputError, nearest
+from findwell.core.errors import InputError, nearest
+from findwell.core.texts.languages import ENGLISH
 from findwell.judges.aspects import ASPECTS, Aspect, VerdictShape
 from findwell.judges.llm.contract import example_entry
-from findwell.languages import ENGLISH
 
 SHARED = {"judge": frozenset[str](), "again": frozenset({"attempt"})}
 SHARED_SINGLE = {

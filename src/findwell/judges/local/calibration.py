@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from findwell.errors import OptionError, choose
+from findwell.core.errors import OptionError, choose
 
 if TYPE_CHECKING:
     from findwell.core.data import Floats, Ints

@@ -17,9 +17,9 @@ from functools import lru_cache
 from itertools import pairwise
 from typing import Any, TypeAlias
 
-from findwell.errors import OptionError
+from findwell.core.errors import OptionError
+from findwell.core.texts.languages import ENGLISH, languages_of
 from findwell.judges.local.spacy_model import installed, load_spacy, name_of
-from findwell.languages import ENGLISH, languages_of
 
 Cut: TypeAlias = Callable[[str], list[str]]
 Span: TypeAlias = tuple[int, int]  # the first and the last token

@@ -15,12 +15,12 @@ from dataclasses import dataclass
 from functools import lru_cache, partial
 from typing import TypeAlias
 
-from findwell.errors import OptionError
+from findwell.core.errors import OptionError
+from findwell.core.texts.languages import ENGLISH, known, without_accents
 from findwell.judges.local.dates import find_dates, parts_of
 from findwell.judges.local.spacy_model import find_entities, installed, name_of
 from findwell.judges.local.terms import FUNCTION_WORDS, LETTER, TYPOGRAPHIC, is_common
 from findwell.judges.quotes import distinct
-from findwell.languages import ENGLISH, known, without_accents
 
 Finder: TypeAlias = Callable[[str], list[str]]
 

@@ -16,23 +16,23 @@ from copy import copy
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
-from findwell.embeddings import cached, find_embedder
-from findwell.errors import choose
-from findwell.findings import EXAMPLES, Finding
+from findwell.core.errors import choose
+from findwell.core.findings import EXAMPLES, Finding
+from findwell.core.progress import Progress, Report
+from findwell.core.spelling import spell
+from findwell.core.texts.languages import ENGLISH, known, languages_of
 from findwell.judges.aspects import VerdictShape, find_aspect
+from findwell.judges.embeddings import cached, find_embedder
 from findwell.judges.local.calibration import VERSION, models
 from findwell.judges.local.clauses import find_decomposition
 from findwell.judges.local.entities import Holdings, entity_finder
 from findwell.judges.local.reading import Reader
 from findwell.judges.local.rules import claims, entities, relevance, scores, statements
 from findwell.judges.verdicts import AspectVerdicts, Judged, JudgeFailure, JudgeReason, Sample
-from findwell.languages import ENGLISH, known, languages_of
-from findwell.progress import Progress, Report
-from findwell.spelling import spell
 
 if TYPE_CHECKING:
     from findwell.core.data import Floats
-    from findwell.embeddings import Embedder
+    from findwell.judges.embeddings import Embedder
 
 TOGETHER = {True: 32, False: 500}  # samples at once, with and without a model
 LOOKED_AT = 120  # characters of a chunk that tell its language

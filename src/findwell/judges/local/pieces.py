@@ -1,7 +1,7 @@
 """Chunks cut into pieces of about a sentence, and into windows that an embedding model can read.
 
 This cutting is quick and rough: it needs no library, and all it decides is which part of a chunk
-is looked at and quoted. What is counted as a statement is cut by `findwell.texts.sentences`.
+is looked at and quoted. What is counted as a statement is cut by `findwell.core.texts.sentences`.
 """
 
 from __future__ import annotations

@@ -12,11 +12,11 @@ from dataclasses import dataclass
 from itertools import compress, repeat
 from typing import NamedTuple, TypeAlias
 
+from findwell.core.texts.languages import ENGLISH, known, languages_of
 from findwell.judges.local.compounds import COMPOUNDING, as_parts, within_compounds
 from findwell.judges.local.derivation import base_of, root_of
 from findwell.judges.local.pieces import cut
 from findwell.judges.local.terms import LETTER, term_and_weight, words_of
-from findwell.languages import ENGLISH, known, languages_of
 
 Key: TypeAlias = tuple[str, str]  # a needle, and its entry in a list, if any
 Met: TypeAlias = dict[int, tuple[int, list[str]]]  # by the number of the needle's term

@@ -17,16 +17,16 @@ from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
 
+from findwell.core.texts.languages import ENGLISH, known
 from findwell.judges.local.calibration import Model, logistic
 from findwell.judges.local.clauses import entries_of
 from findwell.judges.local.entities import EntityFinder, Holdings, entities_by_rules
 from findwell.judges.local.signals import Signals, compare
 from findwell.judges.verdicts import AspectVerdicts, JudgeReason, Sample, Verdict
-from findwell.languages import ENGLISH, known
 
 if TYPE_CHECKING:
     from findwell.core.data import Floats
-    from findwell.embeddings import Embedder
+    from findwell.judges.embeddings import Embedder
     from findwell.judges.local.reading import Reader
 
 Pairs: TypeAlias = list[tuple[str, str]]

@@ -14,13 +14,13 @@ from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
 
-from findwell.embeddings import cosine
+from findwell.judges.embeddings import cosine
 from findwell.judges.local.pieces import windows
 from findwell.judges.local.reading import WHOLE, Forms, Needle, ReadChunk, Reader
 
 if TYPE_CHECKING:
     from findwell.core.data import Floats, Ints
-    from findwell.embeddings import Embedder
+    from findwell.judges.embeddings import Embedder
 
 Pairs: TypeAlias = Sequence[tuple[str, str]]  # a question or a claim, and a chunk
 

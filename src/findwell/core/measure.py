@@ -1,0 +1,315 @@
+"""What a measure is: an immutable value that turns a relation into one number per query."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import MISSING, dataclass, fields, replace
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, TypeAlias, TypeVar, dataclass_transform
+
+import numpy as np
+
+from findwell.core.cutoff import Budget
+from findwell.core.errors import MeasureError
+from findwell.core.spelling import spell, spell_parameters
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from findwell.core.cutoff import Cutoff
+    from findwell.core.data import Bools, Floats, Ints
+    from findwell.core.relation import Relation
+
+Aggregation: TypeAlias = Literal["mean", "sum", "geometric"]
+
+
+@dataclass(frozen=True, slots=True)
+class Terms:
+    """What a measure adds up: values by query and rank, or a count of 1 each."""
+
+    query: Ints
+    rank: Ints
+    value: Floats | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Ideal:
+    """The best list there could be: what it gains at each rank, before the discount."""
+
+    query: Ints
+    rank: Ints
+    gain: Floats
+
+
+@dataclass(frozen=True, slots=True)
+class Divisor:
+    """What a measure divides by: one value per query, or one for all."""
+
+    name: str
+    value: Floats | Ints | float
+    ideal: Ideal | None = None  # the list that it was added up from, if there is one
+
+    @classmethod
+    def discounted(cls, name: str, relation: Relation, ideal: Ideal) -> Divisor:
+        """Add up the gains of an ideal list, each divided by log2(rank + 1)."""
+        gained = ideal.gain / relation.discount.take(ideal.rank)
+        return cls(name, relation.total(ideal.query, gained), ideal)
+
+
+@dataclass(frozen=True, slots=True)
+class Limit:
+    """What is done to a quotient in the end, and how that is described."""
+
+    says: str
+    apply: Callable[[Floats], Floats]
+
+
+AT_MOST_ONE = Limit("at most 1", lambda quotient: np.minimum(quotient, 1))
+
+
+def known_as(names: str, **implied: str) -> dict[str, Mapping[str, str]]:
+    """Return aliases, separated by spaces, with the parameters that they imply.
+
+    >>> known_as("MRR recip_rank") | known_as("context_recall", relation="claims")
+    {'MRR': {}, 'recip_rank': {}, 'context_recall': {'relation': 'claims'}}
+    """
+    return dict.fromkeys(names.split(), implied)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Measure:
+    """Base of all measures: a name, a cutoff, parameters, and a formula over a relation.
+
+    A subclass is a frozen dataclass (`register_measure` makes it one) whose fields are its
+    parameters, with its formula as `terms`
+    (in words: `adds`), `divisor` and `limit`, or as `compute` if it is no sum, and a docstring
+    that defines it. `k` cuts the list (None: all of it) after so many ranks, or where a `Budget`
+    is spent; `relation` names the relation it reads (None: the one the evaluation was asked for).
+    """
+
+    k: Cutoff | None = None
+    relation: str | None = None
+
+    name: ClassVar[str]
+    formula: ClassVar[str] = ""  # in LaTeX, for the documentation
+    # other spellings → the parameters they imply; {k} and {parameter} stand for a number
+    aliases: ClassVar[Mapping[str, Mapping[str, str]]] = {}
+    at: ClassVar[str | None] = "k"  # which field the number behind @ fills; None: takes none
+    aggregation: ClassVar[Aggregation] = "mean"
+    # undefined for a query without a relevant item; but if it does not count items, and documents
+    # were judged, it has a value
+    needs_relevant: ClassVar[bool] = True
+    unit_interval: ClassVar[bool] = True  # stays within 0 and 1
+    higher_is_better: ClassVar[bool] = True
+    # whether a value also depends on items that no unit down to k covers, such as a divisor of all
+    # relevant items or an ideal list; if in doubt, say so
+    counts_items: ClassVar[bool] = True
+    only_grows: ClassVar[bool] = False  # whether what is added below a list never lowers its value
+    why_undefined: ClassVar[str] = "no relevant item"
+    adds: ClassVar[str] = ""  # what the terms are, as an instruction: Count the relevant units
+    limit: ClassVar[Limit | None] = None  # what becomes of the quotient in the end
+
+    def terms(self, relation: Relation) -> Terms:
+        """Return what is added up, each term at the rank where it arises."""
+        raise NotImplementedError
+
+    def divisor(self, relation: Relation) -> Divisor:
+        """Return what the sum is divided by, and what that is called."""
+        del relation
+        return Divisor("nothing", 1.0)
+
+    def compute(self, relation: Relation) -> Floats:
+        """Return one value per query: the limit of the sum of the terms ÷ the divisor.
+
+        What it returns for an undefined query is not looked at.
+        """
+        terms = self.terms(relation)
+        total: Floats | Ints = (
+            relation.count(terms.query)
+            if terms.value is None
+            else relation.total(terms.query, terms.value)
+        )
+        quotient = total / self.divisor(relation).value
+        return quotient if self.limit is None else self.limit.apply(quotient)
+
+    def parts(self) -> tuple[Measure, ...]:
+        """Return the measures that this one is made of, if it is no sum of its own."""
+        return ()
+
+    @property
+    def bounds(self) -> tuple[float, float]:
+        """Between what the values of queries lie."""
+        return 0.0, 1.0 if self.unit_interval else math.inf
+
+    def depth(self, *, listed: bool) -> int | None:
+        """Return how many ranks of a list must be judged for a value; None: all of them.
+
+        With `listed` the items are the units of the list itself, as where a judge grades what
+        was retrieved: a measure that counts items then needs all of them judged, whatever the
+        cutoff. How deep a budget reaches is another rank in every list.
+        """
+        return None if listed and self.counts_items else self.last_rank
+
+    @property
+    def last_rank(self) -> int | None:
+        """The last rank that is looked at; None: all of them, or as far as a budget reaches."""
+        return None if isinstance(self.k, Budget) else self.k
+
+    def facts(self) -> frozenset[str]:
+        """Return what the measure needs to know about every chunk: see `Relation.fact`."""
+        return frozenset({self.k.unit} if isinstance(self.k, Budget) else ())
+
+    @classmethod
+    def is_sum(cls) -> bool:
+        """Tell whether the measure is a sum of terms ÷ a divisor."""
+        return cls.terms is not Measure.terms
+
+    def level(self) -> float:
+        """Return the grade from which an item counts as relevant for this measure."""
+        return float(getattr(self, "rel", 1.0))
+
+    def undefined(self, relation: Relation) -> Bools:
+        """Tell which queries have no value."""
+        if not self.needs_relevant or relation.needed:
+            return np.zeros(relation.n, dtype=bool)
+        none = np.equal(relation.relevant(self.level()), 0)
+        if self.counts_items:
+            return none
+        # people looked, and found nothing relevant: that says nothing about what there is to find,
+        # but all about the list
+        return none & np.equal(relation.relevant(0.0), 0)
+
+    def values(self, relation: Relation) -> Floats:
+        """Return one value per query, NaN where the measure is undefined."""
+        with np.errstate(divide="ignore", invalid="ignore"):
+            values = np.asarray(self.compute(relation), dtype=np.float64)
+        if relation.needed:
+            values = np.nan_to_num(values)  # nothing relevant ÷ nothing relevant
+        return np.where(self.undefined(relation), np.nan, values)
+
+    def __post_init__(self) -> None:
+        """Check what holds for every measure."""
+        if not isinstance(self.k, Budget | None) and (type(self.k) is not int or self.k < 1):
+            raise MeasureError(
+                f"the cutoff of {self.name}@{self.k} is not a whole number from 1",
+                fix=f"for example {self.name}@10",
+            )
+        rel = getattr(self, "rel", 1.0)
+        if not (math.isfinite(rel) and rel > 0):
+            raise MeasureError(
+                f"rel={rel} of {self.name} is not a positive number",
+                fix="rel is the grade from which an item is relevant, 1 by default",
+            )
+
+    def __str__(self) -> str:
+        name, implied = self._known_as()
+        defaults = self.parameters()
+        values = {
+            each: getattr(self, each)
+            for each in defaults
+            if each != self.at and each not in implied
+        }
+        at = getattr(self, self.at) if self.at else None
+        return (
+            name
+            + spell_parameters(values, defaults)
+            + (f"@{spell(at)}" if at is not None else "")
+            + (f"/{self._relation}" if self.relation and "relation" not in implied else "")
+        )
+
+    @property
+    def _relation(self) -> str | None:
+        """The relation as it is named behind the cutoff, which may also be its depth."""
+        return self.relation and self.relation.removesuffix(f"(depth={self.k})")
+
+    def _known_as(self) -> tuple[str, Mapping[str, Any]]:
+        """Return the name and what it implies: over some relations there is one of its own.
+
+        >>> from findwell.measures import parse_measure
+        >>> str(parse_measure("recall@3/claims")), str(parse_measure("nDCG@3/claims"))
+        ('context_recall@3', 'nDCG@3/claims')
+        """
+        for alias, implied in self.aliases.items():
+            given = {**{name: getattr(self, name) for name in implied}, "relation": self._relation}
+            if "relation" in implied and given == implied:
+                return alias, implied
+        return self.name, {}
+
+    @classmethod
+    def parameters(cls) -> dict[str, Any]:
+        """Return the parameters of the measure with their defaults."""
+        return {
+            entry.name: None if entry.default is MISSING else entry.default
+            for entry in fields(cls)
+            if entry.name not in ("k", "relation")
+        }
+
+    @classmethod
+    def respell(cls, given: dict[str, str]) -> dict[str, str]:
+        """Translate the parameters of other tools' spellings; by default there are none."""
+        return given
+
+    def with_level(self, rel: float | None) -> Measure:
+        """Return the measure at another relevance level, where it has one and none was given."""
+        parameters = self.parameters()
+        if rel is None or "rel" not in parameters or getattr(self, "rel", 0) != parameters["rel"]:
+            return self
+        changes: dict[str, Any] = {"rel": rel}
+        return replace(self, **changes)
+
+    def require(self, holds: bool, parameter: str, range_: str) -> None:
+        """Raise the error for a parameter that is out of its range."""
+        if not holds:
+            value = spell(getattr(self, parameter))
+            raise MeasureError(
+                f"{parameter}={value} of {self.name} is out of range", fix=f"{parameter} {range_}"
+            )
+
+
+@dataclass(frozen=True, kw_only=True)
+class PerRelevantItem(Measure):
+    """Base of the measures that divide by the relevant items."""
+
+    rel: float = 1.0
+
+    def divisor(self, relation: Relation) -> Divisor:
+        """Divide by the relevant items."""
+        return Divisor("relevant items", relation.relevant(self.rel))
+
+
+REGISTRY: dict[str, type[Measure]] = {}
+
+M = TypeVar("M", bound=type[Measure])
+
+
+@dataclass_transform(frozen_default=True, kw_only_default=True)
+def register_measure(cls: M) -> M:
+    """Class decorator: make a measure a frozen dataclass, known by its name and aliases.
+
+    A name that is taken by another class is refused, so that a plugin cannot change what a
+    built-in name means.
+    """
+    taken = REGISTRY.get(cls.name)
+    if taken is not None and taken.__qualname__ != cls.__qualname__:
+        raise MeasureError(
+            f"the measure name {cls.name!r} is taken by {taken.__module__}.{taken.__qualname__}",
+            fix="give the new measure another name",
+        )
+    if "__dataclass_fields__" not in vars(cls):
+        dataclass(frozen=True, kw_only=True)(cls)
+    REGISTRY[cls.name] = cls
+    return cls
+
+
+__all__ = [
+    "AT_MOST_ONE",
+    "REGISTRY",
+    "Aggregation",
+    "Divisor",
+    "Ideal",
+    "Limit",
+    "Measure",
+    "PerRelevantItem",
+    "Terms",
+    "known_as",
+    "register_measure",
+]

@@ -1,0 +1,338 @@
+"""Comparisons: is the difference between systems real, how large is it, where does it come from?"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from itertools import combinations
+from typing import TYPE_CHECKING, Any, Unpack
+
+import numpy as np
+import polars as pl
+
+from findwell.core import display
+from findwell.core.errors import MeasureError, OptionError, choose, nearest, takes_options
+from findwell.core.forks import refuse_after_fork
+from findwell.evaluation.comparison.contrasts import (
+    ROWS,
+    UNPAIRED_ROWS,
+    Row,
+    Statistics,
+    contrasts,
+    correct,
+    correct_all_pairs,
+    decide_verdicts,
+    explain_reach,
+    slice_rows,
+    withhold,
+)
+from findwell.evaluation.comparison.pairing import Pairing, pair, stack
+from findwell.evaluation.comparison.systems import System, gather, take_gold
+from findwell.evaluation.evaluate import RunOptions
+from findwell.judges.limits import judge_lines, verdict_limit
+from findwell.measures.dialects import select_measures
+from findwell.statistics.aggregate import aggregate
+from findwell.statistics.values import check_draws, check_share
+
+if TYPE_CHECKING:
+    from polars._typing import PolarsDataType
+
+    from findwell.core.findings import Finding
+    from findwell.evaluation.comparison.systems import SystemLike
+    from findwell.evaluation.results.result import Provenance
+    from findwell.evaluation.results.timing import Timing
+    from findwell.io.read import GoldLike
+    from findwell.measures import Measure
+
+SLICED: dict[str, PolarsDataType] = {"column": pl.String, "slice": pl.String}
+SLICES: dict[str, PolarsDataType] = SLICED | ROWS
+MOVED: dict[str, PolarsDataType] = {
+    **dict.fromkeys(("baseline", "system", "measure", "query", "question"), pl.String),
+    **dict.fromkeys(("before", "after", "difference"), pl.Float64),
+}
+VALUES: dict[str, PolarsDataType] = {
+    **dict.fromkeys(("system", "measure"), pl.String),
+    "value": pl.Float64,
+    **dict.fromkeys(("n", "undefined"), pl.Int64),
+}
+
+
+@dataclass(frozen=True, eq=False)
+class Comparison:
+    """Systems against a baseline, or all pairs of them; frames are polars and export Arrow."""
+
+    baseline: str
+    systems: tuple[str, ...]  # all of them, the baseline first
+    measures: tuple[Measure, ...]
+    comparisons: pl.DataFrame  # one row per pair of systems and measure
+    slices: pl.DataFrame  # the same by column and slice of the queries
+    values: pl.DataFrame  # one row per system and measure: the aggregated value
+    moved: pl.DataFrame  # the queries that moved most, each way
+    findings: tuple[Finding, ...]
+    dialect: str
+    level: float
+    permutations: int
+    seed: int
+    queries: int  # of all systems together
+    cluster: str | None = None
+    matched_by: Mapping[str, str] = field(default_factory=dict)  # the relation of each measure
+    timing: Mapping[str, Timing] = field(default_factory=dict)  # what retrieval took, by system
+    provenances: tuple[Provenance, ...] = ()  # where the results of the systems came from
+    unpaired: bool = False  # whether the systems were asked different queries
+
+    __iter__ = None  # it is read by name: Python would try the numbers 0, 1, 2 as names
+
+    def __getitem__(self, key: str | tuple[str, str]) -> Row:
+        """Return the row of a measure: `found["recall@5"]`, `found["minilm", "recall@5"]`."""
+        system, name = key if isinstance(key, tuple) else (None, key)
+        if system is None:
+            if len(self.systems) != 2:
+                raise OptionError(
+                    f"there are several systems: {', '.join(self.systems[1:])}",
+                    fix=f"name one: comparison[{self.systems[-1]!r}, {name!r}]",
+                )
+            system = self.systems[1]
+        choose("system", system, self.systems[1:])
+        return self.comparisons.row(
+            by_predicate=(pl.col("baseline") == self.baseline)
+            & (pl.col("system") == system)
+            & (pl.col("measure") == str(self.measure(name))),
+            named=True,
+        )
+
+    @property
+    def judges(self) -> tuple[str, ...]:
+        """The judges of the systems, each in a line with what its numbers are worth."""
+        return tuple(judge_lines(each.judge for each in self.provenances))
+
+    @property
+    def data_sets(self) -> tuple[str, ...]:
+        """What the systems were measured on: one, unless they differ."""
+        return tuple(dict.fromkeys(str(each.data_set) for each in self.provenances))
+
+    def measure(self, name: str) -> Measure:
+        """Return the measure of this name that was compared."""
+        same = select_measures(name, self.measures, self.dialect)
+        if len(same) == 1:
+            return same[0]
+        known = [str(each) for each in self.measures]
+        raise MeasureError(
+            f"{name} was not compared",
+            fix=f"{nearest(name, known)} (compared: {', '.join(known)})".strip(),
+        )
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return the comparison as the JSON output prints it."""
+        timings = [{"system": name, **found.as_dict()} for name, found in self.timing.items()]
+        return {
+            "comparisons": self.comparisons.to_dicts(),
+            **({"slices": self.slices.to_dicts()} if self.slices.height else {}),
+            "values": self.values.to_dicts(),
+            "moved": self.moved.to_dicts(),
+            "findings": [finding.as_dict() for finding in self.findings],
+            **({"timing": timings} if timings else {}),
+            "baseline": self.baseline,
+            **({"unpaired": True} if self.unpaired else {}),
+            "dialect": self.dialect,
+            "matched_by": dict(self.matched_by),
+            **({"judges": list(self.judges)} if self.judges else {}),
+            "level": self.level,
+            "cluster": self.cluster,
+            "permutations": self.permutations,
+            "seed": self.seed,
+        }
+
+    def plot(self, chart: str | None = None) -> display.Picture:
+        """Return a chart of this name, or the first one; notebooks show it, `save` writes it.
+
+        `forest` has every difference with its interval. With `slices` there are `where SYSTEM`, by
+        the first measure, and `where SYSTEM MEASURE`.
+
+        >>> gold = {"q": ["a"], "r": ["a"]}
+        >>> compare({"old": {"q": ["b"], "r": ["a"]}, "new": gold}, gold=gold, measures="RR").plot()
+        <chart forest: Differences to old: new RR +0.500, unclear>
+        """
+        return display.plot(self, chart)
+
+    def to_markdown(self) -> str:
+        """Return tables for a pull request."""
+        return display.render(self, "markdown")
+
+    def to_latex(self) -> str:
+        """Return a table for a paper: values, with marks where the difference is significant."""
+        return display.render(self, "latex")
+
+    def _repr_html_(self) -> str:
+        return display.render(self, "html")
+
+    def __repr__(self) -> str:
+        return display.render(self, "text")
+
+
+@takes_options(RunOptions)
+def compare(
+    *systems: SystemLike,
+    gold: GoldLike | None = None,
+    baseline: str | None = None,
+    measures: Iterable[str | Measure] | str | None = None,
+    queries: object = None,
+    rel: float | None = None,
+    slices: Iterable[str] | str = (),
+    all_pairs: bool = False,
+    unpaired: bool = False,
+    moved: int = 5,
+    test: str = "auto",
+    level: float = 0.95,
+    permutations: int = 10_000,
+    seed: int = 0,
+    cluster: str | None = None,
+    **options: Unpack[RunOptions],
+) -> Comparison:
+    """Compare systems with a baseline, the first unless named, on the same queries.
+
+    A system is a `Result`, the folder of one, or with `gold` a run as `findwell.evaluate` takes it;
+    without `gold`, records that hold both sides. A dict names several. A result with several runs
+    is several systems. Retrievers are asked the questions of the gold, which may also stand behind
+    them: `compare({"bm25": search, "dense": retriever}, gold)`. Further options (`by`, `dialect`,
+    `ids`, …) are those of `findwell.evaluate`.
+
+    Each row has the difference (system − baseline) with its interval, p of a paired test, p
+    corrected for the number of systems (Holm; with `all_pairs` every pair is compared, and
+    corrected by a randomised Tukey HSD), the effect size (Cohen's d_z), and on how many queries the
+    system is better, as good, worse. The test is `auto`: McNemar's where every value is 0 or 1,
+    else a sign-flip permutation test; or `permutation`, `t`, `mcnemar`. Queries that share the
+    value of the column `cluster` are drawn and flipped together. `slices` are columns of the
+    queries; their p-values are corrected after Benjamini and Hochberg. `moved` queries are kept
+    that gained most, and that lost most.
+
+    With `unpaired` the systems were asked different queries, such as those of two periods: the
+    difference is of two groups, by random divisions of all queries into two, or Welch's t; rows
+    have `baseline_n` and no wins. A query of the gold that a run lacks is then left out, since it
+    is taken for one of the other group (`missing="skip"`).
+
+    >>> gold = {"q1": ["a"], "q2": ["b"], "q3": ["c"]}
+    >>> old, new = {q: ["x", *docs] for q, docs in gold.items()}, {"q1": ["a"], "q2": ["b", "c"]}
+    >>> found = compare({"old": old, "new": new}, gold=gold, measures="RR")
+    >>> row = found["new", "RR"]
+    >>> row["difference"], row["p"], (row["wins"], row["losses"])
+    (0.16666666666666666, 1.0, (2, 1))
+    """
+    refuse_after_fork()
+    check_share("level", level)
+    check_draws("permutations", permutations)
+    if seed < 0:
+        raise OptionError(f"the seed is {seed}", fix="give a whole number from 0 up")
+    about = {"queries": queries, "cluster": cluster}
+    chosen = {**options, **{name: each for name, each in about.items() if each is not None}}
+    if unpaired and gold is not None:
+        chosen = {"missing": "skip", **chosen}
+    systems, gold = take_gold(systems, gold)  # type: ignore[assignment]
+    gathered = gather(systems, gold, measures, rel=rel, options=chosen)
+    if len(gathered) < 2:
+        raise OptionError(
+            f"{len(gathered)} system cannot be compared", fix="name two systems or more"
+        )
+    order = _baseline_first(gathered, baseline)
+    result = order[0].result
+    table = stack(order) if unpaired else pair(order)
+    column = cluster or result.options.cluster
+    clusters = None if column is None else tuple(table.column(column))
+    how = Statistics(level, permutations, seed, test, clusters, unpaired)
+    every = combinations(range(len(order)), 2)
+    pairs = [pair for pair in every if all_pairs or pair[0] == 0]
+    rows = contrasts(table, pairs, how)
+    if all_pairs and not unpaired:
+        correct_all_pairs(rows, table, how)
+    else:
+        correct(rows, "holm", level)
+    explain_reach(rows, how)
+    decide_verdicts(rows, table, level)
+    columns = [slices] if isinstance(slices, str) else list(slices)
+    sliced = slice_rows(table, pairs, columns, how)
+    withhold((*(each.row for each in rows), *sliced), _verdict_limits(order))
+    schema = UNPAIRED_ROWS if unpaired else ROWS
+    return Comparison(
+        baseline=table.systems[0],
+        systems=table.systems,
+        measures=table.measures,
+        comparisons=pl.DataFrame([each.row for each in rows], schema=schema),
+        slices=pl.DataFrame(sliced, schema=SLICED | schema),
+        values=pl.DataFrame(list(_values(table)), schema=VALUES),
+        moved=pl.DataFrame([] if unpaired else _moved(table, moved), schema=MOVED),
+        findings=table.findings,
+        dialect=result.dialect,
+        level=level,
+        permutations=permutations,
+        seed=seed,
+        queries=table.queries.height,
+        cluster=column,
+        matched_by=result.matched_by,
+        timing={
+            name: each.result.timing[each.run]
+            for name, each in zip(table.systems, order, strict=True)
+            if each.run in each.result.timing
+        },
+        provenances=tuple(dict.fromkeys(each.result.provenance for each in order)),
+        unpaired=unpaired,
+    )
+
+
+def _verdict_limits(systems: list[System]) -> dict[str, str]:
+    """Return the measures about which a judge of the systems gives no verdict, and why."""
+    return {
+        measure: limit
+        for system in systems
+        for measure, relation in system.result.matched_by.items()
+        if (limit := verdict_limit(system.result.judge, relation))
+    }
+
+
+def _baseline_first(systems: list[System], named: str | None) -> list[System]:
+    if named is None:
+        return systems
+    by_name = {system.given: system for system in systems if system.given}
+    by_name |= {system.name: system for system in systems}
+    if named not in by_name:
+        choose("baseline", named, [system.name for system in systems])
+    first = by_name[named]
+    return [first, *(system for system in systems if system is not first)]
+
+
+def _values(table: Pairing) -> Iterable[Row]:
+    for at, system in enumerate(table.systems):
+        for number, measure in enumerate(table.measures):
+            asked = table.values[table.present[:, at], at, number]
+            found = aggregate(measure, asked)
+            yield {
+                "system": system,
+                "measure": str(measure),
+                "value": found.value,
+                "n": found.n,
+                "undefined": found.undefined,
+            }
+
+
+def _moved(table: Pairing, count: int) -> list[Row]:
+    """Return the queries that differ most from the baseline: what was won first, then lost."""
+    rows: list[Row] = []
+    texts = table.queries.get_column("question", default=None)
+    for place, system in enumerate(table.systems[1:], start=1):
+        for number, measure in enumerate(table.measures):
+            before, after = table.values[:, 0, number], table.values[:, place, number]
+            moved = np.nan_to_num(after - before)
+            order = [np.argsort(sign * moved, kind="stable")[: max(count, 0)] for sign in (-1, 1)]
+            up, down = order[0][moved[order[0]] > 0], order[1][moved[order[1]] < 0]
+            rows += (
+                {
+                    "baseline": table.systems[0],
+                    "system": system,
+                    "measure": str(measure),
+                    "query": table.queries["query"][int(query)],
+                    "question": None if texts is None else str(texts[int(query)] or ""),
+                    "before": float(before[query]),
+                    "after": float(after[query]),
+                    "difference": float(moved[query]),
+                }
+                for query in [*up, *down]
+            )
+    return rows

@@ -1,0 +1,500 @@
+"""What an evaluation returns: numbers by query, aggregated and by slice, and what made them."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import polars as pl
+
+from findwell.core import display
+from findwell.core.errors import MeasureError, choose, naming_files, nearest, takes_options
+from findwell.core.forks import refuse_after_fork
+from findwell.core.slices import has_slices, slice_labels
+from findwell.core.spelling import counted, spell_relation
+from findwell.evaluation.results import summaries
+from findwell.evaluation.results.data_sets import data_set_of
+from findwell.evaluation.results.summaries import BOUNDS, METHOD, SUMMARY
+from findwell.evaluation.results.timing import Timing, timing
+from findwell.evaluation.results.trackers import flat_metrics, log_metrics
+from findwell.judges.limits import judge_limits, judge_lines
+from findwell.measures.dialects import resolve_measures, select_measures
+from findwell.relations.preflight import synthetic_questions
+from findwell.statistics.aggregate import aggregate
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from polars._typing import PolarsDataType
+
+    from findwell.core.data import Floats
+    from findwell.core.findings import Finding
+    from findwell.core.policy import Policy
+    from findwell.core.relation import Relation
+    from findwell.evaluation.results.data_sets import DataSet
+    from findwell.evaluation.results.estimates import Estimates
+    from findwell.evaluation.results.store import Input
+    from findwell.evaluation.results.trackers import AddsScalars, LogsDict, LogsMetrics
+    from findwell.measures import Measure
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Provenance:
+    """Where a result came from: enough to make it again."""
+
+    dialect: str
+    policy: Policy
+    drawn_by: str = "ids"  # the relation of measures that name none
+    settings: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)  # of each relation
+    ids: str = "identity"  # how document ids were normalised
+    tokenizer: str = ""  # what counted tokens, if anything did
+    inputs: tuple[Input, ...] = ()
+    judge: Mapping[str, Any] = field(default_factory=dict)  # who judged: model, prompts, cost
+    saved: Mapping[str, Any] = field(default_factory=dict)  # when, and by which versions
+
+    @property
+    def data_set(self) -> DataSet:
+        """What the numbers were measured on."""
+        return data_set_of(each.as_dict() for each in self.inputs)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Kept:
+    """What a result remembers for reports and explanations, where that was asked for."""
+
+    listed: Mapping[str, pl.DataFrame] = field(default_factory=dict)  # the lists of each run
+    verdicts: pl.DataFrame | None = None  # of a judge, about each chunk and item
+
+
+@dataclass(frozen=True, slots=True)
+class SummaryOptions:
+    """How values are summarised."""
+
+    level: float | None = 0.95  # of the intervals; None: no intervals
+    cluster: str | None = None  # a column of the queries: those that share a value count as one
+    bounds: bool = False  # also the values if all unjudged documents were relevant, or all were not
+
+
+@dataclass(frozen=True, eq=False)
+class Result:
+    """The outcome of `findwell.evaluate`; frames are polars and export Arrow."""
+
+    relations: Mapping[tuple[str, str], Relation]  # by run and by what drew it
+    measures: tuple[Measure, ...]
+    queries: pl.DataFrame  # query and the columns that describe it
+    findings: tuple[Finding, ...]
+    provenance: Provenance
+    options: SummaryOptions = SummaryOptions()
+    # columns about the queries, by run
+    about: Mapping[str, pl.DataFrame] = field(default_factory=dict)
+    kept: Kept = field(default_factory=Kept)
+    estimates: Estimates | None = None  # from labels of some pairs, where there were any
+
+    @property
+    def dialect(self) -> str:
+        """Whose numbers these are."""
+        return self.provenance.dialect
+
+    @property
+    def judge(self) -> Mapping[str, Any]:
+        """Who judged: name, model, prompts, cost; empty if nobody did."""
+        return self.provenance.judge
+
+    @property
+    def synthetic(self) -> int:
+        """How many of the queries a model wrote, as their column `synthetic` says."""
+        return sum(found.count for found in synthetic_questions(self.queries))
+
+    @property
+    def level(self) -> float | None:
+        """The level of the intervals; None if there are none."""
+        return self.options.level
+
+    @property
+    def runs(self) -> list[str]:
+        """The names of the runs."""
+        return list(dict.fromkeys(run for run, _ in self.relations))
+
+    def relation(self, run: str, measure: Measure | None = None) -> Relation:
+        """Return the relation of a run that a measure reads, or any of them."""
+        if measure is None:
+            return next(each for (name, _), each in self.relations.items() if name == run)
+        name = measure.relation or self.provenance.drawn_by
+        if (run, name) not in self.relations:
+            known = dict.fromkeys(name for _, name in self.relations)
+            raise MeasureError(
+                f"the result has no relation {name!r}",
+                fix=f"evaluate again with {measure if measure.relation else f'by={name!r}'}; "
+                f"it has {', '.join(known)}",
+            )
+        found = self.relations[run, name]
+        depth = measure.depth(listed=found.needed)
+        # a relation with a depth of its own, as that of sufficiency, is complete at that depth
+        cut = found.judged_to != self.provenance.settings.get(name, {}).get("depth")
+        if found.judged_to is not None and cut and (depth is None or depth > found.judged_to):
+            raise MeasureError(
+                f"{measure} needs verdicts that the result does not have: of each list only the "
+                f"first {found.judged_to} were judged by {name}",
+                fix=f"evaluate again with {measure}",
+            )
+        return found
+
+    def relation_name(self, measure: Measure) -> str:
+        """Name the relation that a measure reads, with its parameters."""
+        name = measure.relation or self.provenance.drawn_by
+        return spell_relation(name, self.provenance.settings.get(name, {}))
+
+    @property
+    def matched_by(self) -> dict[str, str]:
+        """The relation that each measure reads, with its parameters."""
+        return {str(measure): self.relation_name(measure) for measure in self.measures}
+
+    @cached_property
+    def arrays(self) -> dict[tuple[str, Measure], Floats]:
+        """One value per query for each run and measure, NaN where undefined."""
+        refuse_after_fork()
+        found: dict[tuple[str, Measure], Floats] = {}
+        with naming_files({"gold": self._gold_file()}):
+            for run in self.runs:
+                for name in dict.fromkeys(measure.relation for measure in self.measures):
+                    found |= self._values_over(run, name)
+        return {
+            (run, measure): found[run, measure] for run in self.runs for measure in self.measures
+        }
+
+    def _values_over(self, run: str, name: str | None) -> dict[tuple[str, Measure], Floats]:
+        """Compute the measures over one relation block by block, which bounds the memory."""
+        mine = [measure for measure in self.measures if measure.relation == name]
+        relation = self.relation(run, mine[0])
+        values = zip(
+            *([measure.values(block) for measure in mine] for block in relation.blocks()),
+            strict=True,
+        )
+        return {
+            (run, measure): self.defined(relation, measure, np.concatenate(parts))
+            for measure, parts in zip(mine, values, strict=True)
+        }
+
+    def _gold_file(self) -> str:
+        """Return the file that the gold came from, as errors call it."""
+        roles = ("gold", "samples")
+        paths = (each.path for each in self.provenance.inputs if each.role in roles)
+        return next(filter(None, paths), "gold")
+
+    @cached_property
+    def bound_arrays(self) -> dict[tuple[str, Measure], tuple[Floats, Floats]]:
+        """Lower and upper bound of every value, where bounds were asked for or a judge failed."""
+        return summaries.unjudged_bounds(self) | summaries.failed_bounds(self)
+
+    @cached_property
+    def summary(self) -> pl.DataFrame:
+        """One row for each run and measure."""
+        return self._summary.drop(METHOD)
+
+    @cached_property
+    def interval(self) -> dict[str, Any]:
+        """The level of the intervals, the column that clusters queries, methods, and reasons."""
+        found: dict[str, Any] = {"level": self.level, "cluster": self.options.cluster}
+        found |= {"methods": {run: {} for run in self.runs}, "reasons": {}}
+        for run, measure, method, reason in self._summary.select("run", "measure", *METHOD).rows():
+            found["methods"][run][measure] = method
+            if reason is not None:
+                found["reasons"].setdefault(run, {})[measure] = reason
+        return found
+
+    @cached_property
+    def _summary(self) -> pl.DataFrame:
+        refuse_after_fork()
+        rows = [row for run in self.runs for row in summaries.rows(self, run)]
+        return pl.DataFrame(rows, schema=SUMMARY | METHOD | self._bound_columns)
+
+    @property
+    def _bound_columns(self) -> dict[str, PolarsDataType]:
+        return BOUNDS if self.bound_arrays else {}
+
+    @cached_property
+    def per_query(self) -> pl.DataFrame:
+        """One row for each run, measure and query; an undefined value is null, with its reason."""
+        refuse_after_fork()
+        frames = []
+        for (run, measure), values in self.arrays.items():
+            bounds = self.bound_arrays.get((run, measure))
+            frames.append(
+                pl.DataFrame(
+                    {
+                        "query": self.relation(run, measure).queries,
+                        "value": values,
+                        "undefined_reason": self.relation(run, measure).undefined_reason,
+                        **(dict(zip(BOUNDS, bounds, strict=True)) if bounds else {}),
+                    }
+                ).select(
+                    pl.lit(run).alias("run"),
+                    "query",
+                    pl.lit(str(measure)).alias("measure"),
+                    pl.col("value").fill_nan(None),
+                    pl.when(pl.col("value").is_nan())
+                    .then(pl.col("undefined_reason").fill_null(measure.why_undefined))
+                    .alias("reason"),
+                    *(pl.col(name).fill_nan(None) for name in (BOUNDS if bounds else {})),
+                )
+            )
+        return pl.concat(frames, how="diagonal")
+
+    @cached_property
+    def timing(self) -> dict[str, Timing]:
+        """What retrieval took, by run, where its records or the queries say so."""
+        own = {run: timing(table, self.level) for run, table in self.about.items()}
+        found = {run: own.get(run) or timing(self.queries, self.level) for run in self.runs}
+        return {run: each for run, each in found.items() if each is not None}
+
+    def timing_by(self, column: str) -> dict[str, dict[str, Timing]]:
+        """What retrieval took by the values of a column: for each run, by slice."""
+        values = self._slices(column)["slice"].fill_null("(none)").unique().sort()
+        slices = {value: self.where(column, value).timing for value in values}
+        return {
+            run: {value: found[run] for value, found in slices.items() if run in found}
+            for run in self.timing
+        }
+
+    @property
+    def values(self) -> dict[str, float | None]:
+        """The aggregated value of every measure; for several runs, keyed `run: measure`."""
+        several = len(self.runs) > 1
+        return {
+            f"{run}: {measure}" if several else str(measure): self._aggregated(run, measure)
+            for run, measure in self.arrays
+        }
+
+    def _aggregated(self, run: str, measure: Measure) -> float | None:
+        """Return the value over all queries: of those measured, or as labels make estimate it."""
+        found = self.estimates and self.estimates.best(run, str(measure))
+        return found.value if found else aggregate(measure, self.arrays[run, measure]).value
+
+    __iter__ = None  # it is read by name: Python would try the numbers 0, 1, 2 as names
+
+    def __getitem__(self, key: str | tuple[str, str]) -> float | None:
+        """Return an aggregated value: `result["recall@5"]`, `result["bm25", "recall@5"]`."""
+        run, name = key if isinstance(key, tuple) else (None, key)
+        if run is None:
+            if len(self.runs) > 1:
+                raise MeasureError(
+                    f"there are several runs: {', '.join(self.runs)}",
+                    fix=f"name one: result[{self.runs[0]!r}, {name!r}]",
+                )
+            run = self.runs[0]
+        choose("run", run, self.runs)
+        return self._aggregated(run, self._find(name))
+
+    def by(self, column: str) -> pl.DataFrame:
+        """Aggregate by the values of a column: one row per run, slice and measure."""
+        refuse_after_fork()
+        rows: list[dict[str, Any]] = []
+        for run in self.runs:
+            about = self._slices(column, run)
+            slices = pl.DataFrame({"query": self.relation(run).queries}).join(
+                about, on="query", how="left", maintain_order="left"
+            )["slice"]
+            for value in slices.unique(maintain_order=True):
+                inside = slices.eq_missing(value).to_numpy()
+                rows += ({"slice": value, **row} for row in summaries.rows(self, run, inside))
+        schema = {"run": pl.String, "slice": pl.String, **SUMMARY, **METHOD}
+        return pl.DataFrame(rows, schema=schema | self._bound_columns).drop(METHOD)
+
+    def _slices(self, column: str, run: str | None = None) -> pl.DataFrame:
+        """Return the slice of each query by a column of the queries, or else of a run.
+
+        Runs know when they were asked what; without a name, the first that knows it decides.
+        """
+        own = [self.about[name] for name in ([run] if run else self.runs) if name in self.about]
+        tables = [self.queries, *own, *self.about.values()]
+        table = next((each for each in tables if has_slices(each, column)), self.queries)
+        return table.select("query", slice_labels(table, column).alias("slice"))
+
+    def score(self, measures: Iterable[str | Measure] | str, *, rel: float | None = None) -> Result:
+        """Score again with other measures; the inputs are not needed for that."""
+        scored = resolve_measures(measures, self.dialect, rel)
+        if self.estimates is None or scored == self.measures:
+            return replace(self, measures=scored)
+        findings = (*self.findings, *self.estimates.unlabelled())
+        return replace(self, measures=scored, estimates=None, findings=findings)
+
+    @takes_options(SummaryOptions)
+    def with_options(self, **changes: Any) -> Result:  # noqa: ANN401
+        """Return the result summarised otherwise: `level`, `cluster`, `bounds`."""
+        return replace(self, options=replace(self.options, **changes))
+
+    def only(self, run: str) -> Result:
+        """Return the result of one of several runs."""
+        refuse_after_fork()
+        choose("run", run, self.runs)
+        verdicts = self.kept.verdicts
+        return replace(
+            self,
+            relations={key: each for key, each in self.relations.items() if key[0] == run},
+            findings=tuple(found for found in self.findings if found.run in ("", run)),
+            about={name: each for name, each in self.about.items() if name == run},
+            kept=Kept(
+                {name: each for name, each in self.kept.listed.items() if name == run},
+                None if verdicts is None else verdicts.filter(pl.col("run") == run),
+            ),
+        )
+
+    def where(self, column: str, value: str) -> Result:
+        """Return the result of the queries that have this value in a column; `(none)` is no value.
+
+        >>> from findwell import evaluate
+        >>> records = [
+        ...     {"id": "q1", "retrieved": ["a"], "gold": ["a"], "topic": "tea"},
+        ...     {"id": "q2", "retrieved": ["b"], "gold": ["c"], "topic": "ink"},
+        ... ]
+        >>> evaluate(records, measures=["RR"]).where("topic", "tea")["RR"]
+        1.0
+        """
+        refuse_after_fork()
+        about = self._slices(column)
+        label = self.queries.join(about, on="query", how="left", maintain_order="left")["slice"]
+        label = label.fill_null("(none)")
+        inside = self.queries.filter(label == value)
+        if not inside.height:
+            choose(f"value of {column}", value, label.unique(maintain_order=True).to_list())
+        return self.among(inside["query"])
+
+    def among(self, names: pl.Series) -> Result:
+        """Return the result of some queries."""
+        queries = names.implode()
+        verdicts = self.kept.verdicts
+        return replace(
+            self,
+            queries=self.queries.filter(pl.col("query").is_in(queries)),
+            relations={
+                key: each.select(each.queries.is_in(queries).to_numpy())
+                for key, each in self.relations.items()
+            },
+            about=summaries.of_queries(self.about, queries),
+            kept=Kept(
+                summaries.of_queries(self.kept.listed, queries),
+                None if verdicts is None else verdicts.filter(pl.col("query").is_in(queries)),
+            ),
+        )
+
+    def save(self, folder: str | os.PathLike[str]) -> Path:
+        """Write the result as a folder, whole or not at all; `findwell.load` reads it again."""
+        from findwell.evaluation.results.store import save  # noqa: PLC0415 - it reads results, too
+
+        return save(self, folder)
+
+    def as_dict(self, *, per_query: bool = False, by: Iterable[str] = ()) -> dict[str, Any]:
+        """Return the result as the JSON output prints it."""
+        by = list(by)
+        slices = [
+            {"column": column, **row}
+            for column in by
+            for row in self.by(column).iter_rows(named=True)
+        ]
+        timings = [{"run": run, **found.as_dict()} for run, found in self.timing.items()]
+        sliced = [
+            {"column": column, "slice": value, "run": run, **found.as_dict()}
+            for column in by
+            for run, found_by in self.timing_by(column).items()
+            for value, found in found_by.items()
+        ]
+        return {
+            "summary": self.summary.to_dicts(),
+            **({"synthetic": self.synthetic} if self.synthetic else {}),
+            **({"slices": slices} if slices else {}),
+            **({"per_query": self.per_query.to_dicts()} if per_query else {}),
+            **({"timing": timings} if timings else {}),
+            **({"timing_slices": sliced} if sliced else {}),
+            "findings": [finding.as_dict() for finding in self.findings],
+            "dialect": self.dialect,
+            "interval": self.interval,
+            "matched_by": self.matched_by,
+            "relation": self.provenance.drawn_by,
+            "relations": {name: dict(values) for name, values in self.provenance.settings.items()},
+            "policies": self.provenance.policy.as_dict(),
+            **({"tokenizer": self.provenance.tokenizer} if self.provenance.tokenizer else {}),
+            **({"judge": {**self.judge, "limits": judge_limits(self.judge)}} if self.judge else {}),
+            **({} if self.estimates is None else self.estimates.as_dict()),
+        }
+
+    def metrics(self) -> dict[str, float]:
+        """Return every number, flat, by names that MLflow, W&B and TensorBoard accept.
+
+        `recall@5` is `recall_at_5`, its interval `recall_at_5.low` and `recall_at_5.high`; with
+        several runs each name begins with that of its run: `bm25/recall_at_5`. A measure without
+        a value is left out.
+
+        >>> from findwell import evaluate
+        >>> evaluate({"q": ["a"]}, {"q": ["a"]}, "recall@5", level=None).metrics()
+        {'recall_at_5': 1.0, 'queries': 1.0}
+        """
+        return flat_metrics(self)
+
+    def log(
+        self, tracker: str | LogsMetrics | LogsDict | AddsScalars, *, step: int | None = None
+    ) -> None:
+        """Log `metrics()` to an experiment tracker.
+
+        `tracker` is `mlflow` or `wandb`, which log to the run that is active there, or an object
+        that logs: a run of W&B, a `SummaryWriter` of TensorBoard, a logger of Lightning.
+        """
+        log_metrics(self.metrics(), tracker, step)
+
+    def plot(
+        self,
+        chart: str | None = None,
+        *,
+        baseline: str | None = None,
+        only: tuple[str, str] | None = None,
+    ) -> display.Picture:
+        """Return a chart of this name, or the first one; notebooks show it, `save` writes it.
+
+        The names are those of `findwell report --chart`: `forest`, `tradeoff`, `curve recall`,
+        `distribution recall@5`, `heat COLUMN`, `where SYSTEM`. `baseline` is the run that others
+        are compared with; `only` is a column of the queries and a value.
+
+        >>> from findwell import evaluate
+        >>> result = evaluate({"q": ["a", "b"]}, {"q": ["b"]}, "recall@5")
+        >>> result.plot("curve recall")
+        <chart curve recall: recall at cutoffs 1 to 2: run from 0.0000 to 1.0000>
+        """
+        return display.plot(self, chart, baseline=baseline, only=only)
+
+    def _repr_html_(self) -> str:
+        return display.render(self, "html")
+
+    def __repr__(self) -> str:
+        lines = [
+            f"  {row['run']}  {row['measure']}  "
+            + ("undefined" if row["value"] is None else f"{row['value']:.4f}")
+            for row in self.summary.iter_rows(named=True)
+        ]
+        lines += (f"  {line}" for line in judge_lines([self.judge]))
+        return f"Result({counted(len(self.queries))}, dialect {self.dialect})\n" + "\n".join(lines)
+
+    def _find(self, name: str) -> Measure:
+        same = select_measures(name, self.measures, self.dialect)
+        if len(same) == 1:
+            return same[0]
+        known = [str(measure) for measure in self.measures]
+        (wanted,) = resolve_measures(name, self.dialect)
+        raise MeasureError(
+            f"{wanted} was not measured",
+            fix=f"{nearest(name, known)} (measured: {', '.join(known)}); "
+            "result.score([…]) measures more".strip(),
+        )
+
+    def defined(
+        self, relation: Relation, measure: Measure, values: Floats, *, failed: bool = True
+    ) -> Floats:
+        """Apply what the policies say about queries without a value."""
+        if self.provenance.policy.no_relevant == "zero":
+            values = np.where(measure.undefined(relation), 0.0, values)
+        if relation.undefined_reason.null_count() == relation.n:
+            return values
+        undefined = relation.undefined_reason.is_not_null().to_numpy()
+        return np.where(undefined if failed else undefined & ~relation.failed, np.nan, values)

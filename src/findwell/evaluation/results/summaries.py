@@ -1,0 +1,168 @@
+"""The rows of a summary: aggregated values with intervals, counts and bounds."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import polars as pl
+
+from findwell.evaluation.results.bounds import bounds
+from findwell.statistics.aggregate import aggregate
+from findwell.statistics.intervals import Interval, intervals
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+    from polars._typing import PolarsDataType
+
+    from findwell.core.data import Bools, Floats
+    from findwell.evaluation.results.result import Result
+    from findwell.measures import Measure
+
+SUMMARY: dict[str, PolarsDataType] = {
+    **dict.fromkeys(("run", "measure"), pl.String),
+    **dict.fromkeys(("value", "low", "high"), pl.Float64),
+    **dict.fromkeys(("n", "undefined", "failed"), pl.Int64),
+}
+BOUNDS: dict[str, PolarsDataType] = {"lower": pl.Float64, "upper": pl.Float64}
+
+# of the interval: how it was made, or why there is none; shown beside the summary, not in it
+METHOD: dict[str, PolarsDataType] = {"method": pl.String, "reason": pl.String}
+NO_INTERVAL = Interval(None, None, None, 0.0, "", 0, 0)
+
+
+def of_queries(tables: Mapping[str, pl.DataFrame], queries: pl.Series) -> dict[str, pl.DataFrame]:
+    """Return the rows of some queries of each run."""
+    return {run: table.filter(pl.col("query").is_in(queries)) for run, table in tables.items()}
+
+
+def rows(result: Result, run: str, inside: Bools | None = None) -> list[dict[str, Any]]:
+    """Return the row of each measure over all queries of a run, or over those of a mask."""
+    every = np.ones(result.relation(run).n, dtype=bool) if inside is None else inside
+    columns = [
+        result.arrays[run, measure] if inside is None else result.arrays[run, measure][inside]
+        for measure in result.measures
+    ]
+    found = []
+    limits = _limits(result, run, columns, every)
+    for measure, values, interval in zip(result.measures, columns, limits, strict=True):
+        number = aggregate(measure, values)
+        failed = int(result.relation(run, measure).failed[every].sum())
+        row: dict[str, Any] = {
+            "run": run,
+            "measure": str(measure),
+            "value": number.value,
+            "low": interval.low,
+            "high": interval.high,
+            "n": number.n,
+            "undefined": number.undefined - failed,
+            "failed": failed,
+            "method": interval.method or None,
+            "reason": interval.reason or None,
+        }
+        for name, bound in zip(BOUNDS, result.bound_arrays.get((run, measure), ()), strict=False):
+            row[name] = aggregate(measure, bound[every]).value
+        found.append(row | _estimated(result, run, measure, inside))
+    return found
+
+
+def _estimated(result: Result, run: str, measure: Measure, inside: Bools | None) -> dict[str, Any]:
+    """Return what labels of some pairs say of all queries, instead of what the known ones do."""
+    found = result.estimates and result.estimates.best(run, str(measure))
+    if not found or inside is not None:
+        return {}
+    bounded = found.estimator == "bounds"
+    return {
+        "value": found.value,
+        "low": None if bounded else found.low,
+        "high": None if bounded else found.high,
+        "n": result.relation(run, measure).n,
+        "undefined": 0,
+        "method": None if bounded else f"{found.method}-{found.estimator}",
+        "reason": found.reason or None,
+    }
+
+
+def unmeasured(result: Result) -> list[str]:
+    """Say which measures have no value for any query of a run, and why."""
+    lines = []
+    for run, measure, n in result.summary.select("run", "measure", "n").rows():
+        if n:
+            continue
+        reasons = result.per_query.filter(run=run, measure=measure)["reason"].drop_nulls()
+        if not len(reasons):
+            lines.append(f"{measure} ({run}): there is no query to measure")
+            continue
+        common = reasons.value_counts(sort=True)["reason"][0]
+        often = "" if reasons.n_unique() == 1 else "most often: "
+        lines.append(f"{measure} ({run}): no query has a value ({often}{common})")
+    return lines
+
+
+def _limits(result: Result, run: str, columns: list[Floats], every: Bools) -> Iterable[Interval]:
+    """Return the interval of each measure; none of a sum, as a count is a count."""
+    estimated = [each for each in result.measures if each.aggregation != "sum"]
+    found: dict[Measure, Interval] = {}
+    if result.options.level is not None and estimated:
+        values = dict(zip(result.measures, columns, strict=True))
+        spans = intervals(
+            np.column_stack([values[each] for each in estimated]),
+            level=result.options.level,
+            statistic=[each.aggregation for each in estimated],
+            bounds=[each.bounds for each in estimated],
+            clusters=_clusters(result, run, every),
+        )
+        found = dict(zip(estimated, spans, strict=True))
+    return (found.get(measure, NO_INTERVAL) for measure in result.measures)
+
+
+def _clusters(result: Result, run: str, every: Bools) -> list[object] | None:
+    """Return what queries share, one label per query of the run."""
+    if result.options.cluster is None:
+        return None
+    queries = pl.DataFrame({"query": result.relation(run).queries})
+    about = result.queries.select("query", result.options.cluster)
+    joined = queries.join(about, on="query", how="left", maintain_order="left")
+    return joined[result.options.cluster].filter(every).to_list()
+
+
+def failed_bounds(result: Result) -> dict[tuple[str, Measure], tuple[Floats, Floats]]:
+    """Return the values if all verdicts that failed were no, and if all were yes.
+
+    The lower one of each query comes first: more relevant chunks of a list mean less recall@k.
+    """
+    return {
+        (run, measure): _in_order(
+            result.defined(strict, measure, measure.values(strict), failed=False),
+            result.defined(lenient, measure, measure.values(lenient), failed=False),
+        )
+        for run in result.runs
+        for measure in result.measures
+        for strict in [result.relation(run, measure)]
+        for lenient in [strict.lenient]
+        if lenient is not None
+    }
+
+
+def _in_order(one: Floats, other: Floats) -> tuple[Floats, Floats]:
+    """Put the lower value of each query first; one that is not a number stays where it is."""
+    turned = other < one
+    return np.where(turned, other, one), np.where(turned, one, other)
+
+
+def unjudged_bounds(result: Result) -> dict[tuple[str, Measure], tuple[Floats, Floats]]:
+    """Return the values if all units without a judgement were not relevant, and if all were."""
+    if not result.options.bounds:
+        return {}
+    return {
+        (run, measure): (
+            result.defined(relation, measure, low),
+            result.defined(relation, measure, high),
+        )
+        for run in result.runs
+        for name in dict.fromkeys(measure.relation for measure in result.measures)
+        for mine in [[each for each in result.measures if each.relation == name]]
+        for relation in [result.relation(run, mine[0])]
+        for measure, (low, high) in zip(mine, bounds(relation, mine), strict=True)
+    }

@@ -1,0 +1,87 @@
+"""What a task of Spark begins with: settings of its process, and errors that survive the way back.
+
+Neither polars nor pyspark is imported here, so that the settings are made before polars starts.
+"""
+
+from __future__ import annotations
+
+import base64
+import json
+import os
+from typing import TYPE_CHECKING
+
+from findwell.core import errors
+from findwell.core.errors import FindwellError, SparkError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    import pyarrow as pa
+
+    from findwell.evaluation.spark.summary import SummaryPlan
+    from findwell.evaluation.spark.task import Plan
+
+MARK = "findwell-error:"  # before an error of findwell in what Spark says about a failed task
+END = ":end"
+
+
+def evaluate_part(plan: Plan, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """Evaluate the queries of a partition."""
+    _prepare()
+    from findwell.evaluation.spark.task import evaluate_batches  # noqa: PLC0415
+
+    yield from _marking(evaluate_batches(plan, batches))
+
+
+def summarise_part(
+    plan: SummaryPlan, batches: Iterator[pa.RecordBatch]
+) -> Iterator[pa.RecordBatch]:
+    """Add up the values of a partition."""
+    _prepare()
+    from findwell.evaluation.spark.summary import summarise_batches  # noqa: PLC0415
+
+    yield from _marking(summarise_batches(plan, batches))
+
+
+def merge_part(plan: SummaryPlan, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """Put together what partitions have added up."""
+    _prepare()
+    from findwell.evaluation.spark.summary import merge_batches  # noqa: PLC0415
+
+    yield from _marking(merge_batches(plan, batches))
+
+
+def _prepare() -> None:
+    # a task has one core; polars would start a thread for each of the machine
+    os.environ.setdefault("POLARS_MAX_THREADS", "1")
+
+
+def _marking(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """Have errors of findwell say in their text what they are: Spark hands on nothing else."""
+    try:
+        yield from batches
+    except FindwellError as error:
+        said = json.dumps([type(error).__name__, error.what, error.where, error.fix])
+        text = base64.b64encode(said.encode()).decode()
+        raise RuntimeError(f"{MARK}{text}{END} {error}") from None
+
+
+def error_of(text: str) -> FindwellError:
+    """Return the error of findwell that is marked in a text.
+
+    >>> from findwell.core.errors import InputError
+    >>> def failing():
+    ...     raise InputError("the doc is missing", where="query 'q7'")
+    ...     yield
+    >>> try:
+    ...     list(_marking(failing()))
+    ... except RuntimeError as error:
+    ...     found = error_of(f"Job aborted: {error}")
+    >>> type(found).__name__, str(found)
+    ('InputError', "query 'q7': the doc is missing")
+    """
+    coded = text.partition(MARK)[2].partition(END)[0]
+    name, what, where, fix = json.loads(base64.b64decode(coded))
+    kind = getattr(errors, name, SparkError)
+    error: FindwellError = kind(what, where=where, fix=fix)
+    return error

@@ -1,0 +1,1 @@
+"""Bytes, frames and objects on their way in; files and databases on their way out."""

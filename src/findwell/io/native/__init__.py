@@ -1,0 +1,146 @@
+"""Compiled code for TREC files, where it is built; everything works without it.
+
+The kernel (`_kernel.c`) reads blocks of whole queries that are plain and declines the others, which
+the code in Python reads. So a result never depends on whether the kernel is there.
+"""
+
+from __future__ import annotations
+
+import os
+from codecs import BOM_UTF8
+from collections import deque
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from functools import cache
+from itertools import cycle
+from typing import TYPE_CHECKING, Protocol, TypeVar
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator
+    from concurrent.futures import Future
+    from contextlib import AbstractContextManager
+    from types import ModuleType
+
+T = TypeVar("T")
+SWITCH = "FINDWELL_NATIVE"  # "0" leaves the kernel aside
+INTERFACE = 3  # of the kernel that this code belongs to
+PIECE = 2 << 20  # bytes that are worked on at once
+LINE = 64 << 20  # bytes of the longest line that is looked at
+
+
+class Readable(Protocol):
+    """A file as the kernel reads it."""
+
+    def read(self, size: int = -1, /) -> bytes:
+        """Read bytes."""
+
+    def readinto(self, buffer: memoryview, /) -> int | None:
+        """Fill a buffer, or a part of it."""
+
+    def peek(self, size: int = 0, /) -> bytes:
+        """Look at the next bytes."""
+
+
+@cache
+def _built() -> ModuleType | None:
+    try:
+        from findwell.io.native import _kernel  # noqa: PLC0415
+    except ImportError:  # no compiler when findwell was installed
+        return None
+    return _kernel if _kernel.INTERFACE == INTERFACE else None  # else it was built earlier
+
+
+def kernel() -> ModuleType | None:
+    """Return the compiled code; None if it was not built, or is switched off."""
+    return None if os.environ.get(SWITCH) == "0" else _built()
+
+
+class DeclinedError(Exception):
+    """The kernel cannot read this file; the code in Python may."""
+
+
+@dataclass(frozen=True, slots=True)
+class Piece:
+    """Some whole lines of a file, which begin at `offset`; they stand only until the next one."""
+
+    data: memoryview
+    offset: int
+
+
+def described() -> str:
+    """Say whether compiled code is used, as versions are shown."""
+    return "without the native kernel" if kernel() is None else "native kernel"
+
+
+def each_piece(
+    open_file: AbstractContextManager[Readable], work: Callable[[memoryview], T]
+) -> Iterator[tuple[Piece, T]]:
+    """Work on a file in threads, as many as polars has, piece by piece, in the order of the file.
+
+    No query is split between two pieces, as long as its lines stand together.
+    """
+    native = kernel()
+    assert native is not None  # noqa: S101 - callers have asked
+    with open_file as file:
+        pieces = _whole_queries(file, native.last_query, _threads() + 2)
+        yield from in_threads(work, pieces)
+
+
+def in_threads(
+    work: Callable[[memoryview], T], pieces: Iterable[Piece]
+) -> Iterator[tuple[Piece, T]]:
+    """Work on pieces in threads, as many as polars has; results come in the order of the pieces."""
+    threads = _threads()
+    coming: deque[tuple[Piece, Future[T]]] = deque()
+    with ThreadPoolExecutor(threads) as pool:
+        try:
+            for piece in pieces:
+                coming.append((piece, pool.submit(work, piece.data)))
+                if len(coming) > threads:  # bounds what is held in memory
+                    done, outcome = coming.popleft()
+                    yield done, outcome.result()
+            while coming:
+                done, outcome = coming.popleft()
+                yield done, outcome.result()
+        finally:
+            pool.shutdown(cancel_futures=True)
+
+
+def _threads() -> int:
+    from polars import thread_pool_size  # noqa: PLC0415 - `findwell --version` does without it
+
+    return thread_pool_size()
+
+
+def _whole_queries(
+    file: Readable, last_query: Callable[[memoryview], int], buffers: int
+) -> Iterator[Piece]:
+    """Read pieces of whole queries into a few buffers in turn: new memory costs more than reading.
+
+    The last query of a piece goes to the next one, because it may go on there.
+    """
+    ring = cycle([bytearray(PIECE) for _ in range(buffers)])
+    offset = 0
+    if file.peek(len(BOM_UTF8)).startswith(BOM_UTF8):
+        offset = len(file.read(len(BOM_UTF8)))
+    rest = memoryview(b"")
+    while True:
+        # a query that is longer than a piece has a buffer of its own: the others are in use
+        buffer = next(ring) if len(rest) <= PIECE // 2 else bytearray(2 * len(rest))
+        room = memoryview(buffer)
+        room[: len(rest)] = rest
+        size = len(rest)
+        while size < len(room) and (count := file.readinto(room[size:])):
+            size += count
+        if size < len(room):
+            if size:
+                yield Piece(room[:size], offset)
+            return
+        lines = buffer.rfind(b"\n") + 1
+        if size - lines > LINE:  # a line that is longer than a line can be
+            raise DeclinedError
+        cut = last_query(room[:lines])
+        if cut:
+            yield Piece(room[:cut], offset)
+        rest = room[cut:]
+        offset += cut

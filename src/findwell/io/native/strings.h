@@ -1,0 +1,295 @@
+/* Columns of strings: those of polars are read in place, and those that were read become columns of
+ * polars, both by Arrow's C data interface, so that no library has to be linked. */
+#ifndef FINDWELL_STRINGS_H
+#define FINDWELL_STRINGS_H
+
+#include "lines.h"
+
+/* --- columns of strings, as Arrow passes them between libraries ---------------------------- */
+
+struct ArrowSchema {
+    const char *format;
+    const char *name;
+    const char *metadata;
+    int64_t flags;
+    int64_t n_children;
+    struct ArrowSchema **children;
+    struct ArrowSchema *dictionary;
+    void (*release)(struct ArrowSchema *);
+    void *private_data;
+};
+
+struct ArrowArray {
+    int64_t length;
+    int64_t null_count;
+    int64_t offset;
+    int64_t n_buffers;
+    int64_t n_children;
+    const void **buffers;
+    struct ArrowArray **children;
+    struct ArrowArray *dictionary;
+    void (*release)(struct ArrowArray *);
+    void *private_data;
+};
+
+struct ArrowArrayStream {
+    int (*get_schema)(struct ArrowArrayStream *, struct ArrowSchema *out);
+    int (*get_next)(struct ArrowArrayStream *, struct ArrowArray *out);
+    const char *(*get_last_error)(struct ArrowArrayStream *);
+    void (*release)(struct ArrowArrayStream *);
+    void *private_data;
+};
+
+typedef struct { /* a string: its bytes where they are few, else the buffer that holds them */
+    int32_t size;
+    char begin[4];
+    int32_t buffer;
+    int32_t offset;
+} View;
+
+enum { INLINE = 12 };
+
+/* The strings of a column, read in place; the arrays, one for each piece of it, keep them alive. */
+typedef struct {
+    struct ArrowArray *arrays;
+    size_t *first; /* of the strings in each of them, and one more: how many there are */
+    size_t count;
+} Strings;
+
+static size_t size_of(const Strings *strings)
+{
+    return strings->count ? strings->first[strings->count] : 0;
+}
+
+/* `piece` is where the last string was found: the next one is near. */
+static Text text_at(const Strings *strings, size_t number, size_t *piece)
+{
+    if (RARELY(number < strings->first[*piece] || number >= strings->first[*piece + 1])) {
+        size_t low = 0, high = strings->count;
+        while (high - low > 1) {
+            size_t middle = (low + high) / 2;
+            if (strings->first[middle] <= number)
+                low = middle;
+            else
+                high = middle;
+        }
+        *piece = low;
+    }
+    const struct ArrowArray *array = &strings->arrays[*piece];
+    const View *view =
+        (const View *)array->buffers[1] + array->offset + (number - strings->first[*piece]);
+    Text text = {view->begin, (size_t)view->size};
+    if (view->size > INLINE)
+        text.at = (const char *)array->buffers[2 + view->buffer] + view->offset;
+    return text;
+}
+
+static void free_strings(Strings *strings)
+{
+    for (size_t i = 0; i < strings->count; i++)
+        strings->arrays[i].release(&strings->arrays[i]);
+    free(strings->arrays);
+    free(strings->first);
+    memset(strings, 0, sizeof *strings);
+}
+
+static int add_array(Strings *strings, struct ArrowArray *next)
+{
+    size_t size = size_of(strings);
+    struct ArrowArray *arrays = realloc(strings->arrays, (strings->count + 1) * sizeof *arrays);
+    strings->arrays = arrays ? arrays : strings->arrays;
+    size_t *first = realloc(strings->first, (strings->count + 2) * sizeof *first);
+    strings->first = first ? first : strings->first;
+    if (arrays == NULL || first == NULL)
+        return -1;
+    arrays[strings->count] = *next;
+    first[strings->count++] = size;
+    first[strings->count] = size + (size_t)next->length;
+    return 0;
+}
+
+/* Take the strings of an object with __arrow_c_stream__: views, without nulls. */
+static int take_strings(Strings *strings, PyObject *column)
+{
+    struct ArrowSchema schema = {0};
+    PyObject *capsule = PyObject_CallMethod(column, "__arrow_c_stream__", NULL);
+    if (capsule == NULL)
+        return -1;
+    struct ArrowArrayStream *stream = PyCapsule_GetPointer(capsule, "arrow_array_stream");
+    int fine = stream && stream->get_schema(stream, &schema) == 0 &&
+               strcmp(schema.format, "vu") == 0;
+    while (fine) {
+        struct ArrowArray next = {0};
+        fine = stream->get_next(stream, &next) == 0;
+        if (next.release == NULL)
+            break;
+        fine = fine && next.null_count == 0;
+        if (next.length && fine)
+            fine = add_array(strings, &next) == 0;
+        if (!next.length || !fine)
+            next.release(&next);
+    }
+    if (!fine && !PyErr_Occurred())
+        PyErr_SetString(PyExc_TypeError, "strings without nulls are needed");
+    if (schema.release)
+        schema.release(&schema);
+    Py_DECREF(capsule);
+    return fine ? 0 : -1;
+}
+
+/* Strings that the kernel made, for whoever asks with __arrow_c_array__, once. */
+typedef struct {
+    View *views;
+    char *bytes; /* of those that are too long for a view */
+    size_t count, used;
+    int64_t sizes[1];
+    const void *buffers[4];
+} Made;
+
+static void free_made(Made *made)
+{
+    if (made == NULL)
+        return;
+    free(made->views);
+    free(made->bytes);
+    free(made);
+}
+
+static Made *make_strings(const Text *texts, size_t count)
+{
+    size_t used = 0;
+    for (size_t i = 0; i < count; i++)
+        used += texts[i].size > INLINE ? texts[i].size : 0;
+    Made *made = calloc(1, sizeof *made);
+    if (made == NULL)
+        return NULL;
+    made->views = calloc(count ? count : 1, sizeof(View));
+    made->bytes = malloc(used ? used : 1);
+    if (made->views == NULL || made->bytes == NULL || used > INT32_MAX) {
+        free_made(made);
+        return NULL;
+    }
+    made->count = count;
+    for (size_t i = 0; i < count; i++) {
+        View *view = &made->views[i];
+        view->size = (int32_t)texts[i].size;
+        if (texts[i].size <= INLINE) {
+            memcpy(view->begin, texts[i].at, texts[i].size);
+            continue;
+        }
+        memcpy(view->begin, texts[i].at, sizeof view->begin);
+        view->offset = (int32_t)made->used;
+        memcpy(made->bytes + made->used, texts[i].at, texts[i].size);
+        made->used += texts[i].size;
+    }
+    return made;
+}
+
+static void release_schema(struct ArrowSchema *schema) { schema->release = NULL; }
+
+static void release_array(struct ArrowArray *array)
+{
+    free_made(array->private_data);
+    array->release = NULL;
+}
+
+static void drop_schema(PyObject *capsule)
+{
+    struct ArrowSchema *schema = PyCapsule_GetPointer(capsule, "arrow_schema");
+    if (schema->release)
+        schema->release(schema);
+    free(schema);
+}
+
+static void drop_array(PyObject *capsule)
+{
+    struct ArrowArray *array = PyCapsule_GetPointer(capsule, "arrow_array");
+    if (array->release)
+        array->release(array);
+    free(array);
+}
+
+typedef struct {
+    PyObject_HEAD
+    Made *made;
+} Column;
+
+static PyObject *column_export(PyObject *self, PyObject *Py_UNUSED(args), PyObject *Py_UNUSED(kw))
+{
+    Made *made = ((Column *)self)->made;
+    if (made == NULL) {
+        PyErr_SetString(PyExc_RuntimeError, "the column was taken already");
+        return NULL;
+    }
+    struct ArrowSchema *schema = calloc(1, sizeof *schema);
+    struct ArrowArray *array = calloc(1, sizeof *array);
+    PyObject *first = NULL, *second = NULL;
+    if (schema == NULL || array == NULL) {
+        free(schema);
+        free(array);
+        return PyErr_NoMemory();
+    }
+    *schema = (struct ArrowSchema){.format = "vu", .name = "", .release = release_schema};
+    first = PyCapsule_New(schema, "arrow_schema", drop_schema);
+    if (first == NULL) {
+        free(schema);
+        free(array);
+        return NULL;
+    }
+    second = PyCapsule_New(array, "arrow_array", drop_array);
+    if (second == NULL) {
+        free(array);
+        Py_DECREF(first);
+        return NULL;
+    }
+    made->sizes[0] = (int64_t)made->used;
+    made->buffers[1] = made->views;
+    made->buffers[2] = made->bytes;
+    made->buffers[3] = made->sizes;
+    *array = (struct ArrowArray){.length = (int64_t)made->count,
+                                 .n_buffers = 4,
+                                 .buffers = made->buffers,
+                                 .release = release_array,
+                                 .private_data = made};
+    ((Column *)self)->made = NULL;
+    return Py_BuildValue("(NN)", first, second);
+}
+
+static void column_free(PyObject *self)
+{
+    PyTypeObject *type = Py_TYPE(self);
+    free_made(((Column *)self)->made);
+    PyObject_Free(self);
+    Py_DECREF(type);
+}
+
+static PyMethodDef COLUMN_METHODS[] = {
+    {"__arrow_c_array__", (PyCFunction)(void (*)(void))column_export,
+     METH_VARARGS | METH_KEYWORDS, "Hand the strings over, once."},
+    {0},
+};
+
+static PyType_Slot COLUMN_SLOTS[] = {
+    {Py_tp_doc, "Strings that were read, for libraries that take Arrow data."},
+    {Py_tp_methods, COLUMN_METHODS},
+    {Py_tp_dealloc, column_free},
+    {0},
+};
+
+static PyType_Spec COLUMN = {"findwell.io.native._kernel.Column", sizeof(Column), 0,
+                             Py_TPFLAGS_DEFAULT | Py_TPFLAGS_DISALLOW_INSTANTIATION,
+                             COLUMN_SLOTS};
+static PyTypeObject *column_type;
+
+static PyObject *new_column(Made *made)
+{
+    Column *column = PyObject_New(Column, column_type);
+    if (column == NULL) {
+        free_made(made);
+        return NULL;
+    }
+    column->made = made;
+    return (PyObject *)column;
+}
+
+#endif

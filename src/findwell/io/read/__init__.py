@@ -1,0 +1,274 @@
+"""From bytes and Python objects to Run and Gold: one file per format, which registers itself.
+
+The format is detected from the content; naming one overrides that. A plugin adds a format with an
+entry point of the group `findwell.formats` that names a module which registers it.
+"""
+
+from __future__ import annotations
+
+import functools
+import importlib
+import os
+import pkgutil
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from findwell.core.data import Gold, Run, RunStream
+from findwell.core.errors import InputError, choose, naming_files
+from findwell.core.forks import refuse_after_fork
+from findwell.core.plugins import entry_points
+from findwell.io.read import python
+from findwell.io.read.beir import BeirFolder
+from findwell.io.read.format import FORMATS, Format, Look
+from findwell.io.read.labels_database import database_at
+from findwell.io.read.object_answers import is_answer
+from findwell.io.read.python import GoldLike, RunLike
+from findwell.io.read.reading import ReadContext
+from findwell.io.read.shapes import GIVE_GOLD, Shape, register_shape, shape_of
+from findwell.io.read.source import Source
+from findwell.io.read.traces.run import (
+    TraceCalls,
+    TraceSource,
+    is_traces,
+    run_of_calls,
+    trace_rows,
+    trace_sources,
+)
+
+if TYPE_CHECKING:
+    from findwell.core.data import NamedBy
+    from findwell.io.read.format import Samples
+    from findwell.io.read.python import PathLike, Records, TableLike
+
+
+def load_run(
+    data: RunLike | Source,
+    *,
+    name: str = "",
+    format: str | None = None,  # noqa: A002
+    skip_bad: bool = False,
+    texts: bool = False,
+    about: bool = False,
+    names: NamedBy = "id",
+    id_from: str | None = None,
+    query_from: str | None = None,
+) -> RunStream:
+    """Return a run: a path, a table, {query: {doc: score}}, {query: [doc]}, or records.
+
+    With `skip_bad` a record that cannot be read is left out and becomes a finding; the run is then
+    read whole. Without it the first such record is an error. With `texts` the texts and offsets
+    beside the ids are kept, with `about` everything that describes the queries. `names` is what
+    names the queries: the `id` of a record, by default, or its `question` or its `position`, which
+    are also used where a record has no id. Retrieved things may be objects of other frameworks
+    (docs/inputs.md); `id_from` is the field that holds their ids, such as `metadata.chunk`. Of
+    traces (docs/traces.md) `query_from` is the attribute that holds the ids of queries.
+    """
+    refuse_after_fork()
+    if isinstance(data, RunStream):
+        return data
+    if isinstance(data, Run):
+        return data.stream()
+    reading = ReadContext(
+        skip=skip_bad,
+        texts=texts,
+        about=about,
+        names=names,
+        id_from=id_from,
+        query_from=query_from,
+    )
+    if isinstance(data, str | os.PathLike) and not isinstance(data, Source):
+        data = Source.of(data)
+    if isinstance(data, Source):
+        source = replace(data, reading=reading)
+        chosen = _format(source, "run", "traces" if isinstance(data, TraceSource) else format)
+        if query_from is not None and chosen.name != "traces":
+            raise _no_attributes(source.where)
+        stream = chosen.run(source, name or source.name)
+    else:
+        _load()
+        spans = trace_rows(data)
+        if spans is not None:
+            calls = TraceCalls.of_rows(spans, "run", id_from)
+            stream = run_of_calls(calls, name or "run", reading, calls.lists[-1])
+        elif query_from is not None:
+            raise _no_attributes("run")
+        else:
+            stream = python.run(data, name or "run", reading=reading)
+    stream = replace(stream, found=reading.findings)
+    return _whole(stream, reading) if skip_bad else stream
+
+
+def load_gold(
+    data: GoldLike,
+    *,
+    format: str | None = None,  # noqa: A002
+    skip_bad: bool = False,
+    texts: bool = False,
+    id_from: str | None = None,
+) -> Gold:
+    """Return a gold: a path, a table, {query: {doc: grade}}, {query: [doc | [doc, …]]}, records.
+
+    A path may also be the folder of a BEIR dataset, or of a pool with labels, or its labels.db.
+    Records may be one per pair, with a question, a chunk and a label, as `findwell.judge_card`
+    takes them.
+    """
+    refuse_after_fork()
+    if isinstance(data, Gold):
+        return data
+    reading = ReadContext(skip=skip_bad, texts=texts, id_from=id_from)
+    if isinstance(data, str | os.PathLike | Source):
+        beir = None if isinstance(data, Source) else BeirFolder.at(data)
+        if beir is not None:
+            return beir.gold(load_gold(beir.qrels, format=format, skip_bad=skip_bad, texts=texts))
+        source = _opened(data, reading)
+        with naming_files({"gold": source.where}):
+            gold = _format(source, "gold", format).gold(source)
+    else:
+        _load()
+        gold = python.gold(data, reading=reading)
+    reading.check_rest(gold.queries.height)
+    return replace(gold, findings=(*gold.findings, *reading.findings()))
+
+
+def load_samples(
+    data: PathLike | TableLike | Records,
+    *,
+    name: str = "",
+    format: str | None = None,  # noqa: A002
+    skip_bad: bool = False,
+    texts: bool = False,
+    id_from: str | None = None,
+) -> Samples:
+    """Return run and gold of records that hold both: a path, a table or a list of dicts."""
+    refuse_after_fork()
+    reading = ReadContext(skip=skip_bad, texts=texts, id_from=id_from)
+    if isinstance(data, str | os.PathLike | Source):
+        source = _opened(data, reading)
+        with naming_files({"gold": source.where}):
+            samples = _format(source, "samples", format).samples(source, name or source.name)
+    else:
+        _load()
+        samples = python.samples(data, name or "run", reading=reading)
+    reading.check_rest(samples.gold.queries.height)
+    gold = replace(samples.gold, findings=(*samples.gold.findings, *reading.findings()))
+    return replace(samples, gold=gold)
+
+
+def _opened(data: PathLike | Source, reading: ReadContext) -> Source:
+    """Return a file to be read so, also one that was opened already."""
+    if isinstance(data, Source):
+        return replace(data, reading=reading)
+    return Source.of(database_at(data) or data, reading)
+
+
+def _no_attributes(where: str) -> InputError:
+    return InputError(
+        "query_from (--query-from) names an attribute of traces, and this run is none",
+        where=where,
+        fix="leave it out: records name their queries themselves",
+    )
+
+
+def _whole(stream: RunStream, reading: ReadContext) -> RunStream:
+    """Read a run whole, so that it is known what was left out."""
+    run = stream.collect()
+    reading.check_rest(run.rows.height)
+    batches = run.stream().batches
+    return replace(stream, batches=batches, findings=run.findings, whole=run.rows, found=tuple)
+
+
+def is_several(data: object) -> bool:
+    """Tell whether this is a dict of named runs rather than one run.
+
+    >>> is_several({"q1": {"d1": 0.5}}), is_several({"bm25": {"q1": {"d1": 0.5}}})
+    (False, True)
+    >>> is_several({"bm25": "bm25.trec"})
+    True
+    """
+    if not isinstance(data, Mapping) or not data:
+        return False
+    first = next(iter(data.values()))
+    if is_answer(first):  # to one query
+        return False
+    if isinstance(first, Mapping):
+        return isinstance(next(iter(first.values()), None), Mapping | list | tuple)
+    if isinstance(first, list):  # of records, not of ids
+        return (
+            bool(first) and isinstance(first[0], Mapping) and shape_of(first[0], "run") is not None
+        )
+    return isinstance(first, str | os.PathLike | Run | RunStream) or hasattr(first, "columns")
+
+
+def known_formats() -> dict[str, Format]:
+    """Return the known formats by name, in the order in which they are tried."""
+    _load()
+    return dict(sorted(FORMATS.items(), key=lambda entry: (entry[1].order, entry[0])))
+
+
+def _format(source: Source, role: str, named: str | None) -> Format:
+    formats = known_formats()
+    able = {name: entry for name, entry in formats.items() if role in entry.roles}
+    if named in able:
+        return able[named]
+    if named in formats and role == "samples":
+        raise _no_gold(named, source)
+    if named is not None:
+        choose(f"{role} format", named, able)
+    look = Look.at(source)
+    if role == "samples" and is_traces(look):  # which are JSON, too
+        raise _no_gold("traces", source)
+    for entry in able.values():
+        if entry.sniff(look, role):
+            return entry
+    if not look.binary and not look.lines:
+        raise InputError(
+            "the file contains only blank lines and comments",
+            where=source.where,
+            fix="check what wrote the file",
+        )
+    other = next((name for name, entry in formats.items() if entry.sniff(look, role)), "")
+    if other and role == "samples":
+        raise _no_gold(other, source)
+    foreign = look.foreign
+    named_by = f"name it with --{'gold' if role == 'gold' else 'run'}-format: {', '.join(able)}"
+    raise InputError(
+        f"the format of this {role} file was not recognised; it begins with {look.excerpt!r}"
+        + (f" (it looks like {other}, which cannot hold a {role})" if other else "")
+        + (f" (it is {foreign})" if foreign else ""),
+        where=source.where,
+        fix="save its content as text or Parquet, perhaps gzipped" if foreign else named_by,
+    )
+
+
+def _no_gold(name: str, source: Source) -> InputError:
+    """Return the error for a file alone that cannot hold both run and gold."""
+    return InputError(
+        f"a file of the format {name} does not hold both what was retrieved and what should be "
+        "found",
+        where=source.where,
+        fix=f"give what should be found, too: {GIVE_GOLD}",
+    )
+
+
+@functools.cache
+def _load() -> None:
+    """Import every format and shape, those of plugins too."""
+    for module in pkgutil.iter_modules(__path__):
+        importlib.import_module(f"{__name__}.{module.name}")
+    for plugin in entry_points(group="findwell.formats"):
+        plugin.load()
+
+
+__all__ = [
+    "GoldLike",
+    "RunLike",
+    "Shape",
+    "is_several",
+    "known_formats",
+    "load_gold",
+    "load_run",
+    "load_samples",
+    "register_shape",
+    "trace_sources",
+]

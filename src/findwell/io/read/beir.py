@@ -1,0 +1,91 @@
+"""BEIR datasets: a folder with corpus.jsonl, queries.jsonl and qrels/*.tsv."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import polars as pl
+
+from findwell.core.errors import InputError
+from findwell.core.findings import finding_about
+from findwell.io.read.json import all_entries
+from findwell.io.read.source import Source
+
+if TYPE_CHECKING:
+    from findwell.core.data import Gold
+
+QUERIES, QRELS = "queries.jsonl", "qrels"
+
+
+@dataclass(frozen=True, slots=True)
+class BeirFolder:
+    """A dataset folder and the judgements in it that count."""
+
+    folder: Path
+    qrels: Path
+    unused: tuple[str, ...] = ()  # further judgements in the folder
+
+    @classmethod
+    def at(cls, path: str | os.PathLike[str]) -> BeirFolder | None:
+        """Return the dataset at a path; None if it is not the folder of one."""
+        place = Path(path)
+        try:
+            if not place.is_dir():
+                return None
+            splits = sorted(place.joinpath(QRELS).glob("*.tsv"))
+        except (OSError, ValueError):  # reported when it is opened
+            return None
+        if not splits:
+            return None
+        chosen = next((split for split in splits if split.stem == "test"), splits[0])
+        if len(splits) > 1 and chosen.stem != "test":
+            raise InputError(
+                f"the folder holds several judgements: {', '.join(s.name for s in splits)}",
+                where=str(place),
+                fix=f"name one, such as {splits[0]}",
+            )
+        return cls(place, chosen, tuple(s.name for s in splits if s != chosen))
+
+    def gold(self, gold: Gold) -> Gold:
+        """Add to the gold of the judgements that the folder has others."""
+        unused = finding_about(
+            "unused-split",
+            self.unused,
+            f"judgements beside {self.qrels.name} that were not used",
+            "to use others, name their file instead of the folder",
+        )
+        return replace(gold, findings=(*gold.findings, *unused))
+
+
+def _questions(source: Source) -> pl.DataFrame:
+    """Read the questions; if polars cannot, one by one, to name the line."""
+    schema = {"_id": pl.String, "text": pl.String}
+    with contextlib.suppress(pl.exceptions.PolarsError), source.plain_file() as path:
+        return pl.read_ndjson(path, schema=schema)
+    rows = []
+    for entry in all_entries(source):
+        record = entry.value
+        if not isinstance(record, Mapping) or not isinstance(record.get("_id"), str):
+            raise InputError(
+                "this is no question with an id",
+                where=entry.where(),
+                fix='write lines such as {"_id": "q1", "text": "…"}',
+            )
+        rows.append((record["_id"], str(record.get("text") or "")))
+    return pl.DataFrame(rows, schema=schema, orient="row")
+
+
+def with_questions(gold: Gold, qrels: Path) -> Gold:
+    """Add the texts of the questions where the judgements lie in a BEIR folder."""
+    path = qrels.parent.parent / QUERIES
+    if qrels.parent.name != QRELS or not path.is_file() or "question" in gold.queries.columns:
+        return gold
+    table = _questions(Source.of(path))
+    questions = table.rename({"_id": "query", "text": "question"}).unique("query", keep="last")
+    joined = gold.queries.join(questions, on="query", how="left", maintain_order="left")
+    return replace(gold, queries=joined)

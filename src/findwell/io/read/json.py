@@ -1,0 +1,359 @@
+"""JSON files: one value (JSON), or one record per line (JSON lines).
+
+Lines are parsed in bulk where the records are all alike, and where polars reads them as Python
+would; otherwise one by one.
+"""
+
+from __future__ import annotations
+
+import functools
+import json
+import re
+from collections import Counter
+from dataclasses import replace
+from itertools import islice
+from typing import TYPE_CHECKING, Any, ClassVar
+
+import numpy as np
+import polars as pl
+
+from findwell.core.data import Gold, RunStream
+from findwell.core.errors import InputError
+from findwell.io.read import python
+from findwell.io.read.by_document import gold_of, records_of_pairs
+from findwell.io.read.by_query import columnar_part
+from findwell.io.read.delimited import TablePlace, record_lines
+from findwell.io.read.format import Format, Look, Samples, register_format
+from findwell.io.read.reading import ReadContext
+from findwell.io.read.record import Entry, twice
+from findwell.io.read.records import (
+    FIRST,
+    Collected,
+    RecordRows,
+    State,
+    find_shape,
+    first_look,
+    join_about,
+    read_part,
+    texts_as_ids,
+)
+from findwell.io.read.shapes import SHAPES, shape_of
+from findwell.io.read.source import not_utf8
+from findwell.io.read.values import loads, whole_letters
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from findwell.core.findings import Finding
+    from findwell.io.read.source import Block, Source
+
+NEWLINE = b"\n"
+HALF_PAIR = re.compile(  # one half of a surrogate pair, which no text holds
+    rb"\\u[dD][89aAbB]..(?!\\u[dD][c-fC-F])|(?<!\\u[dD][89aAbB]..)\\u[dD][c-fC-F]"
+)
+
+
+@register_format
+class Json(Format):
+    """One JSON value: an object by query, or a list of records."""
+
+    name: ClassVar[str] = "json"
+    roles: ClassVar = frozenset({"run", "gold", "samples"})
+    order: ClassVar[int] = 21
+
+    def sniff(self, look: Look, role: str) -> bool:
+        """Tell by the opening bracket."""
+        del role
+        return look.opens_json
+
+    def run(self, source: Source, name: str) -> RunStream:
+        """Read the run whole."""
+        return python.run(_read_some(source), name, source.where, source.reading)
+
+    def gold(self, source: Source) -> Gold:
+        """Read the gold whole."""
+        return python.gold(_read_some(source), source.where, source.reading)
+
+    def samples(self, source: Source, name: str) -> Samples:
+        """Read a list of records that hold both."""
+        return python.samples(_read_some(source), name, source.where, source.reading)
+
+
+def _read_some(source: Source) -> Any:  # noqa: ANN401
+    """Parse a file of JSON that must hold something."""
+    value = read(source)
+    if value in ({}, []):
+        raise InputError("the file contains no queries", where=source.where, fix="write it again")
+    return value
+
+
+def read(source: Source) -> Any:  # noqa: ANN401
+    """Parse a file of JSON."""
+    data = source.read()
+    try:
+        value = loads(data)
+    except UnicodeDecodeError as error:
+        raise (source.not_utf8() or not_utf8(error, source.where)) from None
+    except json.JSONDecodeError as error:
+        where = f"{source.where}, line {error.lineno}"
+        raise _invalid(error, where, "correct it, or write the file again") from None
+    except (ValueError, RecursionError) as error:
+        raise _invalid(error, source.where, "write it again") from None
+    half = HALF_PAIR.search(data) if b"\\u" in data else None
+    if half is not None:
+        whole_letters(
+            json.dumps(value, ensure_ascii=False),
+            f"{source.where}, line {data.count(NEWLINE, 0, half.start()) + 1}",
+        )
+    return value
+
+
+def _invalid(error: ValueError | RecursionError, where: str, fix: str) -> InputError:
+    what = str(error)
+    if isinstance(error, RecursionError):
+        what = "nested too deeply"
+    elif isinstance(error, json.JSONDecodeError):
+        what = f"{error.msg} (column {error.colno})"
+    return InputError(f"not valid JSON: {what}", where=where, fix=fix)
+
+
+@register_format
+class JsonLines(Format):
+    """One JSON object per line."""
+
+    name: ClassVar[str] = "jsonl"
+    roles: ClassVar = frozenset({"run", "gold", "samples"})
+    order: ClassVar[int] = 20
+
+    def sniff(self, look: Look, role: str) -> bool:
+        """The first line is an object of a known shape, or one of several objects."""
+        del role
+        if not look.opens_json and look.suffix not in (".jsonl", ".ndjson"):
+            return False
+        first, _, rest = look.head.lstrip().partition(b"\n")
+        several = rest.lstrip().startswith(b"{")
+        begins = first.startswith(b"{") or (several and not first.startswith(b"["))
+        named = look.suffix in (".jsonl", ".ndjson") and begins
+        try:
+            record = json.loads(first)
+        except (ValueError, RecursionError):  # too long to be seen whole, or broken
+            return named or _begins_as_record(first)
+        if not isinstance(record, dict):
+            return named
+        return several or _has_shape(record)
+
+    def run(self, source: Source, name: str) -> RunStream:
+        """Read what was retrieved, block by block."""
+        state, first = _begin(source, "run"), _first(source)
+        if state.reading.skip or _texts(state, first):  # there is more to report
+            return _collect(source, state).run(name)
+        return _stream(source, state, name, first)
+
+    def gold(self, source: Source) -> Gold:
+        """Read what is gold, one record per query or one per labelled pair."""
+        first = [entry.value for entry in _first(source)]
+        if records_of_pairs(first[:1]) is not None:
+            return _gold_of_pairs(source)
+        return _collect(source, _begin(source, "gold")).gold()
+
+    def samples(self, source: Source, name: str) -> Samples:
+        """Read both: at once, but where texts are kept the run may be larger than memory."""
+        state = _begin(source, "samples")
+        if state.reading.texts and not state.reading.skip:
+            return Samples(_stream(source, state, name, _first(source)), self.gold(source))
+        return _collect(source, state).samples(name)
+
+
+def _gold_of_pairs(source: Source) -> Gold:
+    """Read records of a question, a chunk and a label."""
+    listed = list(all_entries(source))
+    table = records_of_pairs([entry.value for entry in listed])
+    if table is None:
+        other = next(entry for entry in listed if not isinstance(entry.value, dict))
+        what = f"a {type(other.value).__name__} is not an object"
+        raise InputError(what, where=other.where(), fix="write one JSON object per line")
+    return gold_of(table, TablePlace(source.where, record_lines(source)), source.reading)
+
+
+def _collect(source: Source, state: State) -> Collected:
+    """Read the file whole."""
+    parts = list(_parts(source, state)) or [read_part((), state)]
+    first = _first(source)
+    return Collected(parts, state, first, _texts(state, first))
+
+
+def _stream(source: Source, state: State, name: str, first: list[Entry]) -> RunStream:
+    """Return the run of the records, which is read when it is asked for."""
+    about: list[pl.DataFrame] = []
+
+    def batches() -> Iterator[pl.DataFrame]:
+        about.clear()
+        state.reading.begin()
+        for part in _parts(source, State(state.shape, "run", state.reading)):
+            about.append(part.about)
+            yield part.run
+        if not about:  # it was cut since its first records were looked at
+            what, fix = "the file contains no records", "write it again"
+            raise InputError(what, where=source.where, fix=fix)
+
+    return RunStream(
+        name,
+        batches,
+        order="listed",
+        about=lambda: join_about(about),
+        **first_look(state, first, "retrieved"),
+    )
+
+
+def _has_shape(record: dict[str, object]) -> bool:
+    known = {"query", "question", "reference"}.intersection(record)
+    return bool(known) or any(shape_of(record, role) for role in ("run", "gold"))
+
+
+def _begins_as_record(line: bytes) -> bool:
+    """Tell whether a line that is not seen whole begins with a field of a known shape."""
+    key = line.removeprefix(b"{").lstrip().partition(b'":')[0].decode("utf-8", "replace")
+    known = {name for shape in SHAPES.values() for name in shape.known()}
+    return line.startswith(b"{") and key.startswith('"') and key[1:] in known
+
+
+def _begin(source: Source, role: str) -> State:
+    """Find the shape of the first records."""
+    probe = replace(source, reading=source.reading.afresh())
+    shape = find_shape(all_entries(probe), role, skip=probe.reading.skip)
+    return State(shape, role, source.reading)
+
+
+def _first(source: Source) -> list[Entry]:
+    """Return the first records, by which others are judged."""
+    return list(islice(all_entries(replace(source, reading=ReadContext(skip=True))), FIRST))
+
+
+def _texts(state: State, first: list[Entry]) -> list[Finding]:
+    """Report which fields of texts served as ids, judging by the first record."""
+    found = texts_as_ids(state, first[:1])
+    return [replace(finding, count=state.records) for finding in found]
+
+
+def _parts(source: Source, state: State) -> Iterator[RecordRows]:
+    """Read block by block: in bulk if the records are alike, otherwise one by one."""
+    if state.last_wins:  # which is known at the end only
+        yield read_part(all_entries(source), state)
+        return
+    like: pl.Schema | None = None
+    for block in source.blocks():
+        frame = frame_of(block.data, like)
+        part = None
+        if frame is not None:
+            like = frame.schema
+            part = columnar_part(frame, state)
+        yield read_part(_entries(block, state.records), state) if part is None else part
+    repeated = state.repeated()
+    if repeated is not None:
+        raise twice(repeated, source.where)
+
+
+def all_entries(source: Source) -> Iterator[Entry]:
+    """Parse the lines of a file one by one."""
+    before = 0
+    for block in source.blocks():
+        for entry in _entries(block, before):
+            before = entry.number
+            yield entry
+
+
+def _entries(block: Block, before: int) -> Iterator[Entry]:
+    """Parse the lines of a block; `before` records came earlier."""
+    number = before
+    for line, raw in enumerate(block.data.split(b"\n")):
+        if not raw.strip():
+            continue
+        number += 1
+        where = functools.partial(block.where, line)
+        try:
+            yield Entry(_record(raw), number, where)
+        except InputError as error:
+            block.source.reading.meet(InputError(error.what, where=where(), fix=error.fix))
+
+
+def _record(raw: bytes) -> object:
+    try:
+        record = loads(raw)
+        if b"\\u" in raw:
+            whole_letters(json.dumps(record, ensure_ascii=False))
+    except UnicodeDecodeError as error:
+        raise not_utf8(error, "") from None
+    except (ValueError, RecursionError) as error:
+        raise _invalid(error, "", "write one JSON object per line") from None
+    return record
+
+
+def frame_of(data: bytes, like: pl.Schema | None) -> pl.DataFrame | None:
+    """Parse lines of JSON; None where polars cannot, or where a line is not one record.
+
+    `like` is the schema of earlier lines. Finding out the schema of all lines takes as long as
+    parsing them, so it is first assumed that the first lines are like the others, and checked.
+    """
+    if b"\\" in data and HALF_PAIR.search(data):
+        return None
+    frame = _parsed(data, schema=like)
+    if frame is not None and _has_keys(data, frame):
+        return frame
+    frame = _parsed(data, infer_schema_length=None)
+    return frame if frame is not None and _names_once(data, frame) else None
+
+
+def _parsed(data: bytes, **how: Any) -> pl.DataFrame | None:  # noqa: ANN401
+    try:
+        frame = pl.read_ndjson(data, **how)
+    except (pl.exceptions.PolarsError, ValueError):
+        return None
+    lines = data.count(b"\n") + (not data.endswith(b"\n"))
+    return frame if frame.height == lines else None
+
+
+def _has_keys(data: bytes, frame: pl.DataFrame) -> bool:
+    """Tell whether the lines hold the keys of the frame and no others; if in doubt, say no."""
+    keys = 0
+    for column in frame.iter_columns():
+        given = frame.height
+        if column.null_count():
+            given = data.count(b'"%s":' % column.name.encode())
+            if given > column.count() + _nulls(data, column.name):  # a record names it twice
+                return False
+        keys += given
+        inner = getattr(column.dtype, "inner", column.dtype)
+        if isinstance(inner, pl.Struct):
+            if inner == column.dtype:
+                return False
+            elements = column.list.explode(empty_as_null=False, keep_nulls=False)
+            fields = elements.struct.unnest()
+            if any(field.null_count() for field in fields.iter_columns()):
+                return False
+            keys += fields.height * fields.width
+    codes = np.frombuffer(data, np.uint8)
+    colons = np.flatnonzero(codes == ord(":"))
+    ends = (codes[colons - 1] == ord('"')) & (codes[colons - 2] != ord("\\"))
+    return int(np.count_nonzero(ends)) == keys
+
+
+def _names_once(data: bytes, frame: pl.DataFrame) -> bool:
+    """Tell whether certainly no record or entry of a list names a field twice.
+
+    Polars and Python take different ones then.
+    """
+    places: Counter[str] = Counter()
+    for column in frame.iter_columns():
+        places[column.name] += column.count()
+        inner = getattr(column.dtype, "inner", column.dtype)
+        if isinstance(inner, pl.Struct):
+            entries = column if inner == column.dtype else column.explode()
+            places.update({each.name: each.count() for each in entries.struct.unnest()})
+    return all(
+        data.count(b'"%s"' % name.encode()) <= most + _nulls(data, name)
+        for name, most in places.items()
+    )
+
+
+def _nulls(data: bytes, name: str) -> int:
+    return sum(data.count(b'"%s":%snull' % (name.encode(), blank)) for blank in (b"", b" "))

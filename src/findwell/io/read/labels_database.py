@@ -1,0 +1,328 @@
+"""A database of labels (`findwell pool`, `findwell label`): its layout, and reading it as gold.
+
+What people say is a list of events that only grows: a label, a skip, a doubt, a note, an
+adjudication, or the undoing of an earlier event. What holds now is read from it by views, so that
+two writers cannot overwrite each other, and what was said is known for ever.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, ClassVar
+
+import polars as pl
+
+from findwell.core.data import Gold
+from findwell.core.errors import InputError
+from findwell.core.findings import Finding, finding_about_rows
+from findwell.io.read.format import Format, Look, register_format
+
+if TYPE_CHECKING:
+    import sqlite3
+    from collections.abc import Iterator, Sequence
+
+    from findwell.io.read.source import Source
+
+FILE = "labels.db"  # in the folder of a pool
+MAGIC = b"SQLite format 3\x00"
+APPLICATION = 0x66696E6C  # "finl": tells it from other SQLite files
+APPLICATION_AT = 68  # the byte of the file where that number is
+LAYOUT = 1  # raised when the tables change
+# one row per label, skip or doubt that holds now
+COLUMNS: dict[str, type[pl.DataType]] = {
+    "query": pl.String,
+    "doc": pl.String,
+    "grade": pl.Float64,
+    "annotator": pl.String,
+    "time": pl.Float64,
+    "note": pl.String,
+    "start": pl.Int64,
+    "end": pl.Int64,
+    "probability": pl.Float64,
+    "stratum": pl.String,
+    "design": pl.String,
+    "state": pl.String,
+    "subtopic": pl.String,
+    "planned": pl.Float64,
+}
+TABLES = """
+CREATE TABLE setting (name TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID;
+CREATE TABLE query (
+    number INTEGER PRIMARY KEY, query TEXT NOT NULL UNIQUE, question TEXT NOT NULL, about TEXT
+);
+CREATE TABLE run (number INTEGER PRIMARY KEY, name TEXT NOT NULL);
+CREATE TABLE pair (
+    number INTEGER PRIMARY KEY, query INTEGER NOT NULL REFERENCES query (number),
+    doc TEXT NOT NULL, text TEXT NOT NULL, source TEXT, start INTEGER, "end" INTEGER,
+    judge REAL, quote TEXT, design TEXT NOT NULL, stratum TEXT, probability REAL, place INTEGER,
+    UNIQUE (query, doc)
+);
+CREATE TABLE rank (
+    pair INTEGER NOT NULL REFERENCES pair (number), run INTEGER NOT NULL REFERENCES run (number),
+    rank INTEGER NOT NULL, score REAL, PRIMARY KEY (pair, run)
+) WITHOUT ROWID;
+CREATE TABLE event (
+    number INTEGER PRIMARY KEY AUTOINCREMENT, time REAL NOT NULL, annotator TEXT NOT NULL,
+    kind TEXT NOT NULL CHECK (kind IN ('label', 'skip', 'unsure', 'note', 'adjudicate', 'undo')),
+    pair INTEGER REFERENCES pair (number), subtopic TEXT NOT NULL DEFAULT '',
+    grade REAL, note TEXT NOT NULL DEFAULT '', start INTEGER, "end" INTEGER,
+    probability REAL, stratum TEXT, design TEXT, undoes INTEGER UNIQUE REFERENCES event (number)
+);
+CREATE INDEX event_pair ON event (pair);
+CREATE INDEX event_annotator ON event (annotator);
+CREATE TABLE guideline (
+    number INTEGER PRIMARY KEY AUTOINCREMENT, time REAL NOT NULL, annotator TEXT NOT NULL,
+    text TEXT NOT NULL
+);
+CREATE TABLE offer (annotator TEXT PRIMARY KEY, pair INTEGER NOT NULL, time REAL NOT NULL);
+CREATE TRIGGER event_stays BEFORE DELETE ON event
+BEGIN SELECT raise(ABORT, 'labels are never deleted'); END;
+CREATE TRIGGER event_is_fixed BEFORE UPDATE ON event
+BEGIN SELECT raise(ABORT, 'labels are never changed'); END;
+CREATE VIEW live AS
+    SELECT * FROM event
+    WHERE kind <> 'undo' AND number NOT IN (SELECT undoes FROM event WHERE undoes IS NOT NULL);
+CREATE VIEW state AS
+    SELECT * FROM live WHERE number IN (
+        SELECT max(number) FROM live WHERE kind <> 'note'
+        GROUP BY pair, subtopic, annotator, kind = 'adjudicate'
+    )
+"""
+STATES = """
+SELECT query.query, pair.doc, state.grade, state.annotator, state.time,
+    CASE WHEN state.note <> '' THEN state.note ELSE coalesce(noted.note, '') END,
+    state.start, state."end", state.probability, state.stratum, state.design,
+    CASE state.kind WHEN 'label' THEN 'labelled' WHEN 'skip' THEN 'skipped'
+        WHEN 'adjudicate' THEN 'adjudicated' ELSE 'unsure' END,
+    state.subtopic, state.probability,
+    CASE WHEN pair.design = 'sample' AND pair.place < (
+        SELECT coalesce(min(place), 9e18) FROM pair WHERE design = 'sample'
+        AND place IS NOT NULL AND number NOT IN (SELECT pair FROM state)
+    ) THEN pair.stratum END
+FROM state JOIN pair ON pair.number = state.pair JOIN query ON query.number = pair.query
+LEFT JOIN (  -- the last note of each annotator: SQLite takes it from the row of the maximum
+    SELECT pair, annotator, note, max(number) FROM live WHERE kind = 'note'
+    GROUP BY pair, annotator
+) AS noted ON noted.pair = state.pair AND noted.annotator = state.annotator
+ORDER BY state.number
+"""
+
+
+def database_at(path: str | os.PathLike[str]) -> Path | None:
+    """Return the file of a labels database, given it or the folder that holds it; else None."""
+    with contextlib.suppress(OSError, ValueError):
+        found = Path(path)
+        if found.is_dir():
+            found /= FILE
+        if not found.is_file():  # a pipe can be read only once
+            return None
+        with found.open("rb") as file:
+            return found if is_labels(file.read(APPLICATION_AT + 4)) else None
+    return None
+
+
+def is_labels(head: bytes) -> bool:
+    """Tell whether a file that begins like this is a labels database."""
+    mark = head[APPLICATION_AT : APPLICATION_AT + 4]
+    return head.startswith(MAGIC) and mark == APPLICATION.to_bytes(4, "big")
+
+
+@contextlib.contextmanager
+def reading(path: Path) -> Iterator[sqlite3.Connection]:
+    """Open a labels database to read it, while others may write to it."""
+    import sqlite3  # noqa: PLC0415 - a score by qrels does not wait for it
+
+    place = path.absolute().as_uri()
+    connection = None
+    try:
+        for mode in ("mode=ro", "immutable=1"):  # the second for a disk that cannot be written to
+            connection = sqlite3.connect(f"{place}?{mode}", uri=True)
+            try:
+                check_layout(connection, path)
+            except sqlite3.OperationalError:
+                connection.close()
+                if mode == "immutable=1":
+                    raise
+            else:
+                break
+        yield connection  # type: ignore[misc]
+    except sqlite3.Error as error:
+        raise InputError(
+            f"the labels cannot be read: {error}",
+            where=str(path),
+            fix="copy the file and its -wal together; sqlite3 FILE .recover saves what is whole",
+        ) from None
+    finally:
+        if connection is not None:
+            connection.close()
+
+
+def check_layout(connection: sqlite3.Connection, path: Path) -> None:
+    """Refuse a database that is none of labels, or that a newer findwell wrote."""
+    if connection.execute("PRAGMA application_id").fetchone()[0] != APPLICATION:
+        raise InputError(
+            "this SQLite database holds no labels of findwell",
+            where=str(path),
+            fix="name the folder that findwell pool made, or the labels.db in it",
+        )
+    found = connection.execute("PRAGMA user_version").fetchone()[0]
+    if found > LAYOUT:
+        raise InputError(
+            f"the labels were written by a newer findwell: layout {found}, this one knows {LAYOUT}",
+            where=str(path),
+            fix="install a newer findwell; nothing was changed",
+        )
+
+
+def states(connection: sqlite3.Connection) -> pl.DataFrame:
+    """Return what every annotator says now about every pair: COLUMNS, in the order of time.
+
+    `planned` is the inclusion probability that was kept with the label; `probability` is the one
+    that makes estimates from these labels right. The pairs of the sample come in a random order,
+    and those up to the first about which nothing is said are a sample themselves: the probability
+    is their share of the stratum. It is null for a label that somebody gave to another pair, which
+    was not drawn or whose turn has not come: people choose such pairs for a reason.
+    """
+    rows = connection.execute(STATES).fetchall()
+    found = pl.DataFrame(rows, schema=COLUMNS | {"drawn": pl.String}, orient="row")
+    query = "SELECT stratum, count(*) FROM pair WHERE design = 'sample' GROUP BY stratum"
+    sizes = dict(connection.execute(query).fetchall())
+    graded = found.filter(pl.col("grade").is_not_null() & pl.col("drawn").is_not_null())
+    labelled = graded.unique(["query", "doc"]).group_by("drawn").agg(pl.len()).rows()
+    share = {stratum: count / sizes[stratum] for stratum, count in labelled}
+    drawn = pl.col("drawn").replace_strict(share, default=None, return_dtype=pl.Float64)
+    return found.with_columns(probability=pl.when(pl.col("grade").is_not_null()).then(drawn)).drop(
+        "drawn"
+    )
+
+
+def final_grades(said: pl.DataFrame, keys: Sequence[str]) -> pl.DataFrame:
+    """Return one row per pair, with the grade that counts, and whether it is `disputed`.
+
+    The grade is the adjudicated one, or else the most frequent; where several are as frequent, the
+    middle one, of two the lower, and the pair is disputed. Of other columns the last value counts.
+    """
+    graded = said.filter(pl.col("grade").is_not_null())
+    decided = pl.col("grade").filter(pl.col("state") == "adjudicated").last()
+    most = pl.col("grade").mode()
+    middle = pl.col("grade").sort().get((pl.len() - 1) // 2)
+    alone = most.len() == 1
+    others = [name for name in said.columns if name not in (*keys, "grade")]
+    return graded.group_by(keys, maintain_order=True).agg(
+        pl.coalesce(decided, pl.when(alone).then(most.first()).otherwise(middle)).alias("grade"),
+        (decided.is_null() & ~alone).alias("disputed"),
+        *(pl.col(name).drop_nulls().last() for name in others),
+    )
+
+
+def disputed(labels: pl.DataFrame) -> list[Finding]:
+    """Return the finding about pairs that wait for adjudication."""
+    return finding_about_rows(
+        "disputed-label",
+        labels.filter("disputed"),
+        "pair that annotators label differently, not adjudicated: the middle grade counts, of two "
+        "the lower",
+        "adjudicate it: findwell label",
+    )
+
+
+TEXTS = """
+SELECT query.query, doc, text, source, pair.start, pair."end" FROM pair
+JOIN query ON query.number = pair.query
+"""
+TEXT_COLUMNS = {
+    "query": pl.String,
+    "doc": pl.String,
+    "text": pl.String,
+    "source": pl.String,
+    "at": pl.Int64,
+    "until": pl.Int64,
+}
+
+
+def gold_of_labels(connection: sqlite3.Connection, *, texts: bool = False) -> Gold:
+    """Return the labels as a gold; only queries with a label are in it.
+
+    With `texts` its entries have the text that was labelled, or the part that was selected in it,
+    and its place where that is known.
+    """
+    labels = final_grades(states(connection), ["query", "doc", "subtopic"])
+    rows = connection.execute("SELECT query, question FROM query ORDER BY number").fetchall()
+    asked = pl.DataFrame(rows, schema=["query", "question"], orient="row")
+    named = asked.filter(pl.col("query").is_in(labels["query"].implode()))
+    places = pl.DataFrame(connection.execute(TEXTS).fetchall(), schema=TEXT_COLUMNS, orient="row")
+    labels = _with_places(labels, places)
+    # what was selected in a text without a source marks the text, which is known by its id
+    carries = {"texts"} | ({"places", "chunks"} if labels["source"].count() else set())
+    columns = ["query", "doc", "grade", *(("text", "start", "end", "source") if texts else ())]
+    if (labels["subtopic"] != "").any():
+        labels = _by_subtopic(labels)
+        columns.append("group")
+    gold = Gold.build(labels.select(columns), queries=named, findings=disputed(labels))
+    return replace(gold, carries=frozenset(carries))
+
+
+def _with_places(labels: pl.DataFrame, places: pl.DataFrame) -> pl.DataFrame:
+    """Add the text of each label: what was selected, or the whole, and where it stands."""
+    joined = labels.join(places, on=["query", "doc"], how="left", maintain_order="left")
+    length = pl.col("end") - pl.col("start")
+    selected = pl.col("text").str.slice(pl.col("start"), length)
+    # offsets count in the source where there is one, else in the document, which is the text
+    origin = pl.when(pl.col("source").is_null()).then(pl.lit(0)).otherwise("at")
+    picked = pl.col("start").is_not_null()
+    return joined.with_columns(
+        text=pl.when(picked).then(selected).otherwise("text"),
+        start=pl.when(picked).then(origin + pl.col("start")).otherwise("at"),
+        end=pl.when(picked).then(origin + pl.col("end")).otherwise("until"),
+    )
+
+
+def _by_subtopic(labels: pl.DataFrame) -> pl.DataFrame:
+    """Make each subtopic an item; a document that is relevant to none is judged not relevant."""
+    relevant = labels.filter(pl.col("grade") > 0)
+    rejected = (
+        labels.filter(pl.col("grade") <= 0)
+        .join(relevant, on=["query", "doc"], how="anti")
+        .unique(["query", "doc"], maintain_order=True)
+    )
+    group = pl.when((pl.col("subtopic") != "") & (pl.col("grade") > 0)).then("subtopic")
+    return pl.concat([relevant, rejected]).with_columns(group=group)
+
+
+@register_format
+class LabelsDatabase(Format):
+    """A database of labels: what annotators agree on, or what was adjudicated."""
+
+    name: ClassVar[str] = "labels"
+    roles: ClassVar = frozenset({"gold"})
+    order: ClassVar[int] = 5
+
+    def sniff(self, look: Look, role: str) -> bool:
+        """Tell by the number that findwell writes into the head of the file."""
+        del role
+        return is_labels(look.head)
+
+    def gold(self, source: Source) -> Gold:
+        """Read the labels, also those that another process has just written."""
+        with source.plain_file() as path, reading(path) as connection:
+            return gold_of_labels(connection, texts=source.reading.texts)
+
+
+def labelled_pairs(path: Path) -> pl.DataFrame:
+    """Return the pairs that have a grade, as a judge sees them, and how they were chosen.
+
+    Columns: query, question, doc, text, grade, design, stratum, probability.
+    """
+    with reading(path) as connection:
+        labels = final_grades(states(connection), ["query", "doc"])
+        rows = connection.execute(
+            "SELECT query.query, question, doc, text FROM pair "
+            "JOIN query ON query.number = pair.query"
+        ).fetchall()
+    texts = pl.DataFrame(rows, schema=["query", "question", "doc", "text"], orient="row")
+    joined = labels.drop("start", "end").join(texts, on=["query", "doc"], maintain_order="left")
+    columns = ("query", "question", "doc", "text", "grade", "design", "stratum", "probability")
+    return joined.select(columns)

@@ -1,0 +1,213 @@
+"""Python objects: dicts by query, lists of records and data frames; and the types of all inputs."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
+from itertools import chain, repeat
+from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
+
+import numpy as np
+import polars as pl
+
+from findwell.core.data import Gold, Run, RunStream
+from findwell.core.errors import InputError
+from findwell.core.findings import finding_about
+from findwell.core.keys import blank_ids
+from findwell.io.read.by_document import records_of_pairs
+from findwell.io.read.by_query import read_frame
+from findwell.io.read.delimited import TablePlace
+from findwell.io.read.object_answers import is_answer
+from findwell.io.read.reading import STRICT, ReadContext
+from findwell.io.read.record import entries
+from findwell.io.read.records import read_records
+from findwell.io.read.shapes import GIVE_GOLD
+from findwell.io.read.tables import frame, frame_gold, frame_run
+from findwell.io.read.values import identifier, refuse_repeated
+
+if TYPE_CHECKING:
+    from findwell.core.findings import Finding
+    from findwell.io.read.format import Samples
+
+
+class DataFrameLike(Protocol):
+    """A data frame of any library: polars, pandas, and others with named columns."""
+
+    @property
+    def columns(self) -> Any:  # noqa: ANN401
+        """The names of the columns."""
+
+
+class ArrowTableLike(Protocol):
+    """A table of any library that exports Arrow, such as pyarrow's or DuckDB's."""
+
+    def __arrow_c_stream__(self, requested_schema: object | None = None) -> object: ...
+
+
+# What `findwell.load_run` and `findwell.load_gold` take. A dict maps queries to documents; a list
+# holds one record per query.
+PathLike: TypeAlias = str | os.PathLike[str]
+TableLike: TypeAlias = DataFrameLike | ArrowTableLike
+ByQuery: TypeAlias = Mapping[Any, Any]  # to lists, dicts by document, or what a retriever answered
+Record: TypeAlias = Mapping[str, Any]
+Records: TypeAlias = Iterable[Any]  # of dicts; type checkers see lists of unlike dicts as objects
+RunLike: TypeAlias = Run | RunStream | PathLike | TableLike | ByQuery | Records
+GoldLike: TypeAlias = Gold | PathLike | TableLike | ByQuery | Records
+
+LLAMA_INDEX = {"queries", "relevant_docs"}
+
+
+def run(data: object, name: str, where: str = "", reading: ReadContext = STRICT) -> RunStream:
+    """Return the run of {query: {doc: score}}, {query: [doc]}, a table, or records."""
+    where = where or name
+    if isinstance(data, Mapping):
+        _each_once(data, where)
+        if any(isinstance(docs, Mapping) and not is_answer(docs) for docs in data.values()):
+            return _scored(data, name, where).stream()
+        records = ({"query": query, "retrieved": docs} for query, docs in data.items())
+        read = read_records(entries(records, where, ""), "run", reading).run(name)
+        return replace(read, findings=_id_mix(data), about=lambda: None, named_by="id")
+    table = frame(data)
+    if table is not None:
+        return frame_run(table, name, TablePlace(where), reading)
+    if isinstance(data, Iterable) and not isinstance(data, str | bytes):
+        return read_records(entries(data, where), "run", reading).run(name)
+    raise _not_understood(data, "run", "{query: {doc: score}}, {query: [doc]}")
+
+
+def gold(data: object, where: str = "gold", reading: ReadContext = STRICT) -> Gold:
+    """Return the gold of {query: {doc: grade}}, {query: [doc or [doc, …]]}, a table, or records."""
+    if isinstance(data, Mapping):
+        _each_once(data, where)
+        if data.keys() >= LLAMA_INDEX:
+            return _llama_index(data, where, reading)
+        if data and all(
+            isinstance(docs, Mapping) and not is_answer(docs) for docs in data.values()
+        ):
+            return _graded(data, where)
+        given = ({"query": query, "gold": items} for query, items in data.items())
+        return read_records(entries(given, where, ""), "gold", reading).gold()
+    table = frame(data)
+    if table is not None:
+        return frame_gold(table, TablePlace(where), reading)
+    if isinstance(data, Iterable) and not isinstance(data, str | bytes):
+        listed = list(data)
+        pairs = records_of_pairs(listed)
+        if pairs is not None:
+            return frame_gold(pairs, TablePlace(where), reading)
+        return read_records(entries(listed, where), "gold", reading).gold()
+    raise _not_understood(data, "gold", "{query: {doc: grade}}, {query: [doc, [doc, doc]]}")
+
+
+def samples(
+    data: object, name: str, where: str = "records", reading: ReadContext = STRICT
+) -> Samples:
+    """Return run and gold of records that hold both, in a list or a table."""
+    table = frame(data)
+    if table is not None:
+        return read_frame(table, "samples", TablePlace(where), reading).samples(name)
+    if not isinstance(data, Iterable) or isinstance(data, Mapping | str | bytes):
+        raise InputError(
+            f"without a gold, one list of records is needed, not {type(data).__name__}",
+            where=where,
+            fix=f"give {GIVE_GOLD}, or records with the fields retrieved and gold",
+        )
+    return read_records(entries(data, where), "samples", reading).samples(name)
+
+
+def _each_once(data: Mapping[Any, Any], where: str) -> None:
+    """Refuse an id that is the name of two entries: one of them would be lost silently."""
+    refuse_repeated(data, "the query", where=where)
+    for query, docs in data.items():
+        refuse_repeated(docs, f"in {query!r} the id", where=where)
+
+
+def _llama_index(data: Mapping[str, Any], where: str, reading: ReadContext) -> Gold:
+    """Return the gold of LlamaIndex's {queries, corpus, relevant_docs}."""
+    queries, relevant = data["queries"], data["relevant_docs"]
+    for name, part in (("queries", queries), ("relevant_docs", relevant)):
+        if not isinstance(part, Mapping):
+            raise InputError(
+                f"{name!r} holds a {type(part).__name__}, not an object by query id",
+                where=where,
+                fix="write {queries: {id: text}, corpus: {id: text}, relevant_docs: {id: [doc]}}",
+            )
+    names = dict.fromkeys([*queries, *relevant])
+    given = (
+        {"query": name, "question": queries.get(name), "gold": relevant.get(name)} for name in names
+    )
+    return read_records(entries(given, where, ""), "gold", reading).gold()
+
+
+def _scored(data: Mapping[Any, Any], name: str, where: str) -> Run:
+    queries, docs, scores = _flatten(data, where)
+    rows = pl.DataFrame({"query": queries, "doc": docs, "score": scores})
+    empty = [query for query, docs in data.items() if not docs]
+    if empty:  # a row without a document
+        rows = pl.concat([rows, pl.DataFrame({"query": _ids(empty, where)})], how="diagonal")
+    return Run(name, rows, "mapped", _id_mix(data))
+
+
+def _graded(data: Mapping[Any, Any], where: str) -> Gold:
+    queries, docs, grades = _flatten(data, where)
+    rows = pl.DataFrame({"query": queries, "doc": docs, "grade": grades})
+    known = pl.DataFrame({"query": _ids(data, where)}).unique(maintain_order=True)
+    return Gold.build(rows, queries=known, findings=_id_mix(data))
+
+
+def _flatten(data: Mapping[Any, Any], where: str) -> tuple[pl.Series, pl.Series, pl.Series]:
+    """Turn {query: {doc: number}} into three columns without a Python loop over the documents."""
+    wrong = next((query for query, docs in data.items() if not isinstance(docs, Mapping)), None)
+    if wrong is not None:
+        raise InputError(
+            f"query {wrong!r} holds a {type(data[wrong]).__name__} where others hold a dict",
+            where=where,
+            fix="give every query a dict {doc: number}, or every query a list",
+        )
+    sizes = [len(docs) for docs in data.values()]
+    total = sum(sizes)
+    docs = _ids(chain.from_iterable(data.values()), where)
+    numbers = chain.from_iterable(docs.values() for docs in data.values())
+    try:
+        column = pl.Series(np.fromiter(numbers, np.float64, total))
+    except (TypeError, ValueError, OverflowError) as error:
+        raise InputError(
+            f"a document carries something that is not a number: {error}",
+            where=where,
+            fix="give every document a number",
+        ) from None
+    names = _ids(data, where)
+    return names.gather(np.repeat(np.arange(len(sizes)), sizes)), docs, column
+
+
+def _ids(values: Iterable[Any], where: str) -> pl.Series:
+    """Return ids as a column of text."""
+    listed = list(values)
+    try:
+        ids = pl.Series(listed, dtype=pl.String)
+    except (TypeError, UnicodeEncodeError, pl.exceptions.PolarsError):
+        ids = None
+    if ids is None or ids.null_count() or blank_ids(ids).any():
+        ids = pl.Series(list(map(identifier, listed, repeat(where))), dtype=pl.String)
+    return ids
+
+
+def _id_mix(data: Mapping[Any, Any]) -> tuple[Finding, ...]:
+    """Notice queries given as texts and as numbers in one mapping: "1" and 1 become the same."""
+    kinds = {type(query).__name__: query for query in data}
+    names = sorted(kinds)
+    found = finding_about(
+        "id-type-mix",
+        [repr(kinds[name]) for name in names] if len(names) > 1 else [],
+        f"query ids of several types ({', '.join(names)}): all are read as text",
+        "use one type for all ids",
+    )
+    return tuple(found)
+
+
+def _not_understood(data: object, role: str, forms: str) -> InputError:
+    return InputError(
+        f"a {type(data).__name__} is not a {role}",
+        fix=f"pass a path, {forms}, a data frame, or a list of records",
+    )

@@ -1,0 +1,497 @@
+"""The shapes of records that findwell reads, its own and other tools', and how they are recognised.
+
+A plugin adds a shape with `register_shape` in a module that an entry point of the group
+`findwell.formats` names.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field, fields
+from typing import Any
+
+from findwell.core.errors import InputError, nearest
+from findwell.core.findings import shorten
+from findwell.io.read.values import listed
+
+MAIN = ("query", "question", "retrieved", "gold", "reference", "scores")
+ROLES = {"run": ("retrieved",), "gold": ("gold",), "samples": ("retrieved", "gold")}
+GIVE_GOLD = "--gold FILE (in Python gold=)"
+# what an entry of several searches says: which of them found it, and how many there were
+HOP, CALLS = "\0hop", "\0calls"
+MEANS = {"retrieved": "what was retrieved", "gold": "what should be found"}
+
+
+@dataclass(frozen=True, slots=True)
+class Shape:
+    """The fields of one tool's records under findwell's names, the preferred ones first.
+
+    Fields that are named nowhere here describe the query. A subclass may override `native` where
+    the names alone are not enough.
+    """
+
+    name: str
+    retrieved: tuple[str, ...]
+    gold: tuple[str, ...]
+    query: tuple[str, ...] = ()
+    question: tuple[str, ...] = ()
+    reference: tuple[str, ...] = ()
+    scores: tuple[str, ...] = ()  # a list beside the retrieved one
+    texts: frozenset[str] = frozenset()  # those of all these fields that hold texts instead of ids
+    others: tuple[str, ...] = ()  # known, and describing the query
+    needs: frozenset[str] = frozenset()  # without these it is another shape
+    items: Callable[[Any], Any] | None = field(default=None)  # how the tool reads its gold
+    last_wins: bool = False  # of two golds of one query the later counts
+    searches: bool = False  # what was retrieved is a list of searches
+
+    def known(self) -> tuple[str, ...]:
+        """Return every field of the shape."""
+        groups = (getattr(self, entry.name) for entry in fields(self))
+        named = (name for group in groups if isinstance(group, tuple) for name in group)
+        return tuple(dict.fromkeys(named))
+
+    def main(self) -> set[str]:
+        """Return the fields that findwell reads, and not only shows."""
+        return {name for role in MAIN for name in getattr(self, role)}
+
+    def present(self, names: Iterable[str]) -> list[str]:
+        """Return the fields of the shape that are among these names."""
+        given = set(names)
+        return [name for name in self.known() if name in given]
+
+    def fits(self, names: Iterable[str], role: str) -> bool:
+        """Tell whether a record with these fields holds what the role asks for."""
+        given = set(names)
+        sides = (getattr(self, side) for side in ROLES[role])
+        return self.needs <= given and all(given.intersection(side) for side in sides)
+
+    def pick(self, names: Iterable[str]) -> dict[str, str]:
+        """Map findwell's names to the fields that a record with these fields holds them in.
+
+        Ids are preferred to texts, but where possible both sides are ids or both are texts.
+        """
+        given = set(names)
+        found = {}
+        for name in MAIN:
+            present = [entry for entry in getattr(self, name) if entry in given]
+            if present:
+                found[name] = present[0]
+        sides = [found[side] for side in ("retrieved", "gold") if side in found]
+        if len({side in self.texts for side in sides}) > 1:
+            kinds = {
+                side: [entry for entry in getattr(self, side) if entry in given & self.texts]
+                for side in ("retrieved", "gold")
+            }
+            if all(kinds.values()):
+                found |= {side: entries[0] for side, entries in kinds.items()}
+        if found.get("retrieved") in self.texts:
+            found.pop("scores", None)
+        return found
+
+    def rivals(self, names: Iterable[str]) -> list[tuple[str, str]]:
+        """Return pairs of a field that counts and another one of the same meaning.
+
+        Ids and texts of the same list are no rivals.
+
+        >>> Shape("x", ("ids", "texts"), (), ("qid", "id"), texts=frozenset({"texts"})).rivals(
+        ...     ["id", "qid", "ids", "texts"]
+        ... )
+        [('qid', 'id')]
+        """
+        if all(len(getattr(self, role)) < 2 for role in MAIN):
+            return []
+        given = set(names)
+        return [
+            (chosen, other)
+            for role, chosen in self.pick(given).items()
+            for other in getattr(self, role)
+            if other in given - {chosen} and (other in self.texts) == (chosen in self.texts)
+        ]
+
+    def pick_text(self, names: Iterable[str], side: str) -> str | None:
+        """Return the field that holds the texts of a side, if there is one."""
+        given = self.texts.intersection(names)
+        return next((name for name in getattr(self, side) if name in given), None)
+
+    def rest(self, names: Iterable[str]) -> list[str]:
+        """Return the fields that describe the query, under their own names."""
+        taken = {*self.query, *self.question, *self.retrieved, *self.gold, *self.scores}
+        taken |= {"query", *self.reference}
+        return [name for name in names if name not in taken]
+
+    def native(
+        self, record: Mapping[str, Any], *, cells: bool = False, texts: bool = False
+    ) -> dict[str, Any]:
+        """Return the record under findwell's names, with texts beside ids if they are wanted.
+
+        With `cells` every value is a text.
+        """
+        given = [name for name, value in record.items() if value is not None]
+        picked = self.pick(given)
+        for name, entry in self.pick(record).items():  # a null is better than nothing
+            picked.setdefault(name, entry)
+        found = {name: record[entry] for name, entry in picked.items()}
+        for name in ("retrieved", "gold", "scores"):
+            if name in found:
+                found[name] = listed(found[name], picked[name], strict=cells)
+        if self.items is not None and found.get("gold") is not None:
+            found["gold"] = self.items(found["gold"])
+        if found.get("scores") is not None:
+            beside = (picked["scores"], "score", found["scores"])
+            found["retrieved"] = _put_beside(found["retrieved"], picked["retrieved"], *beside)
+        found.pop("scores", None)
+        for side in ("retrieved", "gold"):
+            field_ = self.pick_text(given, side) if texts and found.get(side) is not None else None
+            if field_ is not None:
+                values = _texts_of(listed(record[field_], field_, strict=cells))
+                beside = (field_, "text", values)
+                found[side] = _put_beside(found[side], picked[side], *beside)
+        if "reference" in found:
+            found["reference"] = _answer(found["reference"], cells=cells)
+        return found | {name: record[name] for name in self.rest(record)}
+
+    def uses_texts(self, names: Iterable[str]) -> list[str]:
+        """Return the fields of texts that serve as ids in a record with these fields."""
+        picked = self.pick(names)
+        sides = (picked.get(side) for side in ("retrieved", "gold"))
+        return [side for side in sides if side in self.texts]
+
+
+def _texts_of(values: Any) -> Any:  # noqa: ANN401
+    """Return the texts of a list in which some stand in entries, beside ids."""
+    if not isinstance(values, list) or not any(isinstance(value, Mapping) for value in values):
+        return values
+    return [value.get("text") if isinstance(value, Mapping) else value for value in values]
+
+
+def _answer(value: Any, *, cells: bool) -> Any:  # noqa: ANN401
+    """Return a reference answer; some tools put the only one into a list."""
+    if cells:
+        with contextlib.suppress(InputError):  # it is a text that happens to begin with [
+            value = listed(value, "reference") or value
+    is_list = isinstance(value, list | tuple) or hasattr(value, "tolist")
+    return next(iter(value)) if is_list and len(value) == 1 else value
+
+
+def _put_beside(entries: Any, where: str, field_: str, name: str, values: Any) -> Any:  # noqa: ANN401
+    """Put each value of a list beside its document; `where` and `field_` name the two fields."""
+    try:
+        docs, numbers = [] if entries is None else list(entries), list(values)
+    except TypeError:
+        return entries  # what is wrong with it is reported where it is read
+    if len(docs) != len(numbers):
+        raise InputError(
+            f"{where!r} has {len(docs)} entries and {field_!r} has {len(numbers)}",
+            fix=f"give every document one {name}, or leave the {name}s out",
+        )
+    entries = [doc if isinstance(doc, Mapping) else {"docs": doc, "doc": doc} for doc in docs]
+    return [entry | {name: value} for entry, value in zip(entries, numbers, strict=True)]
+
+
+@dataclass(frozen=True, slots=True)
+class HopShape(Shape):
+    """Records with several searches for one question, each a record of any shape or a list."""
+
+    def native(
+        self, record: Mapping[str, Any], *, cells: bool = False, texts: bool = False
+    ) -> dict[str, Any]:
+        """Return the record with what all searches found, one after another."""
+        found = Shape.native(self, record, cells=cells, texts=texts)
+        hops: Any = found.get("retrieved")
+        if not _is_list(hops):
+            return found  # what is wrong with it is reported where it is read
+        each = [_search(hop, number, texts=texts) for number, hop in enumerate(hops, start=1)]
+        found["retrieved"] = [
+            {
+                **(entry if isinstance(entry, Mapping) else {"doc": entry}),
+                HOP: number,
+                CALLS: len(each),
+            }
+            for number, entries in enumerate(each, start=1)
+            for entry in entries
+        ]
+        return found
+
+
+ANSWER = "answer"  # what is retrieved where nuggets were looked for in one answer
+SUPPORT = {"support": 1.0, "partial_support": 0.5, "not_support": 0.0}
+IMPORTANCE = {"vital": 2.0, "okay": 1.0}
+
+
+@dataclass(frozen=True, slots=True)
+class NuggetShape(Shape):
+    """The nuggets of a question, and how far one answer supports each: nuggetizer's assignments."""
+
+    def native(
+        self, record: Mapping[str, Any], *, cells: bool = False, texts: bool = False
+    ) -> dict[str, Any]:
+        """Return the record with its nuggets as items, and the answer as what was retrieved."""
+        found = Shape.native(self, record, cells=cells, texts=texts)
+        if not _is_list(found.get("gold")):
+            return found  # what is wrong with it is reported where it is read
+        nuggets: Any = found["gold"]
+        found["retrieved"] = [ANSWER]
+        found["gold"] = [
+            {
+                "docs": {ANSWER: _label(nugget, "assignment", SUPPORT)},
+                "grade": _label(nugget, "importance", IMPORTANCE),
+            }
+            for nugget in nuggets
+        ]
+        return found
+
+
+@dataclass(frozen=True, slots=True)
+class ReferenceShape(Shape):
+    """A question, and the places of one document that answer it: Chroma's questions_df.csv."""
+
+    def native(
+        self, record: Mapping[str, Any], *, cells: bool = False, texts: bool = False
+    ) -> dict[str, Any]:
+        """Return the record with its references as spans of the document."""
+        found = Shape.native(self, record, cells=cells, texts=texts)
+        if not _is_list(found.get("gold")):
+            return found  # what is wrong with it is reported where it is read
+        references: Any = found["gold"]
+        found["gold"] = [_reference(each, record["corpus_id"]) for each in references]
+        return found
+
+
+def _reference(reference: object, doc: object) -> dict[str, Any]:
+    if not isinstance(reference, Mapping) or not reference.keys() >= {"start_index", "end_index"}:
+        raise InputError(
+            f"the reference {str(reference)[:60]!r} is not a place in a document",
+            fix='write {"content": "…", "start_index": 0, "end_index": 42}, as chunking_evaluation '
+            "does",
+        )
+    start, end = reference["start_index"], reference["end_index"]
+    return {"doc": doc, "start": start, "end": end, "text": reference.get("content")}
+
+
+def _label(nugget: object, name: str, known: Mapping[str, float]) -> float:
+    value: Any = nugget.get(name) if isinstance(nugget, Mapping) else None
+    if isinstance(value, str) and value in known:
+        return known[value]
+    raise InputError(
+        f"the {name} of a nugget is {value!r}",
+        fix=f"write one of {', '.join(known)}, as nuggetizer does",
+    )
+
+
+def _search(hop: object, number: int, *, texts: bool) -> list[Any]:
+    """Return what one search found."""
+    found: Any = hop
+    shape = shape_of(hop, "run") if isinstance(hop, Mapping) else None
+    if isinstance(hop, Mapping) and shape is not None:
+        found = shape.native(hop, texts=texts)["retrieved"]
+    if found is None:
+        return []
+    if _is_list(found) and not isinstance(found, set | frozenset):
+        return list(found)
+    raise InputError(
+        f"hop {number} holds no list of what was retrieved",
+        fix='write every hop as {"query": "…", "retrieved": ["d1", "d2"]}, in the order of the '
+        "searches",
+    )
+
+
+SHAPES: dict[str, Shape] = {}
+
+
+def register_shape(shape: Shape) -> Shape:
+    """Make a shape known; a later one of the same name replaces the earlier."""
+    SHAPES[shape.name] = shape
+    return shape
+
+
+def or_groups(gold: Any) -> list[Any]:  # noqa: ANN401
+    """Return AutoRAG's ground truth as groups, as its `cast_qa_dataset` does.
+
+    A text is one group of one, a flat list is one group, a list of lists are the groups. AutoRAG
+    stops at an empty list; here it means that there is no gold.
+
+    >>> or_groups("a"), or_groups(["a", "b"]), or_groups([["a", "b"], ["c"]]), or_groups([])
+    ([['a']], [['a', 'b']], [['a', 'b'], ['c']], [])
+    """
+    if isinstance(gold, str):
+        return [[gold]]
+    if isinstance(gold, Iterable) and not isinstance(gold, Mapping | bytes):
+        groups = list(gold)
+        if not groups or all(_is_list(group) for group in groups):
+            return groups
+        if all(isinstance(doc, str) for doc in groups):
+            return [groups]
+    raise InputError(
+        f"{str(gold)[:60]!r} is not a ground truth",
+        fix='write groups of ids, such as [["a", "b"], ["c"]]: one of each group is needed',
+    )
+
+
+def _is_list(value: object) -> bool:
+    return isinstance(value, Iterable) and not isinstance(value, str | bytes | Mapping)
+
+
+NATIVE = register_shape(
+    Shape(
+        "findwell",
+        query=("query",),
+        question=("question",),
+        retrieved=("retrieved",),
+        gold=("gold",),
+        reference=("reference",),
+    )
+)
+RAGAS = register_shape(
+    Shape(
+        "ragas",
+        query=("query_id", "qid", "query", "id"),
+        question=("user_input", "question"),
+        retrieved=("retrieved_context_ids", "retrieved_contexts", "contexts"),
+        gold=("reference_context_ids", "reference_contexts"),
+        reference=("reference", "ground_truth", "ground_truths"),
+        texts=frozenset({"retrieved_contexts", "contexts", "reference_contexts"}),
+        others=("response", "answer"),
+    )
+)
+DEEPEVAL = register_shape(
+    Shape(
+        "deepeval",
+        query=("query_id", "qid", "query", "id"),
+        question=("input",),
+        retrieved=("retrieval_context",),
+        gold=("context",),
+        reference=("expected_output",),
+        texts=frozenset({"retrieval_context", "context"}),
+        others=("actual_output",),
+        needs=frozenset({"input"}),
+    )
+)
+CONTINUOUS_EVAL = register_shape(
+    Shape(
+        "continuous-eval",
+        query=("uid", "query", "id"),
+        question=("question",),
+        retrieved=("retrieved_context",),
+        gold=("ground_truth_context",),
+        reference=("ground_truth_answers",),
+        texts=frozenset({"retrieved_context", "ground_truth_context"}),
+    )
+)
+AUTORAG = register_shape(
+    Shape(
+        "autorag",
+        query=("qid",),
+        question=("query",),
+        retrieved=("retrieved_ids", "retrieved_contents"),
+        gold=("retrieval_gt",),
+        reference=("generation_gt",),
+        scores=("retrieve_scores",),
+        texts=frozenset({"retrieved_contents"}),
+        items=or_groups,
+    )
+)
+LIVERAG = register_shape(
+    Shape(
+        "liverag",
+        query=("qid",),
+        question=("question",),
+        retrieved=("doc_ids",),
+        gold=("document_ids",),
+        reference=("answer",),
+        others=("context", "total_time_ms"),
+        last_wins=True,
+    )
+)
+HOPS = register_shape(
+    HopShape(
+        "hops",
+        query=("query",),
+        question=("question",),
+        retrieved=("hops", "searches"),
+        gold=("gold",),
+        reference=("reference",),
+        searches=True,
+    )
+)
+NUGGETS = register_shape(
+    NuggetShape(
+        "nuggetizer",
+        query=("qid", "query_id"),
+        question=("query",),
+        retrieved=("nuggets",),
+        gold=("nuggets",),
+        others=("answer_text", "response_length", "run_id"),
+    )
+)
+
+
+CHROMA = register_shape(
+    ReferenceShape(
+        "chunking_evaluation",
+        question=("question",),
+        retrieved=(),
+        gold=("references",),
+        others=("corpus_id",),
+        needs=frozenset({"question", "references", "corpus_id"}),
+    )
+)
+
+
+def shape_of(names: Iterable[str], role: str) -> Shape | None:
+    """Return the shape that a record with these fields has, the one with most of them.
+
+    >>> shape_of(["qid", "query", "retrieval_gt"], "gold").name
+    'autorag'
+    >>> shape_of(["query", "vector"], "gold") is None
+    True
+    """
+    given = list(names)
+    fitting = [shape for shape in SHAPES.values() if shape.fits(given, role)]
+    return max(fitting, key=lambda shape: len(shape.present(given)), default=None)
+
+
+def unknown_shape(names: Iterable[str], role: str, where: str) -> InputError:
+    """Return the error for a record that has no known shape, with those that come closest."""
+    given = [str(name) for name in names]
+    missing = [side for side in ROLES[role] if not _holds(given, side)] or list(ROLES[role])
+    guesses = list(filter(None, (nearest(name, [side]) for side in missing for name in given)))[:1]
+    return InputError(
+        f"the record has no field {' and no field '.join(map(repr, missing))}"
+        f" ({', '.join(MEANS[side] for side in missing)}), nor what other tools call it; "
+        f"found only {', '.join(map(shorten, given[:20])) or 'nothing'}",
+        where=where,
+        fix="; ".join([*guesses, *_advice(given, missing, role)]),
+    )
+
+
+def _advice(given: list[str], missing: list[str], role: str) -> Iterator[str]:
+    if role == "samples" and "gold" in missing:
+        yield f"give what should be found: {GIVE_GOLD}"
+    yield _closest(given, role)
+    if missing == ["gold"] and _holds(given, "question"):
+        yield "or let a judge say what is relevant: -m context_precision"
+
+
+def _holds(given: list[str], side: str) -> bool:
+    return any(set(given).intersection(getattr(shape, side)) for shape in SHAPES.values())
+
+
+def _closest(given: list[str], role: str) -> str:
+    """List the shapes that share most fields with a record, and what they would need."""
+    ranked = sorted(SHAPES.values(), key=lambda shape: -len(shape.present(given)))
+    lines = [
+        f"{shape.name} ({len(shape.present(given))} of its {len(shape.known())} fields"
+        f"; it needs {' and '.join(_wanted(shape, given, role))})"
+        for shape in ranked[:3]
+        if shape.present(given)
+    ]
+    if not lines:
+        return f"known shapes: {', '.join(SHAPES)}; see docs/inputs.md"
+    return "closest shapes: " + ", ".join(lines)
+
+
+def _wanted(shape: Shape, given: list[str], role: str) -> list[str]:
+    sides = [getattr(shape, side) for side in ROLES[role]]
+    wanted = [" or ".join(side) for side in sides if not set(given).intersection(side)]
+    return wanted + sorted(shape.needs.difference(given)) or ["another field"]

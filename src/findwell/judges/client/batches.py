@@ -1,0 +1,440 @@
+"""Calls that are sent as batches: a file of them goes up, and up to a day later one comes down.
+
+To the client a `BatchTransport` is a connection like any other, only slow: what is retried,
+counted, cached and read is decided where it always is. Calls are gathered until no more come for a
+moment.
+
+What was sent is written down before it is sent (`BatchRecords`), call by call, so that a process
+that is started again waits for the batches of the one that was killed, and nothing is paid twice: a
+batch whose answer to "create" was lost is recognised by its file. What has arrived is crossed out
+when it is in the cache of answers.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import json
+import time
+import uuid
+from collections import Counter
+from collections.abc import Callable, Coroutine, Iterable, Iterator
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, NoReturn, TypeVar
+
+from findwell.core.errors import EndpointError
+from findwell.judges.client.batch_records import BatchRecord, BatchRecords
+from findwell.judges.client.protocol import (
+    SHOWN,
+    ErrorResponse,
+    Failure,
+    Json,
+    Reason,
+    Reply,
+    read_error,
+)
+
+if TYPE_CHECKING:
+    from findwell.judges.client.retry import RetryPolicy
+    from findwell.judges.client.transport import Transport
+
+LINES, BYTES = 50_000, 150_000_000  # the most in one batch; servers take 50,000 and 200 MB
+WINDOW = "24h"
+# waits, as multiples of the first wait of the retry policy (0.5 s)
+GATHER, FIRST_POLL, LAST_POLL = 2.0, 10.0, 120.0
+POLL_GROWTH = 1.5
+TURNS = 10  # of the event loop, after which an answer that was handed over is in the cache
+LISTED = 100  # batches in one page
+ENDED = frozenset({"completed", "failed", "expired", "cancelled"})
+ABSENT = frozenset({404, 405, 501})
+AGAIN = frozenset({408, 409, 425, 429, 500, 502, 503, 504, 529})
+SLOWEST = 600.0  # seconds for a file to go up or down
+LARGEST = 2**31  # bytes of a file of answers
+JSON = "application/json"
+AGAIN_LATER = "run the command again later: what was sent and what was answered is kept"
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True)
+class _Line:
+    """A call on its way into a batch."""
+
+    name: str
+    text: bytes
+
+
+@dataclass(slots=True)
+class BatchTransport:
+    """Sends calls in batches, and hands each its own answer."""
+
+    transport: Transport
+    retry: RetryPolicy
+    records: BatchRecords
+    notice: Callable[[str], None]
+    _lines: dict[str, _Line] = field(default_factory=dict)  # all that somebody waits for
+    _waiting: dict[str, asyncio.Future[Reply | Failure]] = field(default_factory=dict)
+    _arrived: dict[str, Reply | Failure] = field(default_factory=dict)  # and nobody asked for yet
+    _gathered: list[_Line] = field(default_factory=list)
+    _size: int = 0
+    _posts: int = 0
+    _times: Counter[str] = field(default_factory=Counter)  # that the same call was sent
+    _followed: set[str] = field(default_factory=set)
+    _progress: dict[str, tuple[int, int]] = field(default_factory=dict)
+    _safe: list[str] = field(default_factory=list)  # handed over, not yet crossed out
+    _tasks: set[asyncio.Task[None]] = field(default_factory=set)
+    _gathering: bool = False
+
+    async def during(self, work: Coroutine[Any, Any, T]) -> T:
+        """Do some work, and stop waiting for batches when it has ended."""
+        try:
+            return await work
+        finally:
+            for task in self._tasks:
+                task.cancel()
+            await asyncio.gather(*self._tasks, return_exceptions=True)
+            if self._safe:
+                self.records.cross_out(self._safe)
+            self.records.close()
+
+    async def post(self, path: str, body: dict[str, Json]) -> Reply | Failure:
+        """Send a call with the next batch, or find it in one that was sent before."""
+        del path  # of a single call; inside a batch it has another
+        line = self._line(body)
+        self._posts += 1
+        known = self._arrived.pop(line.name, None)
+        if known is not None:
+            self._hand_over([line.name])
+            return known
+        self._lines[line.name] = line
+        future: asyncio.Future[Reply | Failure] = asyncio.get_running_loop().create_future()
+        self._waiting[line.name] = future
+        if record := self.records.find(line.name):
+            self._follow(record)
+        else:
+            self._gather(line)
+        return await future
+
+    def _line(self, body: dict[str, Json]) -> _Line:
+        """Name a call by all that it holds, and by how often the same was sent before."""
+        endpoint = self.transport.endpoint
+        inside = {name: value for name, value in body.items() if name != "stream"}
+        text = json.dumps(inside, ensure_ascii=False).encode("utf-8", "replace")
+        hashed = hashlib.sha256(endpoint.identity.encode() + b"\0" + text).hexdigest()[:40]
+        name = f"{hashed}-{self._times[hashed]}"
+        self._times[hashed] += 1
+        head = {"custom_id": name, "method": "POST", "url": endpoint.provider.batch}
+        start = json.dumps(head)[:-1].encode()
+        return _Line(name, start + b', "body": ' + text + b"}\n")
+
+    def _gather(self, line: _Line) -> None:
+        if self._gathered and (len(self._gathered) == LINES or self._size + len(line.text) > BYTES):
+            self._submit()
+        self._gathered.append(line)
+        self._size += len(line.text)
+        if not self._gathering:
+            self._gathering = True
+            self._start(self._submit_when_quiet())
+
+    async def _submit_when_quiet(self) -> None:
+        """Wait until no more calls come: the conversations all wait for answers."""
+        while True:
+            before = self._posts
+            await asyncio.sleep(GATHER * self.retry.first_wait)
+            for _ in range(TURNS):
+                await asyncio.sleep(0)
+            if self._posts == before:
+                break
+        self._gathering = False
+        self._submit()
+
+    def _submit(self) -> None:
+        lines, self._gathered, self._size = self._gathered, [], 0
+        if lines:
+            self._start(self._send(lines))
+
+    def _start(self, work: Coroutine[Any, Any, None]) -> None:
+        task = asyncio.get_running_loop().create_task(self._guarded(work))
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+
+    async def _guarded(self, work: Coroutine[Any, Any, None]) -> None:
+        """Let all who wait know that something went wrong: nothing would come any more."""
+        try:
+            await work
+        except Exception as error:  # noqa: BLE001 - raised where it is waited for
+            for future in self._waiting.values():
+                if not future.done():
+                    future.set_exception(error)
+                    future.exception()  # seen: the first who wakes up ends the others
+
+    async def _send(self, lines: list[_Line]) -> None:
+        """Upload a file of calls, write down what it holds, and make a batch of it."""
+        content = b"".join(line.text for line in lines)
+        said = await self._ask("POST", "/files", upload=content)
+        record = BatchRecord(uuid.uuid4().hex, _text(said, "id"), "")
+        if not record.file:
+            self._give_up("the server took a file, but did not say its id", None)
+        self.records.add(record, [line.name for line in lines])
+        self._followed.add(record.tag)
+        self._progress[record.tag] = (0, len(lines))
+        await self._fetch(record, resumed=False)
+
+    def _follow(self, record: BatchRecord) -> None:
+        """Wait for a batch of another process, unless that is done already."""
+        if record.tag not in self._followed:
+            self._followed.add(record.tag)
+            self._start(self._fetch(record, resumed=True))
+
+    async def _fetch(self, record: BatchRecord, *, resumed: bool) -> None:
+        """Create a batch if need be, wait for its end, and hand its answers over."""
+        begun = time.monotonic()
+        batch = record.batch or (await self._find(record.file) if resumed else "")
+        batch = batch or await self._create(record)
+        if batch != record.batch:
+            self.records.created(record.tag, batch)
+        ended = await self._wait_for(record.tag, batch)
+        if ended is None:  # the server knows nothing of it any longer
+            names = self.records.names(record.tag)
+            self.records.remove(record.tag)
+            self._send_again(names)
+            return
+        status = _text(ended, "status")
+        if status == "failed":
+            self.records.remove(record.tag)
+            self._give_up(f"the server turned a batch down: {_errors(ended)}", None)
+        seconds = time.monotonic() - begun
+        answers: dict[str, Reply | Failure] = {}
+        for part in ("output_file_id", "error_file_id"):
+            if file := _text(ended, part):
+                content = await self._call("GET", f"/files/{file}/content", largest=LARGEST)
+                for name, outcome in _read_lines(content.body, seconds):
+                    answers.setdefault(name, outcome)
+        self._arrive(record.tag, answers, f"the batch {batch} is {status}, without this call")
+
+    async def _find(self, file: str) -> str:
+        """Return the batch that was made of a file, if there is one: its creation was not noted."""
+        after = ""
+        while True:
+            said = await self._ask("GET", f"/batches?limit={LISTED}{after}")
+            rows = _rows(said)
+            for row in rows:
+                if row.get("input_file_id") == file:
+                    return _text(row, "id")
+            if not rows or not said.get("has_more"):
+                return ""
+            after = f"&after={_text(rows[-1], 'id')}"
+
+    async def _create(self, record: BatchRecord) -> str:
+        """Make a batch of a file, once: an attempt that nobody answered may have succeeded."""
+        fields: dict[str, Json] = {
+            "input_file_id": record.file,
+            "endpoint": self.transport.endpoint.provider.batch,
+            "completion_window": WINDOW,
+            "metadata": {"findwell": record.tag},
+        }
+        for attempt in range(self.retry.attempts):
+            reply = await self._once("POST", "/batches", json.dumps(fields).encode(), JSON)
+            if isinstance(reply, Reply) and reply.status < 300:
+                return _text(_json(reply), "id")
+            if isinstance(reply, Reply) and reply.status not in AGAIN:
+                self._refuse(reply, "/batches")
+            await self._pause(reply, attempt)
+            if found := await self._find(record.file):
+                return found
+        return self._give_up("the server did not create a batch", None)
+
+    async def _wait_for(self, tag: str, batch: str) -> dict[str, Json] | None:
+        """Return a batch when it has ended; None if there is no such batch."""
+        wait = FIRST_POLL * self.retry.first_wait
+        while True:
+            reply = await self._call("GET", f"/batches/{batch}", absent=True)
+            if reply.status in ABSENT:
+                return None
+            said = _json(reply)
+            counts = said.get("request_counts")
+            if isinstance(counts, dict):
+                done = sum(_count(counts, name) for name in ("completed", "failed"))
+                self._report(tag, done, _count(counts, "total"))
+            if _text(said, "status") in ENDED:
+                return said
+            await asyncio.sleep(wait)
+            wait = min(wait * POLL_GROWTH, LAST_POLL * self.retry.first_wait)
+
+    def _report(self, tag: str, done: int, total: int) -> None:
+        self._progress[tag] = (done, total)
+        done, total = map(sum, zip(*self._progress.values(), strict=True))
+        several = f"{len(self._progress)} batches" if len(self._progress) > 1 else "a batch"
+        self.notice(f", {several}: {done:,} of {total:,} done")
+
+    def _arrive(self, tag: str, answers: dict[str, Reply | Failure], lost: str) -> None:
+        """Hand over what arrived; what nobody has asked for yet is kept until then."""
+        self._progress.pop(tag, None)
+        self.notice("")
+        handed = []
+        for name in self.records.names(tag):
+            outcome = answers.get(name) or Failure(Reason.UNFINISHED, lost)
+            future = self._waiting.pop(name, None)
+            if future is None:
+                self._arrived[name] = outcome
+            elif not future.done():
+                future.set_result(outcome)
+                handed.append(name)
+        self._hand_over(handed)
+
+    def _hand_over(self, names: list[str]) -> None:
+        """Cross calls out, a little later: then their answers are in the cache."""
+        for name in names:
+            self._lines.pop(name, None)
+        if not self._safe:
+            self._start(self._cross_out())
+        self._safe += names
+
+    async def _cross_out(self) -> None:
+        for _ in range(TURNS):
+            await asyncio.sleep(0)
+        names, self._safe = self._safe, []
+        self.records.cross_out(names)
+
+    async def _ask(self, method: str, path: str, *, upload: bytes = b"") -> dict[str, Json]:
+        """Ask for an object."""
+        if not upload:
+            return _json(await self._call(method, path))
+        boundary = uuid.uuid4().hex
+        form = b"".join(
+            (
+                f'--{boundary}\r\nContent-Disposition: form-data; name="purpose"\r\n\r\n'.encode(),
+                f"batch\r\n--{boundary}\r\nContent-Disposition: form-data; ".encode(),
+                b'name="file"; filename="findwell.jsonl"\r\n',
+                b"Content-Type: application/jsonl\r\n\r\n",
+                upload,
+                f"\r\n--{boundary}--\r\n".encode(),
+            )
+        )
+        kind = f"multipart/form-data; boundary={boundary}"
+        return _json(await self._call(method, path, form, kind))
+
+    async def _call(
+        self,
+        method: str,
+        path: str,
+        content: bytes = b"",
+        kind: str = JSON,
+        *,
+        absent: bool = False,
+        largest: int | None = None,
+    ) -> Reply:
+        """Call until there is a reply; `absent` lets one pass that says that nothing is there."""
+        attempt, since = 0, time.monotonic()
+        while True:
+            reply = await self._once(method, path, content, kind, largest)
+            if isinstance(reply, Reply) and (
+                reply.status < 300 or (absent and reply.status in ABSENT)
+            ):
+                return reply
+            if isinstance(reply, Reply) and reply.status not in AGAIN:
+                self._refuse(reply, path)
+            patient = method == "GET" and time.monotonic() - since < self.retry.max_wait
+            if attempt + 1 >= self.retry.attempts and not patient:
+                said = str(reply) if isinstance(reply, Failure) else str(_error(reply))
+                self._give_up(f"the server of batches does not answer ({said})", None)
+            await self._pause(reply, attempt)
+            attempt += 1
+
+    async def _once(
+        self, method: str, path: str, content: bytes, kind: str, largest: int | None = None
+    ) -> Reply | Failure:
+        url = self.transport.endpoint.files_url(path)
+        timeout = max(self.retry.timeout, SLOWEST)
+        return await self.transport.call(
+            method, url, content, kind=kind, timeout=timeout, largest=largest
+        )
+
+    async def _pause(self, reply: Reply | Failure, attempt: int) -> None:
+        named = _error(reply).wait if isinstance(reply, Reply) else None
+        doubled = self.retry.first_wait * 2.0 ** min(attempt, 7)
+        await asyncio.sleep(min(doubled if named is None else named, self.retry.max_wait))
+
+    def _refuse(self, reply: Reply, path: str) -> NoReturn:
+        """Raise what a reply means that is no answer."""
+        endpoint, error = self.transport.endpoint, _error(reply)
+        if reply.status in ABSENT and path in ("/files", "/batches"):
+            self._give_up(f"the server has no batches ({error})", error, "leave --batch out")
+        if reply.status in (401, 403):
+            self._give_up(f"the server gives no access ({error})", error, endpoint.fix_access)
+        self._give_up(f"the server of batches turned a call down ({error})", error)
+
+    def _give_up(self, what: str, error: ErrorResponse | None, fix: str = AGAIN_LATER) -> NoReturn:
+        endpoint = self.transport.endpoint
+        raise EndpointError(
+            endpoint.hide(what),
+            where=endpoint.files,
+            status=None if error is None else error.status,
+            fix=fix,
+        )
+
+    def _send_again(self, names: Iterable[str]) -> None:
+        """Gather calls anew whose batch is gone."""
+        for name in names:
+            if name in self._waiting:
+                self._gather(self._lines[name])
+
+
+def _read_lines(content: bytes, seconds: float) -> Iterator[tuple[str, Reply | Failure]]:
+    """Go through the lines of a file, in whatever order; what is no line is passed over."""
+    for text in content.splitlines():
+        try:
+            line = json.loads(text)
+        except (ValueError, RecursionError):
+            continue
+        name = line.get("custom_id") if isinstance(line, dict) else None
+        if isinstance(name, str):
+            yield name, _read_line(line, seconds)
+
+
+def _read_line(line: dict[str, Json], seconds: float) -> Reply | Failure:
+    response, error = line.get("response"), line.get("error")
+    if isinstance(response, dict):
+        status, body = response.get("status_code"), response.get("body")
+        if isinstance(status, int):
+            return Reply(status, {}, json.dumps(body).encode(), seconds)
+    said = error if isinstance(error, dict) else {}
+    message = " ".join(str(said[name]) for name in ("code", "message") if said.get(name))
+    ended = any(word in message for word in ("expired", "cancelled"))
+    reason = Reason.UNFINISHED if ended else Reason.SERVER
+    return Failure(reason, message or "a line without an answer")
+
+
+def _json(reply: Reply) -> dict[str, Json]:
+    try:
+        said = json.loads(reply.body)
+    except (ValueError, RecursionError):
+        said = None
+    return said if isinstance(said, dict) else {}
+
+
+def _error(reply: Reply) -> ErrorResponse:
+    return read_error(reply.status, reply.headers, reply.body)
+
+
+def _text(said: dict[str, Json], name: str) -> str:
+    value = said.get(name)
+    return value if isinstance(value, str) else ""
+
+
+def _rows(said: dict[str, Json]) -> list[dict[str, Json]]:
+    rows = said.get("data")
+    return [row for row in rows if isinstance(row, dict)] if isinstance(rows, list) else []
+
+
+def _count(said: dict[str, Json], name: str) -> int:
+    value = said.get(name)
+    return value if isinstance(value, int) else 0
+
+
+def _errors(batch: dict[str, Json]) -> str:
+    """Say why a batch failed as a whole."""
+    errors = batch.get("errors")
+    rows = _rows(errors) if isinstance(errors, dict) else []
+    said = [f"{_text(row, 'code')} {_text(row, 'message')}".strip() for row in rows]
+    return " ".join("; ".join(dict.fromkeys(said)).split())[:SHOWN] or "no reason given"

@@ -1,0 +1,371 @@
+"""Agreement: of two rankings of documents, two orders of systems, two sets of labels."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import asdict, dataclass, replace
+from functools import partial
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+import numpy as np
+import polars as pl
+
+from findwell.core.data import Gold
+from findwell.core.errors import AlignError, FindwellError, OptionError, choose, naming_files
+from findwell.core.findings import Finding, finding_about
+from findwell.core.forks import refuse_after_fork
+from findwell.core.normalisers import normaliser
+from findwell.core.policy import Policy
+from findwell.evaluation.results.result import Result
+from findwell.evaluation.results.reuse import require_result
+from findwell.io.read import load_gold, load_run
+from findwell.io.read.labels_database import database_at
+from findwell.io.read.queries import load_queries
+from findwell.io.storage.folders import is_folder
+from findwell.loop.labels.labels import Labels as LabelStore
+from findwell.relations.align import align
+from findwell.statistics.agreement import (
+    WEIGHTS,
+    in_common,
+    kappa,
+    kendall_tau,
+    rbo,
+    tau_ap,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from polars._typing import PolarsDataType
+
+    from findwell.core.data import Run, RunStream
+    from findwell.core.normalisers import Normaliser
+    from findwell.io.read import GoldLike, RunLike
+    from findwell.measures import Measure
+
+Row: TypeAlias = dict[str, Any]
+Labels: TypeAlias = dict[tuple[str, ...], Any]
+Change: TypeAlias = "Callable[[pl.Series], pl.Series] | None"  # of ids
+
+SUMMARY: dict[str, PolarsDataType] = {
+    "statistic": pl.String,
+    **dict.fromkeys(("value", "low", "high"), pl.Float64),
+    **dict.fromkeys(("n", "undefined"), pl.Int64),
+    "reason": pl.String,
+}
+KINDS = ("rankings", "labels", "systems")
+ANNOTATORS = "annotators"  # of one pool
+RANKINGS = ("rbo", "tau", "tau_ap")
+KAPPAS = {"none": "kappa", "linear": "kappa (linear)", "quadratic": "kappa (quadratic)"}
+
+
+@dataclass(frozen=True, eq=False)
+class Agreement:
+    """How far two sides agree; `details` has one row per query, system or pair of labels."""
+
+    kind: str  # rankings, systems, labels, annotators
+    summary: pl.DataFrame
+    details: pl.DataFrame
+    findings: tuple[Finding, ...] = ()
+
+    __iter__ = None  # it is read by name: Python would try the numbers 0, 1, 2 as names
+
+    def __getitem__(self, statistic: str) -> float | None:
+        """Return the value of a statistic."""
+        rows = dict(self.summary.select("statistic", "value").rows())
+        value: float | None = rows[choose("statistic", statistic, rows)]
+        return value
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return the agreement as the JSON output prints it."""
+        return {
+            "kind": self.kind,
+            "agreement": self.summary.to_dicts(),
+            "details": self.details.to_dicts(),
+            "findings": [finding.as_dict() for finding in self.findings],
+        }
+
+
+def agree(
+    first: RunLike | GoldLike | Result | LabelStore,
+    second: RunLike | GoldLike | Result | None = None,
+    *,
+    kind: str | None = None,
+    measures: Iterable[str | Measure] | str | None = None,
+    persistence: float = 0.9,
+    depth: int | None = None,
+    column: str | None = None,
+    level: float = 0.95,
+    ids: Normaliser = "identity",
+    run_format: str | None = None,
+    gold_format: str | None = None,
+    skip_bad: bool = False,
+    id_from: str | None = None,
+) -> Agreement:
+    """Say how far two sides agree: two rankings, two sets of labels, or two orders of systems.
+
+    With one side alone, the labels of a pool (`findwell.Labels`, its folder or its labels.db), say
+    how far its annotators agree.
+
+    - `rankings`, two runs: RBO of the lists of each query, τ and τ-AP of the documents in both, and
+      the means over the queries for which they are defined. `persistence` is the p of RBO, and
+      lists are cut at `depth`.
+    - `labels`, two golds: Cohen's κ of the grades of what both label, plain and weighted, with
+      intervals of this `level`. With `column` they are tables with a column `query`, perhaps one
+      `doc`, and this column of labels, which are numbers or words.
+    - `systems`, two results (or folders of saved ones) with the same runs, as when they are judged
+      by two golds or two judges: τ and τ-AP between the orders, for each of the `measures`.
+    - `annotators`, one pool: raw agreement, Cohen's and Fleiss' κ, Krippendorff's α, Gwet's AC1 and
+      the prevalence, and these for each annotator, each two of them, and each query.
+
+    Without `kind` it is found out from what the first side can be read as. `ids` normalises the ids
+    of documents; it, the formats, `skip_bad` and `id_from` are those of `findwell.evaluate`.
+
+    >>> found = agree({"q": ["a", "b", "c"]}, {"q": ["a", "c", "b"]}, kind="rankings")
+    >>> round(found["tau"], 3), round(found["rbo"], 3)
+    (0.333, 0.955)
+    >>> people = {"q": {"a": 1, "b": 0, "c": 1, "d": 0}}, {"q": {"a": 1, "b": 0, "c": 0, "d": 0}}
+    >>> agree(*people, kind="labels")["kappa"]
+    0.5
+    """
+    refuse_after_fork()
+    if second is None:
+        return _on_annotators(first, kind, level)
+    if kind is not None:
+        choose("kind of agreement", kind, KINDS)
+    sides: list[Any] = [
+        list(data) if isinstance(data, Iterator) else data for data in (first, second)
+    ]
+    read_run = partial(load_run, format=run_format, skip_bad=skip_bad, id_from=id_from)
+    read_gold = partial(load_gold, format=gold_format, skip_bad=skip_bad, id_from=id_from)
+    chosen = kind or ("labels" if column else _kind(sides, read_run, read_gold))
+    paths = [str(each) for each in sides if isinstance(each, str | os.PathLike)]
+    with naming_files({"": " and ".join(paths)}):
+        if chosen == "systems":
+            return _on_systems(*map(require_result, sides), measures=measures)
+        change = normaliser(ids)
+        if chosen == "rankings":
+            runs = [read_run(each).collect() for each in sides]
+            ranked = []
+            for run, side in zip(runs, sides, strict=True):
+                where = os.fspath(side) if isinstance(side, str | os.PathLike) else run.name
+                with naming_files({run.name: where}):
+                    ranked.append(_ranked(run, depth, change))
+            found = _on_rankings(*ranked, persistence=persistence)
+            return _with_findings(found, *(each.findings for each in runs))
+        if column is not None:
+            return _on_labels(*(_labels(each, column) for each in sides), level=level)
+        golds = [read_gold(each) for each in sides]
+        found = _on_labels(*(_grades(each, change) for each in golds), level=level)
+        return _with_findings(found, *(each.findings for each in golds))
+
+
+def _on_annotators(first: Any, kind: str | None, level: float) -> Agreement:  # noqa: ANN401
+    """Say how far the annotators of a pool agree."""
+    if kind not in (None, ANNOTATORS):
+        raise OptionError(f"agreement of {kind} needs two sides", fix="name the second one, too")
+    if not isinstance(first, LabelStore):
+        if not isinstance(first, str | os.PathLike) or database_at(first) is None:
+            raise OptionError(
+                "there is one side, and it is no pool with labels",
+                fix="name the second one, too, or the folder that findwell pool made",
+            )
+        with LabelStore.open(first) as labels:
+            return _on_annotators(labels, kind, level)
+    found = first.agreement(level=level)
+    pairs = first.frame().filter(state="labelled").group_by("query", "doc", "subtopic").len()
+    alone = pairs.filter(pl.col("len") < 2).height
+    summary = found.summary.with_columns(undefined=pl.lit(alone, pl.Int64)).select(list(SUMMARY))
+    filled = summary.with_columns(pl.col("reason").fill_null(""))
+    return Agreement(ANNOTATORS, filled, found.details, found.findings)
+
+
+def _with_findings(found: Agreement, *sides: Iterable[Finding]) -> Agreement:
+    """Add what was found while the two sides were read, with the name of the side."""
+    read = (
+        replace(each, run=each.run or name)
+        for name, findings in zip(("first", "second"), sides, strict=True)
+        for each in findings
+    )
+    return replace(found, findings=(*read, *found.findings))
+
+
+def _kind(
+    sides: Sequence[object], read_run: Callable[..., RunStream], read_gold: Callable[..., Gold]
+) -> str:
+    """Tell what the two sides are, from what the first one can be read as."""
+    if all(
+        isinstance(each, Result) or (isinstance(each, str | os.PathLike) and is_folder(each))
+        for each in sides
+    ):
+        return "systems"
+    try:
+        next(read_run(sides[0]).batches(), None)
+    except FindwellError as no_run:
+        try:
+            read_gold(sides[0])
+        except FindwellError:
+            raise no_run from None
+        return "labels"
+    try:
+        read_gold(sides[0])
+    except FindwellError:
+        return "rankings"
+    name = sides[0] if isinstance(sides[0], str | os.PathLike) else "the first side"
+    raise OptionError(
+        f"{name} may hold rankings or labels", fix="say --kind rankings or --kind labels (kind=)"
+    )
+
+
+def _on_rankings(
+    first: dict[str, list[str]], second: dict[str, list[str]], *, persistence: float
+) -> Agreement:
+    queries = [query for query in first if query in second]
+    if not queries:
+        raise AlignError("the two runs share no query", fix="rank the same queries")
+    rows = []
+    for query in queries:
+        one, other = first[query], second[query]
+        shared = in_common(one, other)
+        found = (rbo(one, other, persistence), kendall_tau(*shared), tau_ap(*shared))
+        values = {name: each.value for name, each in zip(RANKINGS, found, strict=True)}
+        rows.append({"query": query, **values, "in_both": len(shared[0])})
+    schema = {"query": pl.String, **dict.fromkeys(RANKINGS, pl.Float64), "in_both": pl.Int64}
+    details = pl.DataFrame(rows, schema=schema)
+    lone = [query for query in (*first, *second) if query not in queries]
+    return _agreement("rankings", [_mean(details[name]) for name in RANKINGS], details, lone)
+
+
+def _on_systems(
+    one: Result, other: Result, *, measures: Iterable[str | Measure] | str | None
+) -> Agreement:
+    one = one if measures is None else one.score(measures)
+    other = other.score([str(measure) for measure in one.measures])
+    runs = [run for run in one.runs if run in other.runs]
+    if not runs:
+        raise AlignError("the two results share no run", fix="give the same systems the same names")
+    summary: list[Row] = []
+    rows: list[Row] = []
+    for measure in one.measures:
+        sides = [[each[run, str(measure)] for run in runs] for each in (one, other)]
+        better = 1.0 if measure.higher_is_better else -1.0
+        scores = [[np.nan if value is None else better * value for value in side] for side in sides]
+        for name, found in (("tau", kendall_tau(*scores)), ("tau_ap", tau_ap(*scores))):
+            defined = int((~np.isnan(scores).any(axis=0)).sum())
+            counted = {"n": defined, "undefined": len(runs) - defined}
+            summary.append({"statistic": f"{name} {measure}", **asdict(found), **counted})
+        rows += (
+            {"measure": str(measure), "system": run, "first": before, "second": after}
+            for run, before, after in zip(runs, *sides, strict=True)
+        )
+    lone = [run for run in dict.fromkeys((*one.runs, *other.runs)) if run not in runs]
+    schema = {"measure": pl.String, "system": pl.String, "first": pl.Float64, "second": pl.Float64}
+    return _agreement("systems", summary, pl.DataFrame(rows, schema=schema), lone)
+
+
+def _on_labels(one: Labels, other: Labels, *, level: float) -> Agreement:
+    if not one.keys() & other.keys():
+        raise AlignError("nothing has a label in both", fix="use the same ids on both sides")
+    keys = list(dict.fromkeys([*one, *other]))
+    sides = [one.get(key) for key in keys], [other.get(key) for key in keys]
+    found = [kappa(*sides, weights=weights, level=level) for weights in WEIGHTS]
+    table = found[0].confusion
+    counted = {"n": table.n, "undefined": table.left_out}
+    summary: list[Row] = [
+        {"statistic": "agreement", "value": found[0].agreement, "reason": "", **counted}
+    ]
+    shown = ("value", "low", "high", "reason")
+    summary += (
+        {
+            "statistic": KAPPAS[each.weights],
+            **{name: getattr(each, name) for name in shown},
+            **counted,
+        }
+        for each in found
+    )
+    counts = [
+        {"first": _shown(label), "second": _shown(against), "count": table.counts[row][at]}
+        for row, label in enumerate(table.labels)
+        for at, against in enumerate(table.labels)
+    ]
+    lone = [" ".join(key) for key, *pair in zip(keys, *sides, strict=True) if None in pair]
+    schema = {"first": pl.String, "second": pl.String, "count": pl.Int64}
+    return _agreement("labels", summary, pl.DataFrame(counts, schema=schema), lone)
+
+
+def _agreement(kind: str, rows: list[Row], details: pl.DataFrame, lone: list[str]) -> Agreement:
+    """Put it together; `lone` is what only one side has."""
+    what = {"rankings": "query", "systems": "system", "labels": "label"}[kind]
+    findings = finding_about(f"unpaired-{what}", lone, f"{what} that only one side has: left out")
+    return Agreement(kind, pl.DataFrame(rows, schema=SUMMARY), details, tuple(findings))
+
+
+def _ranked(run: Run, depth: int | None, change: Change) -> dict[str, list[str]]:
+    """Return the documents of each query in rank order, each once."""
+    names = run.rows["query"].unique(maintain_order=True)
+    nothing = pl.DataFrame(schema={"query": pl.String, "doc": pl.String, "grade": pl.Float64})
+    gold = Gold.build(nothing, queries=pl.DataFrame({"query": names}))
+    rows = run.rows if change is None else run.rows.with_columns(change(run.rows["doc"]))
+    aligned = align(replace(run, rows=rows), gold, Policy())
+    keep = np.ones(len(aligned.rank), dtype=bool) if aligned.repeat is None else aligned.repeat == 0
+    keep &= aligned.rank <= (np.inf if depth is None else depth)
+    lists: dict[str, list[str]] = {name: [] for name in names}
+    queries = names.gather(aligned.query[keep])
+    for query, doc in zip(queries, aligned.doc.filter(pl.Series(keep)), strict=True):
+        lists[query].append(doc)
+    return lists
+
+
+def _grades(gold: Gold, change: Change) -> Labels:
+    rows = gold.rows()
+    rows = rows if change is None else rows.with_columns(change(rows["doc"]))
+    rows = rows.group_by("query", "doc", maintain_order=True).agg(pl.col("grade").max())
+    return {(query, doc): grade for query, doc, grade in rows.rows()}
+
+
+def _labels(data: object, column: str) -> Labels:
+    table = load_queries(data)
+    where = os.fspath(data) if isinstance(data, str | os.PathLike) else ""
+    with naming_files({"": where}):
+        return _labels_of(table, column)
+
+
+def _labels_of(table: pl.DataFrame, column: str) -> Labels:
+    choose("column", column, [name for name in table.columns if name not in ("query", "doc")])
+    keys = [name for name in ("query", "doc") if name in table.columns]
+    repeated = table.filter(table.select(keys).is_duplicated())
+    if repeated.height:
+        raise OptionError(
+            f"{' '.join(map(str, repeated.select(keys).row(0)))!r} is labelled twice",
+            fix="keep one label for each, or add a column doc that tells them apart",
+        )
+    labels = _as_numbers(table[column])
+    names = (tuple(map(str, key)) for key in table.select(keys).rows())
+    return dict(zip(names, labels, strict=True))
+
+
+def _as_numbers(labels: pl.Series) -> list[Any]:
+    """Return labels of a text table as numbers, if they all are some."""
+    if labels.dtype != pl.String:
+        return labels.to_list()
+    texts = [None if text is None or not text.strip() else text.strip() for text in labels]
+    try:
+        return [None if text is None else float(text) for text in texts]
+    except ValueError:
+        return texts
+
+
+def _shown(label: object) -> str:
+    return f"{label:g}" if isinstance(label, float) else str(label)
+
+
+def _mean(values: pl.Series) -> Row:
+    defined = values.drop_nulls()
+    return {
+        "statistic": values.name,
+        "value": defined.mean(),
+        "n": len(defined),
+        "undefined": len(values) - len(defined),
+        "reason": "" if len(defined) else "undefined for every query",
+    }

@@ -1,0 +1,417 @@
+"""`findwell pool`: what several systems retrieved, once, with texts, ready to be labelled."""
+
+from __future__ import annotations
+
+import json
+import os
+import secrets
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import polars as pl
+
+from findwell import __version__
+from findwell.core.data import Gold
+from findwell.core.errors import InputError, OptionError, SaveError, choose
+from findwell.core.findings import Finding, finding_about, finding_about_rows, merge_findings
+from findwell.core.forks import refuse_after_fork
+from findwell.evaluation.results.result import Result
+from findwell.evaluation.results.reuse import load_only
+from findwell.io.read import load_gold, load_run
+from findwell.io.read.corpus import load_corpus
+from findwell.io.read.labels_database import FILE
+from findwell.io.read.queries import join_queries
+from findwell.io.storage.private import make_folder
+from findwell.io.storage.temporary import removed_at_the_end
+from findwell.judges.find import find_judge
+from findwell.judges.verdicts import Sample
+from findwell.loop.labels.database import create, now
+from findwell.loop.labels.label_pool import SAMPLE, LabelPool, sampling_keys, strata_of
+from findwell.loop.labels.order import METHODS
+from findwell.loop.labels.sampling import draw
+from findwell.loop.tuning.pool import Pool
+from findwell.retrievers.questions import load_questions
+
+if TYPE_CHECKING:
+    from findwell.core.data import NamedBy, Run, RunStream
+    from findwell.core.progress import Report
+    from findwell.io.read import GoldLike, RunLike
+    from findwell.judges.verdicts import JudgeProtocol
+
+PURPOSES = ("ordering", "values")
+HIGHEST = 3
+FACTS = {"text": pl.String, "source": pl.String, "start": pl.Int64, "end": pl.Int64}
+
+
+def pool(
+    runs: Sequence[RunLike] | Mapping[str, RunLike],
+    folder: str | os.PathLike[str],
+    *,
+    queries: object = None,
+    corpus: object = None,
+    depth: int = 10,
+    purpose: str = "ordering",
+    method: str | None = None,
+    budget: int | None = None,
+    overlap: float = 0.0,
+    judge: object = None,
+    judged: GoldLike | Result | None = None,
+    pilot: GoldLike | None = None,
+    highest: int = HIGHEST,
+    guidelines: str = "",
+    seed: int = 0,
+    run_format: str | None = None,
+    skip_bad: bool = False,
+    id_from: str | None = None,
+    progress: Report | None = None,
+) -> LabelPool:
+    """Gather what several runs retrieved into a folder from which it is labelled.
+
+    The first `depth` documents of each run are the pool. `purpose` says what labels are for:
+
+    - `ordering`: which system is better. Documents come in the order of `method`: `mm-ns` (by
+      default), `mtf` or `depth`; the averages of such labels are biased.
+    - `values`: how good a system is. A probability sample of pairs, stratified by the grades of a
+      `judge` or by those that are given (`judged`, a gold or a result with verdicts); every label
+      keeps its inclusion probability and its stratum.
+
+    `budget` is how many pairs are labelled, all by default. Of these the share `overlap` is
+    labelled by every annotator. `queries` are the questions, `corpus` the texts, where the runs do
+    not have them; `highest` is the highest grade, 1 for yes and no. `LabelPool.precision` says what
+    precision the budget buys, from a `pilot` of labels if there is one.
+
+    >>> import tempfile
+    >>> found = pool([{"q": ["a", "b"]}, {"q": ["b", "c"]}], tempfile.mkdtemp() + "/pool", depth=1)
+    >>> found.pairs["doc"].to_list()
+    ['a', 'b']
+    """
+    refuse_after_fork()
+    target = Path(folder)
+    _check(purpose, method, depth, budget, overlap, highest)
+    _refuse_existing(target)
+    design = SAMPLE if purpose == "values" else method or METHODS[0]
+    loaded, asked = _load(runs, queries, run_format, skip_bad=skip_bad, id_from=id_from)
+    pairs, ranks, findings = _pooled(loaded, asked, depth)
+    pairs = _with_texts(pairs, loaded, None if corpus is None else load_corpus(corpus))
+    asker = None if judge is None else find_judge(judge)
+    pairs, news = _with_grades(pairs, asker, judged, progress)
+    pairs = _designed(pairs, design, budget, seed)
+    found = merge_findings((*findings, *news, *_blank_texts(pairs)))
+    settings = {
+        "findwell": __version__, "created": now(), "purpose": purpose, "design": design,
+        "depth": depth, "budget": budget, "overlap": overlap, "highest": highest, "seed": seed,
+        "judge": "" if asker is None else asker.name,
+    }  # fmt: skip
+    made = LabelPool(pairs, ranks, tuple(run.name for run in loaded), settings, found)
+    made = replace(made, expected=made.precision(pilot=pilot))
+    _save(made, target, guidelines)
+    return made
+
+
+def _check(  # noqa: PLR0917
+    purpose: str, method: str | None, depth: int, budget: int | None, overlap: float, highest: int
+) -> None:
+    choose("purpose of labels", purpose, PURPOSES)
+    if method is not None:
+        choose("method", method, METHODS)
+        if purpose == "values":
+            raise OptionError(
+                f"the method {method} orders documents, which biases absolute values",
+                fix="leave the method out for values: they need a probability sample",
+            )
+    for name, value, least in (("depth", depth, 1), ("highest", highest, 1)):
+        if type(value) is not int or value < least:
+            raise OptionError(f"{name}={value!r} is not a whole number from {least}")
+    if budget is not None and (type(budget) is not int or budget < 1):
+        raise OptionError(f"budget={budget!r} is not a whole number from 1", fix="such as 200")
+    if not 0 <= overlap <= 1:
+        raise OptionError(f"overlap={overlap!r} is not a share", fix="a number from 0 to 1, or 20%")
+
+
+def _refuse_existing(target: Path) -> None:
+    if (target / FILE).exists():
+        raise SaveError(
+            "there is a pool with labels already, which is never replaced",
+            where=str(target),
+            fix="name another folder; findwell.Labels can import the labels of this one",
+        )
+    if target.exists() and not target.is_dir():
+        raise SaveError("this is not a folder", where=str(target), fix="name a new folder")
+
+
+def _load(
+    runs: object,
+    queries: object,
+    run_format: str | None,
+    *,
+    skip_bad: bool,
+    id_from: str | None,
+) -> tuple[list[Run], pl.DataFrame | None]:
+    """Read the runs with their texts, and the questions."""
+    named = (
+        list(runs.items()) if isinstance(runs, Mapping) else [("", run) for run in _listed(runs)]
+    )
+    asked = None if queries is None else load_questions(queries)
+    gold = None
+    if asked is not None:
+        none = pl.DataFrame(schema={"query": pl.String, "doc": pl.String, "grade": pl.Float64})
+        gold = Gold.build(none, queries=asked)
+
+    def opened(name: str, data: Any, names: NamedBy = "id") -> RunStream:  # noqa: ANN401
+        return load_run(
+            data, name=name, format=run_format, skip_bad=skip_bad, texts=True, about=True,
+            names=names, id_from=id_from,
+        )  # fmt: skip
+
+    loaded: list[Run] = []
+    seen: dict[str, int] = {}
+    for name, data in named:
+        kept = list(data) if isinstance(data, Iterator) else data
+        stream = opened(name, kept)
+        if gold is not None:
+            stream = join_queries(stream, gold, partial(opened, name, kept))
+        run = stream.collect()
+        seen[run.name] = again = seen.get(run.name, 0) + 1
+        loaded.append(run if again == 1 else replace(run, name=f"{run.name}-{again}"))
+    return loaded, asked
+
+
+def _listed(runs: object) -> Sequence[Any]:
+    if isinstance(runs, Sequence) and not isinstance(runs, str | bytes) and runs:
+        return runs
+    raise OptionError("there are no runs to pool", fix="pass them as a list: [first, second]")
+
+
+def _pooled(
+    loaded: Sequence[Run], asked: pl.DataFrame | None, depth: int
+) -> tuple[pl.DataFrame, pl.DataFrame, list[Finding]]:
+    """Return the pairs, best rank first within a query, and their ranks in each run."""
+    found = Pool.of(loaded)
+    rank = np.where(found.rank <= depth, found.rank, 0)
+    keep = np.flatnonzero((rank > 0).any(axis=0))
+    if not len(keep):
+        raise InputError("the runs retrieved nothing", fix="check the runs: findwell check")
+    best = np.where(rank > 0, rank, depth + 1).min(axis=0)
+    keep = keep[np.lexsort((best[keep], found.query[keep]))]
+    query = found.queries.gather(found.query[keep])
+    pairs = pl.DataFrame({"query": query, "doc": found.doc.gather(keep)})
+    pairs, findings = _with_questions(pairs, loaded, asked)
+    at, run = np.nonzero(rank[:, keep].T)
+    ranks = pl.DataFrame(
+        {
+            "pair": at,
+            "run": run,
+            "rank": rank[run, keep[at]],
+            "score": pl.Series(found.score[run, keep[at]]).fill_nan(None),
+        }
+    )
+    return pairs, ranks, [*found.findings, *findings]
+
+
+def _with_questions(
+    pairs: pl.DataFrame, loaded: Sequence[Run], asked: pl.DataFrame | None
+) -> tuple[pl.DataFrame, list[Finding]]:
+    """Add the questions: those given, or those of the runs, or else the ids."""
+    tables = [] if asked is None else [asked.select("query", "question")]
+    tables += [
+        run.about.select("query", pl.col("question").cast(pl.String))
+        for run in loaded
+        if run.about is not None and "question" in run.about.columns
+    ]
+    findings: list[Finding] = []
+    if asked is not None:
+        retrieved = set(pairs["query"])
+        findings += finding_about(
+            "empty-query",
+            [name for name in asked["query"] if name not in retrieved],
+            "query for which no run retrieved anything: there is nothing to label",
+            "check the runs",
+        )
+    if not tables:
+        findings += finding_about(
+            "no-question",
+            pairs["query"].unique(maintain_order=True),
+            "query without a question: annotators see its id",
+            "give the questions: --queries FILE (queries=)",
+        )
+        return pairs.with_columns(question="query"), findings
+    table = pl.concat(tables).drop_nulls().unique("query", keep="first", maintain_order=True)
+    joined = pairs.join(table, on="query", how="left", maintain_order="left")
+    findings += finding_about(
+        "no-question",
+        joined.filter(pl.col("question").is_null())["query"].unique(maintain_order=True),
+        "query without a question: annotators see its id",
+        "add it to the file of questions",
+    )
+    return joined.with_columns(pl.coalesce("question", "query")), findings
+
+
+def _with_texts(
+    pairs: pl.DataFrame, loaded: Sequence[Run], corpus: pl.DataFrame | None
+) -> pl.DataFrame:
+    """Add text, source, start and end: of the first run that has them, or else of the corpus."""
+    tables = [
+        run.rows.select("query", "doc", *_facts(run.rows)).drop_nulls(["doc", "text"])
+        for run in loaded
+        if "text" in run.rows.columns
+    ]
+    if tables:
+        table = pl.concat(tables).unique(["query", "doc"], keep="first", maintain_order=True)
+        pairs = pairs.join(table, on=["query", "doc"], how="left", maintain_order="left")
+    else:
+        pairs = pairs.with_columns(_facts(pairs))
+    if corpus is not None:
+        table = corpus.select("doc", *(fact.name.prefix("__") for fact in _facts(corpus)))
+        pairs = pairs.join(table, on="doc", how="left", maintain_order="left")
+        both = (pl.coalesce(name, f"__{name}").alias(name) for name in FACTS)
+        pairs = pairs.with_columns(both).drop(f"__{name}" for name in FACTS)
+    return pairs.with_columns(pl.col("text").fill_null(""))
+
+
+def _facts(rows: pl.DataFrame) -> list[pl.Expr]:
+    """Return what rows say about documents beside their ids, null where they do not."""
+    return [
+        (pl.col(name) if name in rows.columns else pl.lit(None)).cast(kind).alias(name)
+        for name, kind in FACTS.items()
+    ]
+
+
+def _blank_texts(pairs: pl.DataFrame) -> list[Finding]:
+    return finding_about_rows(
+        "no-text",
+        pairs.filter(pl.col("text").str.strip_chars() == ""),
+        "document without a text: annotators see its id alone",
+        "give the texts: --corpus PATH (corpus=)",
+    )
+
+
+def _with_grades(
+    pairs: pl.DataFrame,
+    judge: JudgeProtocol | None,
+    judged: GoldLike | Result | None,
+    progress: Report | None,
+) -> tuple[pl.DataFrame, list[Finding]]:
+    """Add what a judge says: its grade and its quote."""
+    if judge is not None and judged is not None:
+        raise OptionError("a judge and its grades are both given", fix="give one of them")
+    pairs = pairs.with_columns(judge=pl.lit(None, pl.Float64), quote=pl.lit(None, pl.String))
+    if judged is not None:
+        pairs = _graded_before(pairs, judged)
+    elif judge is not None:
+        pairs = _asked_judge(pairs, judge, progress)
+    else:
+        return pairs, []
+    return pairs, finding_about_rows(
+        "not-judged",
+        pairs.filter(pl.col("judge").is_null()),
+        "pair without a grade of the judge: a stratum of its own",
+        "let the judge grade the whole pool",
+    )
+
+
+def _graded_before(pairs: pl.DataFrame, judged: GoldLike | Result) -> pl.DataFrame:
+    """Add the grades of a gold, or the verdicts about relevance that a result has kept."""
+    saved = judged if isinstance(judged, Result) else None
+    if isinstance(judged, str | os.PathLike):
+        saved = load_only([os.fspath(judged)])
+    if saved is None:
+        gold = load_gold(judged)  # type: ignore[arg-type]
+        grades = gold.rows().group_by("query", "doc").agg(judge=pl.col("grade").max())
+        on = ["query", "doc"]
+    else:
+        verdicts = saved.kept.verdicts
+        if verdicts is None or not (verdicts["aspect"] == "relevance").any():
+            raise InputError(
+                "the result has kept no verdicts about relevance",
+                where=os.fspath(judged) if isinstance(judged, str | os.PathLike) else "judged",
+                fix="keep them: findwell score RUN -m P@10/relevance --judge … --save FOLDER",
+            )
+        about = verdicts.filter(pl.col("aspect") == "relevance").drop_nulls("value")
+        grades = about.group_by("query", text="chunk").agg(
+            judge=pl.col("value").max().cast(pl.Float64), quote=pl.col("quote").first()
+        )
+        on = ["query", "text"]
+    bare = pairs.drop([name for name in ("judge", "quote") if name in grades.columns])
+    joined = bare.join(grades, on=on, how="left", maintain_order="left")
+    return joined.select(pairs.columns)
+
+
+def _asked_judge(
+    pairs: pl.DataFrame, judge: JudgeProtocol, progress: Report | None
+) -> pl.DataFrame:
+    """Ask a judge how relevant each passage is to its question."""
+    samples, rows = [], []
+    filled = pairs.with_row_index("row").filter(pl.col("text").str.strip_chars() != "")
+    for (query, question), part in filled.group_by("query", "question", maintain_order=True):
+        texts = part["text"].unique(maintain_order=True)
+        samples.append(Sample(str(query), str(question), tuple(texts)))
+        rows.append(part)
+    found = judge.judge(samples, frozenset({"relevance"}), progress)
+    grade, quote = pairs["judge"].to_list(), pairs["quote"].to_list()
+    for sample, part, verdicts in zip(samples, rows, found, strict=True):
+        said = dict(zip(sample.chunks, verdicts["relevance"].row, strict=False))
+        for row, text in part.select("row", "text").iter_rows():
+            verdict = said.get(text)
+            if verdict is not None and verdict.value is not None:
+                grade[row], quote[row] = float(verdict.value), verdict.quote or None
+    return pairs.with_columns(
+        judge=pl.Series(grade, dtype=pl.Float64), quote=pl.Series(quote, dtype=pl.String)
+    )
+
+
+def _designed(pairs: pl.DataFrame, design: str, budget: int | None, seed: int) -> pl.DataFrame:
+    """Add design, stratum, probability and place."""
+    if design != SAMPLE:
+        return pairs.with_columns(
+            design=pl.lit(design), stratum=pl.lit(None, pl.String),
+            probability=pl.lit(None, pl.Float64), place=pl.lit(None, pl.Int64),
+        )  # fmt: skip
+    strata = strata_of(pairs["judge"])
+    drawn = draw(strata, sampling_keys(pairs, seed), budget)
+    place = pl.Series(drawn.place, dtype=pl.Int64)
+    return pairs.with_columns(
+        design=pl.lit(design),
+        stratum=pl.Series(strata, dtype=pl.String),
+        probability=pl.Series(drawn.probability),
+        place=place.set(place < 0, None),
+    )
+
+
+def _save(made: LabelPool, target: Path, guidelines: str) -> None:
+    """Write the database whole or not at all."""
+    names = made.pairs.select("query", "question").unique(
+        "query", keep="first", maintain_order=True
+    )
+    number = {query: at for at, query in enumerate(names["query"])}
+    columns = (
+        "doc", "text", "source", "start", "end", "judge", "quote", "design", "stratum",
+        "probability", "place",
+    )  # fmt: skip
+    tables: dict[str, list[tuple[Any, ...]]] = {
+        "setting": [(name, json.dumps(value)) for name, value in made.settings.items()],
+        "query": [(number[query], query, question, None) for query, question in names.rows()],
+        "run": list(enumerate(made.runs)),
+        "pair": [
+            (at, number[query], *rest)
+            for at, (query, *rest) in enumerate(made.pairs.select("query", *columns).iter_rows())
+        ],
+        "rank": made.ranks.select("pair", "run", "rank", "score").rows(),
+        "guideline": [(1, now(), "", guidelines)] if guidelines else [],
+    }
+    try:
+        make_folder(target)
+        draft = target / f".findwell-{secrets.token_hex(8)}"
+        with removed_at_the_end(draft):
+            create(draft, tables)
+            _refuse_existing(target)
+            draft.rename(target / FILE)
+    except OSError as error:
+        raise SaveError(
+            f"the pool could not be written: {error.strerror}",
+            where=str(target),
+            fix="nothing was written; free some space or name another folder",
+        ) from None

@@ -1,0 +1,409 @@
+"""`findwell.questions`: a gold of questions that a model wrote about the passages of a corpus.
+
+Drafts are written and checked in rounds: as many of each kind as are still missing, about the next
+passages, until there are enough, or too many were dropped. Which passages come next follows from
+the corpus and the seed, so the same call asks the same again, and finds the answers in the cache.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import partial
+from itertools import islice
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import polars as pl
+
+from findwell.core.errors import OptionError, SaveError
+from findwell.core.findings import Finding, finding_about
+from findwell.core.forks import refuse_after_fork
+from findwell.core.progress import Progress, Report
+from findwell.io.read import load_gold
+from findwell.io.read.corpus import load_corpus
+from findwell.io.storage.files import write_text
+from findwell.judges.client.budget import Forecast, forecast
+from findwell.judges.find import find_judge
+from findwell.judges.llm.calls import PromptWriter
+from findwell.judges.llm.judge import LLMJudge
+from findwell.judges.settings import Judge
+from findwell.loop.labels.synthetic.checking import Author, Checked, Dropped, DryRun
+from findwell.loop.labels.synthetic.kinds import QuestionKind, settle_shares, wanted_counts
+from findwell.loop.labels.synthetic.passages import cut_passages, spread
+from findwell.loop.labels.synthetic.search import PassageIndex
+from findwell.loop.labels.synthetic.wording import SeenQuestions
+from findwell.loop.labels.synthetic.writing import (
+    FILLS,
+    ROLE,
+    Draft,
+    DropReason,
+    load_writing_prompts,
+)
+
+if TYPE_CHECKING:
+    from findwell.core.data import Gold
+    from findwell.judges.llm.templates import Prompt
+    from findwell.loop.labels.synthetic.passages import Passage
+
+TRIES = 3  # drafts for each question that is wanted, at most
+PASSAGE_TOKENS = 300
+ANSWER_TOKENS = 120  # of a question with its quotes, and of a verdict with its reason
+ALIKE = 0.8  # the share of its words by which a passage is a copy of another
+DIGITS = 10  # of the id of a question
+KINDS = [str(kind) for kind in QuestionKind]
+
+
+@dataclass(frozen=True, eq=False)
+class SyntheticQuestions:
+    """Questions that a model wrote, with the places in the documents that answer them.
+
+    `records` are findwell's own shape of a gold: query, question, reference, gold (spans, all of
+    which are needed; none for a question that nothing answers), kind, source (the document it was
+    written about) and synthetic (the model). `summary` has one row per kind, `dropped` one per kind
+    and reason, `manifest` says how they were made.
+    """
+
+    records: tuple[dict[str, Any], ...]
+    summary: pl.DataFrame
+    dropped: pl.DataFrame
+    findings: tuple[Finding, ...]
+    manifest: Mapping[str, Any] = field(repr=False)
+
+    def __repr__(self) -> str:
+        counts = Counter(record["kind"] for record in self.records)
+        listed = ", ".join(f"{counts[kind]} {kind}" for kind in KINDS if counts[kind])
+        return f"SyntheticQuestions({listed or 'none'})"
+
+    def __len__(self) -> int:
+        return len(self.records)
+
+    def gold(self) -> Gold:
+        """Return them as a gold, with the places of its spans."""
+        return load_gold(list(self.records), texts=True)
+
+    def jsonl(self) -> str:
+        """Return the records as JSON lines."""
+        return "".join(json.dumps(each, ensure_ascii=False) + "\n" for each in self.records)
+
+    def write(self, path: str | os.PathLike[str]) -> None:
+        """Write the records as JSON lines, and how they were made beside them."""
+        write_text(path, self.jsonl())
+        about = json.dumps(self.manifest, ensure_ascii=False, indent=1)
+        write_text(manifest_path(path), about + "\n")
+
+
+def manifest_path(path: str | os.PathLike[str]) -> Path:
+    """Return the file that says how the questions of another file were made.
+
+    >>> manifest_path("gold/questions.jsonl").as_posix()
+    'gold/questions.manifest.json'
+    """
+    return Path(path).with_suffix(".manifest.json")
+
+
+def questions(
+    corpus: object,
+    *,
+    judge: object,
+    n: int = 100,
+    shares: Mapping[str, float] | None = None,
+    seed: int = 0,
+    passage_tokens: int = PASSAGE_TOKENS,
+    id_from: str | None = None,
+    progress: Report | None = None,
+) -> SyntheticQuestions:
+    """Let a model write questions about a corpus, check them, and return them as a gold of spans.
+
+    `corpus` is anything that `findwell.load_corpus` takes, `judge` a language model:
+    `openai:MODEL`, or a `findwell.Judge` that also says how it is asked and what it may cost.
+    `shares` are those of `single-hop`, `paraphrased`, `multi-hop` and `unanswerable` questions;
+    kinds that are not named divide the rest. `seed` chooses the passages, which are spread over the
+    documents and have about `passage_tokens` tokens at most. Answers are cached: the same call
+    again costs nothing, and one that was stopped goes on. See docs/questions.md.
+    """
+    plan = _plan(corpus, judge, n, shares, seed, passage_tokens, id_from)
+    plan.judge.stats.begin()
+    made = plan.make(plan.author(None), progress)
+    return plan.result(made)
+
+
+def forecast_questions(
+    corpus: object,
+    *,
+    judge: object,
+    n: int = 100,
+    shares: Mapping[str, float] | None = None,
+    seed: int = 0,
+    passage_tokens: int = PASSAGE_TOKENS,
+    id_from: str | None = None,
+) -> Forecast:
+    """Estimate what `questions` would take if no draft were dropped; what is cached is free."""
+    plan = _plan(corpus, judge, n, shares, seed, passage_tokens, id_from)
+    dry = DryRun(plan.judge)
+    plan.make(plan.author(dry), None)
+    return forecast(
+        dry.requests,
+        plan.judge.endpoint,
+        cache=plan.judge.cache,
+        prices=plan.judge.budget.prices,
+        answer_tokens=ANSWER_TOKENS,
+    )
+
+
+def find_author(judge: object) -> LLMJudge:
+    """Return the language model that writes; whatever else judges cannot write, and is refused."""
+    settings = Judge(judge) if isinstance(judge, str) else judge
+    found = (
+        LLMJudge(settings, other_prompts=FILLS)
+        if isinstance(settings, Judge) and _names_model(settings)
+        else find_judge(settings)
+    )
+    if isinstance(found, LLMJudge):
+        return found
+    why = "it compares words and vectors, and no text comes out of it"
+    raise OptionError(
+        f"the judge {found.name} cannot write questions: "
+        f"{why if found.name.startswith('local') else 'it gives verdicts only'}",
+        fix="name a language model: --judge openai:MODEL, judge='openai:MODEL'",
+    )
+
+
+def _names_model(settings: Judge) -> bool:
+    return settings.asks_model and bool(settings.model.partition(":")[2].strip())
+
+
+def _plan(  # noqa: PLR0917
+    corpus: object,
+    judge: object,
+    n: int,
+    shares: Mapping[str, float] | None,
+    seed: int,
+    passage_tokens: int,
+    id_from: str | None,
+) -> _Plan:
+    """Check what was given, and read the corpus."""
+    refuse_after_fork()
+    _check_number("n", n, 1)
+    _check_number("passage_tokens", passage_tokens, 1)
+    _check_number("seed", seed, 0)
+    settled = settle_shares(shares)
+    author = find_author(judge)
+    where = os.fspath(corpus) if isinstance(corpus, str | os.PathLike) else "corpus"
+    tokens = min(passage_tokens, author.settings.call_tokens // 10 or 1)
+    passages, misfits = cut_passages(load_corpus(corpus, id_from=id_from), tokens, where)
+    prompts = load_writing_prompts(author.settings.prompts, author.prompts)
+    return _Plan(author, passages, wanted_counts(n, settled), seed, tokens, prompts, misfits)
+
+
+def _check_number(name: str, value: object, least: int) -> None:
+    if isinstance(value, bool) or not isinstance(value, int) or value < least:
+        raise OptionError(f"{name} must be a whole number of at least {least}, not {value!r}")
+
+
+@dataclass(slots=True)
+class _Made:
+    """What has become of the drafts so far."""
+
+    kept: list[Checked] = field(default_factory=list)
+    dropped: list[Dropped] = field(default_factory=list)
+    tried: Counter[QuestionKind] = field(default_factory=Counter)
+    seen: SeenQuestions = field(default_factory=SeenQuestions)
+
+    def add(self, outcome: Checked | Dropped) -> None:
+        """Keep a question that is not nearly another one."""
+        self.tried[outcome.kind] += 1
+        if isinstance(outcome, Checked):
+            written = outcome.written
+            if written.guessed or self.seen.add(written.question):
+                self.kept.append(outcome)
+                return
+            outcome = Dropped(outcome.kind, DropReason.NEAR_DUPLICATE, written.question)
+        self.dropped.append(outcome)
+
+    def count(self, kind: QuestionKind) -> int:
+        """Return how many questions of a kind there are."""
+        return sum(each.kind is kind for each in self.kept)
+
+
+@dataclass(frozen=True, slots=True)
+class _Plan:
+    """What is wanted, and from what it is made."""
+
+    judge: LLMJudge
+    passages: Sequence[Passage]
+    wanted: Mapping[QuestionKind, int]
+    seed: int
+    tokens: int
+    prompts: Mapping[str, Prompt]
+    misfits: Sequence[str]
+
+    def author(self, dry: DryRun | None) -> Author:
+        """Return who makes questions of drafts."""
+        writer = PromptWriter(self.prompts, self.judge.options, ROLE)
+        index = PassageIndex([passage.text for passage in self.passages])
+        return Author(self.judge, writer, self.passages, index, dry)
+
+    def make(self, author: Author, progress: Report | None) -> _Made:
+        """Write and check drafts in rounds, until there are enough or no more can be made."""
+        drafts = {kind: self._drafts(kind, author.index) for kind in self.wanted}
+        made, total = _Made(), sum(self.wanted.values())
+        while True:
+            batch = [
+                draft for kind in self.wanted for draft in self._next(kind, drafts[kind], made)
+            ]
+            if not batch:
+                return made
+            before = len(made.kept)
+
+            def report(done: int, before: int = before) -> None:
+                if progress is not None:
+                    note = self.judge.budget.spent_so_far()
+                    progress(Progress(min(before + done, total), total, note))
+
+            for outcome in self.judge.hold((partial(author.make, each) for each in batch), report):
+                made.add(outcome)
+            if any(each.ended for each in made.dropped):
+                return made
+
+    def _next(self, kind: QuestionKind, drafts: Iterator[Draft], made: _Made) -> list[Draft]:
+        """Return as many drafts of a kind as are missing, unless too many were dropped."""
+        missing = self.wanted[kind] - made.count(kind)
+        allowed = TRIES * self.wanted[kind] - made.tried[kind]
+        return list(islice(drafts, max(min(missing, allowed), 0)))
+
+    def _drafts(self, kind: QuestionKind, index: PassageIndex) -> Iterator[Draft]:
+        """Go through the passages once; each kind begins elsewhere, so that few are used twice."""
+        order = spread(self.passages, np.random.default_rng(self.seed))
+        first = len(order) * [*QuestionKind].index(kind) // len(QuestionKind)
+        pairs: set[frozenset[int]] = set()
+        for passage in (*order[first:], *order[:first]):
+            if kind.passages == 1:
+                yield Draft(kind, (passage,))
+            elif partner := self._partner(passage, index):
+                pair = frozenset({passage.number, partner.number})
+                if pair not in pairs:
+                    pairs.add(pair)
+                    yield Draft(kind, (passage, partner))
+
+    def _partner(self, passage: Passage, index: PassageIndex) -> Passage | None:
+        """Return the passage that shares most with another, of another document if possible."""
+        words = set(passage.text.split())
+        second = None
+        for number in index.search(passage.text):
+            other = self.passages[number]
+            if other.overlaps(passage.doc, passage.start, passage.end):
+                continue
+            theirs = set(other.text.split())
+            if len(words & theirs) >= ALIKE * min(len(words), len(theirs)):
+                continue  # a copy adds nothing
+            if other.family != passage.family:
+                return other
+            second = second or other
+        return second
+
+    def result(self, made: _Made) -> SyntheticQuestions:
+        """Put everything together."""
+        ordered = sorted(made.kept, key=lambda each: KINDS.index(each.kind))
+        records = tuple(_records(ordered, self.judge.name))
+        counts = Counter((str(each.kind), str(each.reason)) for each in made.dropped)
+        rows = [(kind, reason, count) for (kind, reason), count in counts.items()]
+        rows.sort(key=lambda row: (KINDS.index(row[0]), -row[2], row[1]))
+        dropped = pl.DataFrame(
+            rows, {"kind": pl.String, "reason": pl.String, "count": pl.Int64}, orient="row"
+        )
+        summary = pl.DataFrame(
+            [
+                (str(kind), wanted, made.tried[kind], made.count(kind))
+                for kind, wanted in self.wanted.items()
+                if wanted
+            ],
+            {"kind": pl.String, "wanted": pl.Int64, "drafts": pl.Int64, "kept": pl.Int64},
+            orient="row",
+        )
+        return SyntheticQuestions(
+            records,
+            summary,
+            dropped,
+            (*self._findings(made), *self.judge.findings()),
+            self._manifest(summary, dropped),
+        )
+
+    def _findings(self, made: _Made) -> list[Finding]:
+        found = finding_about(
+            "misfit-offsets",
+            self.misfits,
+            "chunk whose offsets do not fit its text: no question was written about it",
+            "check source, start and end of the chunks",
+        )
+        wanted = sum(self.wanted.values())
+        if len(made.kept) < wanted:
+            short = (
+                f"{kind}: {made.count(kind)} of {count}"
+                for kind, count in self.wanted.items()
+                if made.count(kind) < count
+            )
+            ended = any(each.ended for each in made.dropped)
+            more = "give more documents, a stronger model, or other shares"
+            again = "call it again, with a higher limit or when the server answers: what is done is"
+            found.append(
+                Finding(
+                    "too-few-questions",
+                    wanted - len(made.kept),
+                    tuple(short)[:3],
+                    "question that is missing: its drafts were dropped, or none could be made",
+                    f"{again} in the cache" if ended else more,
+                )
+            )
+        return found
+
+    def _manifest(self, summary: pl.DataFrame, dropped: pl.DataFrame) -> dict[str, Any]:
+        """Say how the questions were made; nothing in it is secret."""
+        texts = hashlib.sha256()
+        for each in self.passages:
+            place = json.dumps([each.doc, each.start, each.end, each.text])
+            texts.update(place.encode())
+        return {
+            "synthetic": True,
+            "summary": summary.to_dicts(),
+            "dropped": dropped.to_dicts(),
+            "seed": self.seed,
+            "passage_tokens": self.tokens,
+            "passages": {"count": len(self.passages), "sha256": texts.hexdigest()},
+            "prompts": {name: prompt.about() for name, prompt in self.prompts.items()},
+            "judge": self.judge.about(),
+        }
+
+
+def _records(kept: Sequence[Checked], author: str) -> Iterator[dict[str, Any]]:
+    """Go through the questions as records; the id of one follows from its text."""
+    names: set[str] = set()
+    for each in kept:
+        written = each.written
+        hashed = hashlib.sha256(written.question.encode("utf-8", "surrogatepass")).hexdigest()
+        size = DIGITS
+        while (name := f"synthetic-{hashed[:size]}") in names:
+            size += 1
+        names.add(name)
+        record: dict[str, Any] = {"query": name, "question": written.question}
+        if written.answer:
+            record["reference"] = written.answer
+        record["gold"] = [span.as_dict() for span in written.spans]
+        yield record | {"kind": str(each.kind), "source": each.family, "synthetic": author}
+
+
+def check_output(path: str | os.PathLike[str]) -> None:
+    """Refuse a file that cannot be written before anything is paid for."""
+    folder = Path(path).absolute().parent
+    if Path(path).is_dir() or not folder.is_dir():
+        what = "it is a folder" if Path(path).is_dir() else f"there is no folder {folder.name!r}"
+        raise SaveError(
+            f"the file could not be written: {what}",
+            where=os.fspath(path),
+            fix="nothing was asked; name another file",
+        )

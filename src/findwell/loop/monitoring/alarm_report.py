@@ -1,0 +1,170 @@
+"""What a check found: a verdict for each alert and slice, as values that reports show."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass, replace
+from datetime import datetime
+from math import isfinite
+from typing import Any
+
+from findwell.evaluation.comparison.gates import EXIT, GateReport
+from findwell.evaluation.comparison.requirements import FAIL, OPEN, PASS, RequirementVerdict
+
+QUIET, ALARM, STILL_OPEN, RESOLVED, UNDECIDED = "quiet", "alarm", "open", "resolved", "undecided"
+RAISED = (ALARM, STILL_OPEN)
+AS_GATE = {QUIET: PASS, RESOLVED: PASS, ALARM: FAIL, STILL_OPEN: FAIL, UNDECIDED: OPEN}
+
+
+@dataclass(frozen=True, slots=True)
+class WatchedCall:
+    """A call that is worth looking at."""
+
+    trace: str
+    span: str
+    time: datetime
+    value: float
+    question: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class AlarmVerdict:
+    """Whether an alert is raised for one slice, by what, and since when."""
+
+    alert: str
+    signal: str
+    slice: str  # such as tenant=acme; empty: all calls
+    outcome: str
+    unit: str
+    before: float | None  # the signal in the baseline, or the line of the alert
+    now: float | None  # the signal since the change, or since watching began
+    n: int  # values that this is of
+    period: str  # how long a period is, such as 1h: its calls are one observation
+    periods: int  # that are over, of these values
+    watched: str  # what was bet on, between 0 and 1
+    mean: float | None  # of that
+    low: float | None  # limits that hold at all times
+    high: float | None
+    line: float | None  # that it is held against
+    log_evidence: float
+    log_needed: float
+    since: datetime | None = None  # of an alarm: when the change most likely began
+    opened: datetime | None = None  # when the alarm was raised
+    resolved: datetime | None = None
+    calls: tuple[WatchedCall, ...] = ()
+    reason: str = ""
+
+    @property
+    def difference(self) -> float | None:
+        """How large the change is, in the unit of the signal."""
+        return None if self.now is None or self.before is None else self.now - self.before
+
+    def as_dict(self, *, texts: bool = True) -> dict[str, Any]:
+        """Return the verdict for JSON; without `texts` no question is in it."""
+        found = asdict(self) | {"difference": self.difference}
+        if not isfinite(self.log_evidence):  # which JSON cannot write
+            found["log_evidence"] = None
+        for name in ("since", "opened", "resolved"):
+            found[name] = None if found[name] is None else found[name].isoformat()
+        for each in found["calls"]:
+            each["time"] = each["time"].isoformat()
+            if not texts:
+                del each["question"]
+        return found
+
+
+@dataclass(frozen=True, slots=True)
+class CheckReport:
+    """The verdicts of one check."""
+
+    verdicts: tuple[AlarmVerdict, ...]
+    checked: datetime  # calls up to here were looked at
+    since: datetime | None  # the calls that are watched begin here
+    baseline: str
+    window: tuple[datetime, datetime] | None
+    alpha: float
+    run_length: int | None = None
+    notes: tuple[str, ...] = ()
+
+    @property
+    def raised(self) -> tuple[AlarmVerdict, ...]:
+        """The alarms that this check raised, and those that are open since an earlier one."""
+        return tuple(each for each in self.verdicts if each.outcome in RAISED)
+
+    @property
+    def news(self) -> tuple[AlarmVerdict, ...]:
+        """What has changed since the last check: alarms that are new, and those resolved."""
+        return tuple(each for each in self.verdicts if each.outcome in (ALARM, RESOLVED))
+
+    @property
+    def _decided(self) -> set[str]:
+        """The alerts that are decided, for one slice at least."""
+        return {each.alert for each in self.verdicts if each.outcome != UNDECIDED}
+
+    @property
+    def exit_code(self) -> int:
+        """Return 0 where all is quiet, 1 for an alarm, 3 where an alert cannot be decided."""
+        if self.raised:
+            return EXIT[FAIL]
+        decided = self._decided
+        every = all(each.alert in decided for each in self.verdicts)
+        return EXIT[PASS] if every else EXIT[OPEN]
+
+    @property
+    def outcome(self) -> str:
+        """Say alarm, undecided or quiet."""
+        return {0: QUIET, 1: ALARM, 3: UNDECIDED}[self.exit_code]
+
+    def as_gate(self) -> GateReport:
+        """Return the verdicts as those of gates, for JUnit and the summary of a pull request.
+
+        A slice with too few calls is no error there, as it is none of the exit code, if other
+        slices of the alert are decided.
+        """
+        decided = self._decided
+        return GateReport(
+            tuple(_as_requirement(each, some=each.alert in decided) for each in self.verdicts)
+        )
+
+    def as_dict(self, *, texts: bool = True) -> dict[str, Any]:
+        """Return the report as the JSON output prints it."""
+        window = None if self.window is None else [each.isoformat() for each in self.window]
+        return {
+            "check": self.outcome,
+            "alerts": [each.as_dict(texts=texts) for each in self.verdicts],
+            "checked": self.checked.isoformat(),
+            "since": None if self.since is None else self.since.isoformat(),
+            "baseline": self.baseline,
+            "window": window,
+            "alpha": self.alpha,
+            "run_length": self.run_length,
+            "notes": list(self.notes),
+        }
+
+    def without_texts(self) -> CheckReport:
+        """Return the same without questions."""
+        bare = (
+            replace(each, calls=tuple(replace(call, question=None) for call in each.calls))
+            for each in self.verdicts
+        )
+        return replace(self, verdicts=tuple(bare))
+
+
+def _as_requirement(verdict: AlarmVerdict, *, some: bool) -> RequirementVerdict:
+    small = some and verdict.outcome == UNDECIDED
+    since = "" if verdict.since is None else f"since {verdict.since:%Y-%m-%d %H:%M} UTC"
+    return RequirementVerdict(
+        requirement=verdict.alert,
+        run=verdict.slice or "all calls",
+        measure=verdict.signal,
+        outcome=PASS if small else AS_GATE[verdict.outcome],
+        value=verdict.now,
+        low=None,
+        high=None,
+        line=0.0 if verdict.line is None else verdict.line,
+        baseline=verdict.before,
+        difference=verdict.difference,
+        n=verdict.n,
+        level=0.95,
+        decided_by="evidence",
+        reason="; ".join(filter(None, ("undecided" if small else "", since, verdict.reason))),
+    )

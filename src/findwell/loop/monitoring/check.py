@@ -1,0 +1,481 @@
+"""`findwell monitor check`: are the signals of production as they were?
+
+Every alert is a bet against "nothing has changed", for every slice that it names. What is bet on
+are periods of time, an hour or more, not single calls, which depend on each other
+(`findwell.loop.monitoring.periods`). The evidence stays valid however often it is looked at, so
+that a check may run every minute. All alerts and slices of a check are one family (e-BH). What is
+promised of the whole family, while nothing changes and periods do not depend on those before them:
+
+- by default, the chance of ever raising an alarm is α at most, from the time when watching began
+  or the last alarm was resolved. Half of α is for the limits of a saved result, where one is the
+  baseline; the baseline of calls is a part of the test;
+- with `run_length` A, it takes A periods or more on average until an alarm is raised.
+
+State is kept in the catalogue of the store. An alarm is raised once and stays open, whatever comes,
+until bets on the calls after it show that the signal is back: closer to where it should be than to
+where it was during the alarm. Then it is resolved, and watching starts again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import asdict, dataclass, replace
+from datetime import UTC, datetime, timedelta
+from math import log
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import polars as pl
+
+from findwell.core.errors import OptionError, choose
+from findwell.loop.monitoring.alarm_report import (
+    ALARM,
+    QUIET,
+    RESOLVED,
+    STILL_OPEN,
+    UNDECIDED,
+    AlarmVerdict,
+    CheckReport,
+    WatchedCall,
+)
+from findwell.loop.monitoring.alerts import Alert, parse_alert
+from findwell.loop.monitoring.baselines import (
+    Baseline,
+    find_baseline,
+    parse_moment,
+    refuse_overlap,
+)
+from findwell.loop.monitoring.bounded import AT_THE_END, Bound, bound_of
+from findwell.loop.monitoring.periods import SEASONS, SINGLE, length_in_words
+from findwell.loop.monitoring.time_buckets import bucket_length
+from findwell.loop.monitoring.watched_slices import (
+    PeriodChoice,
+    WatchedSlice,
+    summary_of,
+    watched_slices,
+)
+from findwell.statistics.change_points import change_evidence, change_point
+from findwell.statistics.sequential import bernstein_sequence, e_bh, hedged_limits
+from findwell.statistics.values import check_share
+
+if TYPE_CHECKING:
+    from findwell.core.data import Floats
+    from findwell.loop.monitoring.store import TraceStore
+    from findwell.loop.monitoring.webhook import Webhook
+
+STATE, OUTBOX = "alarms", "webhooks"  # names in the catalogue
+SHOWN_CALLS = 5
+MANY = 100_000  # periods from which on limits are those that cost little
+FORGOTTEN = timedelta(days=30)  # alerts that were not checked for so long
+MICROSECOND = timedelta(microseconds=1)
+EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+RECOVERY = 0.05  # chance of taking what still goes on for over
+NO_CALLS = "there are no calls to look at"
+NO_VALUES = "no call has a value"
+TOO_FEW = "too few periods: even the worst values could not raise it yet"
+SETTLE = timedelta(minutes=10)  # calls that arrive later than this after a period are late
+
+
+@dataclass(frozen=True, slots=True)
+class _Promise:
+    """What holds of the family while nothing changes."""
+
+    alpha: float  # of the evidence
+    run_length: int | None
+    tests: int
+    together: int = 1  # alarms that are raised at once, by e-BH
+
+    @property
+    def rate(self) -> float:
+        return self.alpha if self.run_length is None else 1 / self.run_length
+
+    @property
+    def log_needed(self) -> float:
+        """What each alarm takes: the less, the more there are."""
+        return log(max(self.tests, 1) / self.rate / self.together)
+
+
+def check(
+    store: TraceStore,
+    alerts: Iterable[str | Alert] | str,
+    *,
+    baseline: str | None = None,
+    alpha: float = 0.05,
+    run_length: int | None = None,
+    since: datetime | str | None = None,
+    until: datetime | str | None = None,
+    rebaseline: bool = False,
+    remember: bool = True,
+    webhook: Webhook | None = None,
+    period: str | None = None,
+    season: str | None = None,
+    settle: timedelta | str = SETTLE,
+    kind: str = "retriever",
+    **given: Any,  # noqa: ANN401
+) -> CheckReport:
+    """Compare the calls of a store with alerts; see `findwell.loop.monitoring.alerts`.
+
+    `baseline` is what alerts without a number of their own compare with; see
+    `findwell.loop.monitoring.baselines`. Calls are watched from its end on, or from `since`, up to
+    `until` (now). A baseline is found once and kept with the store; `rebaseline` forgets it, and
+    what is open. Without `remember`, nothing is saved: the same alarm is news to the next check.
+    Messages for `webhook` are saved in the same step as the alarms; `Webhook.deliver` sends them.
+
+    Calls of one `period` (such as `1h`) are one observation; by default the baseline shows how long
+    it has to be, and `call` takes single calls for independent. `season` compares with the same
+    hour of the `day` or the `week`. A period is looked at when it has been over for `settle`.
+    `given` goes to `signal_frame`.
+    """
+    check_share("error rate", alpha)
+    if run_length is not None and run_length < 2:
+        raise OptionError(
+            f"the run length is {run_length}", fix="give a number of calls, from 2 up"
+        )
+    if webhook is not None and not remember:
+        raise OptionError(
+            "a webhook is told about alarms that are remembered, and this check remembers nothing",
+            fix="leave out remember=False, or the webhook",
+        )
+    listed = [alerts] if isinstance(alerts, str | Alert) else list(alerts)
+    asked = {each.text: each for each in map(_alert, listed)}
+    if not asked:
+        raise OptionError("there is no alert to check", fix='add one, such as --alert "empty>2%"')
+    now = _moment(until) or datetime.now(UTC)
+    choice = PeriodChoice(
+        None if period is None else _length(period),
+        "" if season is None else choose("season", season, SEASONS),
+        (now - _waiting(settle) - EPOCH) // MICROSECOND,
+    )
+    saved: dict[str, Any] = {} if rebaseline else store.state(STATE) or {}
+    found = _baseline(store, asked.values(), baseline, now, saved)
+    begin = _moment(since) or (found.window[1] if found and found.window else None)
+    if found is not None and found.window is not None and begin is not None:
+        refuse_overlap(found.window, begin)
+    tests, notes = watched_slices(
+        store, list(asked.values()), found, (begin, now), saved, alpha, kind, given, choice
+    )
+    estimated = found is not None and found.result is not None
+    promise = _Promise(alpha / 2 if estimated else alpha, run_length, len(tests))
+    decided = _with_questions(store, _decide(tests, promise, now))
+    report = CheckReport(
+        verdicts=tuple(decided),
+        checked=now,
+        since=begin,
+        baseline="" if found is None else found.text,
+        window=None if found is None else found.window,
+        alpha=alpha,
+        run_length=run_length,
+        notes=tuple(notes),
+    )
+    if not remember:
+        return report
+    # one step: after a crash either both are there, the alarm and the message about it, or neither
+    with store.changing_states(STATE, *([] if webhook is None else [OUTBOX])) as (state, *outbox):
+        verdicts = _remember(state, tests, decided, found, now, fresh=rebaseline)
+        report = replace(report, verdicts=tuple(verdicts))
+        if webhook is not None:
+            webhook.enqueue(outbox[0], report)
+    return report
+
+
+def _alert(given: str | Alert) -> Alert:
+    return given if isinstance(given, Alert) else parse_alert(given)
+
+
+def _length(period: str) -> int:
+    return SINGLE if period == "call" else bucket_length(period) // MICROSECOND
+
+
+def _waiting(settle: timedelta | str) -> timedelta:
+    if isinstance(settle, str):
+        return timedelta() if settle == "0" else bucket_length(settle)
+    return settle
+
+
+def _moment(given: datetime | str | None) -> datetime | None:
+    if given is None or isinstance(given, str):
+        return None if given is None else parse_moment(given)
+    return given.replace(tzinfo=UTC) if given.tzinfo is None else given.astimezone(UTC)
+
+
+def _baseline(
+    store: TraceStore,
+    alerts: Iterable[Alert],
+    text: str | None,
+    now: datetime,
+    saved: dict[str, Any],
+) -> Baseline | None:
+    """Return the baseline as it was found the first time."""
+    if text is None:
+        needing = [each.text for each in alerts if each.needs_baseline]
+        if needing:
+            raise OptionError(
+                f"{needing[0]!r} needs a baseline", fix="add --baseline last-week (baseline=)"
+            )
+        return None
+    kept = saved.get("baselines", {}).get(text.strip())
+    if kept is not None:
+        since, until = map(parse_moment, kept)
+        return Baseline(text.strip(), window=(since, until))
+    found = find_baseline(text, now, store.marks())
+    if found.window is not None and found.window[1] > now:
+        raise OptionError(
+            f"the baseline {text!r} goes on until {found.window[1]:%Y-%m-%d %H:%M} UTC",
+            fix="name one that is over: what comes after it is what is watched",
+        )
+    return found
+
+
+def _decide(tests: list[WatchedSlice], promise: _Promise, now: datetime) -> list[AlarmVerdict]:
+    """Return the verdicts; open alarms keep the evidence that raised them."""
+    evidence = []
+    for test in tests:
+        opened = test.state.get("open")
+        if opened is not None:
+            evidence.append(float(opened["log_evidence"]))
+        elif test.bets is None:
+            evidence.append(-np.inf)
+        else:
+            long_run = promise.run_length is not None
+            found = test.bets.evidence(test.cut(), run_length=long_run, earlier=test.earlier)
+            evidence.append(found)
+    rejected = e_bh(evidence, promise.rate)
+    raised, one_more = (replace(promise, together=sum(rejected) + more) for more in (0, 1))
+    return [
+        _verdict(test, each, raised if rejects else one_more, now, rejected=rejects)
+        for test, each, rejects in zip(tests, evidence, rejected, strict=True)
+    ]
+
+
+def _verdict(
+    test: WatchedSlice, evidence: float, promise: _Promise, now: datetime, *, rejected: bool
+) -> AlarmVerdict:
+    if test.bets is None:
+        return _row(test, UNDECIDED, test.watched, evidence, promise, reason=test.reason)
+    if test.state.get("open") is not None:
+        return _of_open(test, evidence, promise, now)
+    rows = test.watched
+    if rejected:
+        return _raised(test, rows, evidence, promise, now)
+    long_run = promise.run_length is not None
+    known: dict[str, Any] = {"run_length": long_run, "earlier": test.earlier}
+    if test.bets.most_evidence(len(test.cut()), **known) < promise.log_needed:
+        reason = TOO_FEW if rows.height else NO_VALUES if test.rows.height else NO_CALLS
+        if test.bets.most_evidence(MANY, **known) < promise.log_needed:
+            reason = AT_THE_END
+        return _row(test, UNDECIDED, rows, evidence, promise, reason=reason)
+    return _row(test, QUIET, rows, evidence, promise)
+
+
+def _row(  # noqa: PLR0917
+    test: WatchedSlice,
+    outcome: str,
+    rows: pl.DataFrame,
+    evidence: float,
+    promise: _Promise,
+    bound: Bound | None = None,
+    **more: Any,  # noqa: ANN401
+) -> AlarmVerdict:
+    """Return the verdict about some rows."""
+    values = rows["value"].to_numpy().astype(np.float64)
+    mean = low = high = line = None
+    cut = None if test.bets is None else test.cut(rows)
+    if test.bets is not None and cut is not None:
+        bound = bound or test.bets.bounds[0]
+        line = bound.mean
+        stream = test.bets.level_stream(bound, cut)
+        stream = stream[~np.isnan(stream)]
+        if len(stream):
+            mean = float(stream.mean())
+            low, high = _limits(stream, promise.alpha)
+            if not low <= mean <= high:  # they are of one mean, and there was more than one
+                low = high = None
+    return AlarmVerdict(
+        alert=test.alert.text,
+        signal=test.alert.signal,
+        slice=test.slice,
+        outcome=outcome,
+        unit=test.alert.about.unit,
+        before=test.before,
+        now=summary_of(test.alert, values),
+        n=len(values),
+        period="" if test.bets is None else length_in_words(test.bets.length),
+        periods=0 if cut is None else len(cut),
+        watched="" if test.bets is None else test.bets.transform,
+        mean=mean,
+        low=low,
+        high=high,
+        line=line,
+        log_evidence=evidence,
+        log_needed=promise.log_needed,
+        **more,
+    )
+
+
+def _limits(stream: Floats, alpha: float) -> tuple[float, float]:
+    """Return limits of the mean at all times: the tighter ones, or of very many calls the cheap."""
+    if len(stream) <= MANY:
+        return hedged_limits(stream, alpha=alpha)
+    low, high = bernstein_sequence(stream, alpha=alpha)
+    return float(low[-1]), float(high[-1])
+
+
+def _raised(
+    test: WatchedSlice, rows: pl.DataFrame, evidence: float, promise: _Promise, now: datetime
+) -> AlarmVerdict:
+    """Return a new alarm: since when, how large, which calls; and note it in the state."""
+    assert test.bets is not None  # noqa: S101 - there is no evidence without bets
+    cut = test.cut(rows)
+    bound, found = test.bets.change(cut)
+    after = rows.slice(cut.starts[found.start])
+    levels = test.bets.levels(bound, test.cut(after))
+    since = after["time"][0]
+    calls = _worst(after, bound)
+    test.state["open"] = {
+        "opened": now.isoformat(),
+        "since": since.isoformat(),
+        "until": (rows["time"][int(cut.ends[-1]) - 1] + MICROSECOND).isoformat(),
+        "log_evidence": evidence,
+        "bound": asdict(bound),
+        "back": (bound.usual + float(np.nanmean(levels))) / 2,
+        "calls": [[each.trace, each.span, each.time.isoformat(), each.value] for each in calls],
+    }
+    return _row(test, ALARM, after, evidence, promise, bound, since=since, opened=now, calls=calls)
+
+
+def _worst(rows: pl.DataFrame, bound: Bound) -> tuple[WatchedCall, ...]:
+    """Return the calls to look at: the worst values, of equal ones the latest."""
+    high = bound.side == "above" if bound.beyond is None else bound.upward
+    bad = rows["value"].to_numpy() * (-1 if high else 1)
+    order = np.lexsort((-np.arange(len(bad)), bad))[:SHOWN_CALLS]
+    return tuple(
+        WatchedCall(row["trace"], row["span"], row["time"], float(row["value"]))
+        for row in (rows.row(int(at), named=True) for at in order)
+    )
+
+
+def _of_open(test: WatchedSlice, evidence: float, promise: _Promise, now: datetime) -> AlarmVerdict:
+    """Return an alarm that is open, or resolved by the calls after it was raised."""
+    assert test.bets is not None  # noqa: S101
+    opened = test.state["open"]
+    bound = bound_of(opened["bound"])
+    since, raised = parse_moment(opened["since"]), parse_moment(opened["opened"])
+    rows = test.watched
+    after = rows.filter(pl.col("time") >= parse_moment(opened["until"]))
+    calls = tuple(
+        WatchedCall(trace, span, parse_moment(time), value)
+        for trace, span, time, value in opened["calls"]
+    )
+    known: dict[str, Any] = {"since": since, "opened": raised, "calls": calls}
+    cut = test.cut(after)
+    if len(cut):
+        # while it goes on, no more than half of the periods are closer to where they should be
+        levels, back = test.bets.levels(bound, cut), float(opened["back"])
+        good = np.where(levels > back if bound.side == "below" else levels < back, 1.0, 0.0)
+        good = np.where(np.isnan(levels), np.nan, good)
+        if change_evidence(good, 0.5, side="above")[-1] >= log(1 / RECOVERY):
+            last = after["time"][int(cut.ends[-1]) - 1]
+            # the calls since it is back, without those of the alarm before them
+            found = change_point(good, 0.5, side="above")
+            after = after if found is None else after.slice(cut.starts[found.start])
+            past = {
+                "since": opened["since"],
+                "opened": opened["opened"],
+                "resolved": now.isoformat(),
+            }
+            test.state["past"] = [*test.state.get("past", []), past][-20:]
+            test.state["since"] = (last + MICROSECOND).isoformat()
+            del test.state["open"]
+            test.state.pop("seen", None)
+            return _row(test, RESOLVED, after, evidence, promise, bound, resolved=now, **known)
+    current = rows.filter(pl.col("time") >= since)
+    return _row(test, STILL_OPEN, current, evidence, promise, bound, **known)
+
+
+def _remember(
+    saved: dict[str, Any],
+    tests: list[WatchedSlice],
+    verdicts: list[AlarmVerdict],
+    baseline: Baseline | None,
+    now: datetime,
+    *,
+    fresh: bool,
+) -> list[AlarmVerdict]:
+    """Change the states; what another check has raised or resolved meanwhile is not news here."""
+    found = []
+    text = "" if baseline is None else baseline.text
+    every = saved.setdefault("tests", {})
+    if fresh:
+        for key in [key for key in every if key.endswith(f" | {text}")]:
+            del every[key]
+        saved.get("baselines", {}).pop(text, None)
+    used = any(each.alert.needs_baseline and each.before is not None for each in tests)
+    if baseline is not None and baseline.window is not None and used:
+        window = [each.isoformat() for each in baseline.window]
+        saved.setdefault("baselines", {})[baseline.text] = window
+    looked = datetime.now(UTC)  # whatever moment the check was about
+    for test, verdict in zip(tests, verdicts, strict=True):
+        was_open = verdict.outcome in (STILL_OPEN, RESOLVED)
+        if was_open != (every.get(test.key, {}).get("open") is not None):
+            found.append(_of_another(verdict))  # and what the other has saved stays
+            continue
+        test.note_seen()
+        last = {
+            "checked": now.isoformat(),
+            "looked": looked.isoformat(),
+            "alert": verdict.alert,
+            "signal": verdict.signal,
+            "slice": verdict.slice,
+            "baseline": test.baseline,
+            "kind": test.kind,
+            "outcome": verdict.outcome,
+            "now": verdict.now,
+            "before": verdict.before,
+            "n": verdict.n,
+            "log_evidence": verdict.as_dict()["log_evidence"],
+            "log_needed": verdict.log_needed,
+        }
+        every[test.key] = {**test.state, "last": last}
+        found.append(verdict)
+    old = (looked - FORGOTTEN).isoformat()
+    for key in [key for key, each in every.items() if each["last"]["looked"] < old]:
+        del every[key]
+    known = saved.get("baselines", {})
+    for name in [name for name in known if not any(k.endswith(f" | {name}") for k in every)]:
+        del known[name]  # not compared with for so long: it is found again
+    return found
+
+
+def _of_another(verdict: AlarmVerdict) -> AlarmVerdict:
+    """Return a verdict on what another check has raised or resolved meanwhile: it is no news."""
+    if verdict.outcome == RESOLVED:
+        quiet = replace(verdict, outcome=QUIET, calls=())
+        return replace(quiet, since=None, opened=None, resolved=None)
+    return replace(verdict, outcome=STILL_OPEN) if verdict.outcome == ALARM else verdict
+
+
+def _with_questions(store: TraceStore, verdicts: list[AlarmVerdict]) -> list[AlarmVerdict]:
+    """Add the questions of the calls to look at, where the store has them."""
+    wanted = [call for verdict in verdicts for call in verdict.calls]
+    if not wanted:
+        return verdicts
+    first, last = min(call.time for call in wanted), max(call.time for call in wanted)
+    keys = pl.DataFrame(
+        {"trace": [each.trace for each in wanted], "span": [each.span for each in wanted]}
+    )
+    calls = store.scan(first, last + MICROSECOND).select("trace", "span", "question")
+    texts = {
+        (trace, span): question
+        for trace, span, question in calls.join(keys.lazy(), on=["trace", "span"], how="semi")
+        .collect()
+        .rows()
+    }
+    return [
+        replace(
+            verdict,
+            calls=tuple(
+                replace(call, question=texts.get((call.trace, call.span))) for call in verdict.calls
+            ),
+        )
+        for verdict in verdicts
+    ]

@@ -1,0 +1,229 @@
+"""What a page about a store shows: signals over a period by time, marks, alarms, slices."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime, timedelta
+from typing import TYPE_CHECKING
+
+import polars as pl
+
+from findwell.core.errors import OptionError
+from findwell.loop.monitoring.before_after import LONGEST, AroundMark, around_mark
+from findwell.loop.monitoring.call_values import COLUMNS
+from findwell.loop.monitoring.known_alarms import KnownAlarm, WatchedAlert, known_alarms
+from findwell.loop.monitoring.signals import SIGNALS, find_signals
+from findwell.loop.monitoring.time_buckets import bucket_length
+
+if TYPE_CHECKING:
+    from findwell.loop.monitoring.monitor import Monitor
+    from findwell.loop.monitoring.store import Mark, StoreCounts, TraceStore
+
+ALL = "all"
+PERIODS = ("5m", "15m", "1h", "6h", "1d", "3d", "7d", "30d", "90d", ALL)  # before the last call
+LENGTHS = ("1m", "5m", "15m", "1h", "3h", "6h", "12h", "1d", "1w", "4w", "13w", "52w", "520w")
+AT_FIRST = 80_000  # calls that are shown while no period is chosen, at most about
+AROUND = 40_000  # calls on both sides of a mark, at most about
+BUCKETS = 60  # points of a chart, at most about
+REMEMBERED = 100_000  # calls of a store up to which those before the period are looked at, too
+SLOWLY = 20_000  # calls of a period up to which texts are looked at
+DENSEST = 400  # points, where somebody chose the length
+SHORTEST = timedelta(minutes=2)  # on either side of a mark
+SLICES = 6  # lines of a chart
+LOOKED_AT = 2_000  # calls whose attributes are looked at
+FEW, MANY = 2, 50  # values of an attribute by which it makes sense to slice
+AHEAD = timedelta(hours=1)  # clocks of others may be wrong
+PLAIN = tuple(each.name for each in SIGNALS.values() if not each.needs and each.kind == "")
+CHEAP = tuple(each.name for each in find_signals(None))
+
+
+@dataclass(frozen=True, slots=True)
+class Look:
+    """What somebody wants to see."""
+
+    period: str = ""  # one of PERIODS; empty: as much as is quickly shown
+    every: str = ""  # length of a bucket; empty: as fits the period
+    by: str = ""  # column or attribute to slice by
+    only: str = ""  # a value of it
+    kind: str = "retriever"
+    every_signal: bool = False  # also those that take longer
+    mark: str = ""  # that is looked at before and after; empty: the last one
+
+    def checked(self) -> Look:
+        """Return the same, or refuse what is no period, length or kind."""
+        if self.period not in ("", *PERIODS):
+            raise OptionError(f"{self.period!r} is no period", fix=f"one of {', '.join(PERIODS)}")
+        if self.kind not in ("retriever", "reranker"):
+            raise OptionError(f"{self.kind!r} is no kind of calls", fix="retriever or reranker")
+        if self.every:
+            bucket_length(self.every)
+        return self if self.by else replace(self, only="")
+
+    @property
+    def signals(self) -> tuple[str, ...]:
+        """The signals that are shown."""
+        return PLAIN if self.every_signal else CHEAP
+
+
+@dataclass(frozen=True, slots=True)
+class Overview:
+    """What is shown."""
+
+    look: Look  # with period and length filled in
+    since: datetime
+    until: datetime
+    length: timedelta
+    table: pl.DataFrame  # of Monitor.buckets
+    slices: list[str]  # values of `look.by` that have lines
+    more_slices: int  # that have none
+    counts: StoreCounts
+    marks: list[Mark]
+    alarms: list[KnownAlarm]
+    watched: list[WatchedAlert]
+    around: AroundMark | None
+    columns: dict[str, list[str]] = field(default_factory=dict)  # to slice by, with values
+    left_out: list[str] = field(default_factory=list)  # signals that would take too long
+
+
+def overview(monitor: Monitor, look: Look) -> Overview:
+    """Look at a store."""
+    look = look.checked()
+    store = monitor.store
+    counts = store.counts()
+    now = datetime.now(UTC)
+    end = min(counts.last or now, now + AHEAD)
+    period = look.period or _quick_period(store, counts, end)
+    first = min(counts.first or end, end)
+    start = first if period == ALL else max(first, end - bucket_length(period))
+    length = bucket_length(look.every or _fitting(end - start))
+    if (end - start) / length > DENSEST:
+        length = bucket_length(_fitting(end - start))
+    start = _aligned(start, length)
+    until = end + timedelta(microseconds=1)
+    every = _spelled(length)
+    look = replace(look, period=period, every=every)
+    by = [look.by] if look.by else []
+    names, left_out = _affordable(store, look, start, until)
+    table = monitor.buckets(names, every=every, by=by, since=start, until=until, kind=look.kind)
+    values, more = _slices(table, look)
+    if by:
+        table = table.filter(pl.col(look.by).is_in(values))
+    marks = store.marks()
+    alarms, watched = known_alarms(store)
+    return Overview(
+        look=look,
+        since=start,
+        until=until,
+        length=length,
+        table=table,
+        slices=values,
+        more_slices=more,
+        counts=counts,
+        marks=marks,
+        alarms=alarms,
+        watched=watched,
+        around=_around(store, marks, look, names, until),
+        left_out=left_out,
+        columns=_columns(store, end),
+    )
+
+
+def _quick_period(store: TraceStore, counts: StoreCounts, end: datetime) -> str:
+    """Return the longest period with few enough calls."""
+    found = PERIODS[0]
+    for period in PERIODS:
+        since = None if period == ALL else end - bucket_length(period)
+        if store.calls_about(since) > AT_FIRST:
+            break
+        found = period
+        if counts.first is None or since is None or since <= counts.first:
+            return ALL
+    return found
+
+
+def _affordable(
+    store: TraceStore, look: Look, since: datetime, until: datetime
+) -> tuple[list[str], list[str]]:
+    """Return the signals that are shown, and those that so many calls would make too slow."""
+    costly = store.calls_about(since, until) > SLOWLY
+    long = store.calls_about(None, until) > REMEMBERED
+    slow = {
+        each.name
+        for each in find_signals(look.signals)
+        if (each.history and long) or (not each.cheap and costly)
+    }
+    shown = [name for name in look.signals if name not in slow]
+    return shown, [name for name in look.signals if name in slow]
+
+
+def _fitting(span: timedelta) -> str:
+    return next((each for each in LENGTHS if span / bucket_length(each) <= BUCKETS), LENGTHS[-1])
+
+
+def _spelled(length: timedelta) -> str:
+    """Write a length of time as options take it."""
+    seconds = int(length.total_seconds())
+    size, unit = next(
+        (size, unit)
+        for unit, size in (("w", 604800), ("d", 86400), ("h", 3600), ("m", 60))
+        if seconds % size == 0
+    )
+    return f"{seconds // size}{unit}"
+
+
+def _aligned(moment: datetime, length: timedelta) -> datetime:
+    """Return where the bucket of a moment begins."""
+    frame = pl.DataFrame({"time": [moment]})
+    step = f"{int(length.total_seconds())}s"
+    if length % timedelta(days=7) == timedelta(0):
+        step = f"{length.days // 7}w"
+    found = frame.select(pl.col("time").dt.truncate(step)).item()
+    assert isinstance(found, datetime)  # noqa: S101
+    return found
+
+
+def _slices(table: pl.DataFrame, look: Look) -> tuple[list[str], int]:
+    """Return the slices with most calls, and how many there are beside them."""
+    if not look.by:
+        return [], 0
+    counted = table.filter(pl.col("signal") == "queries").group_by(look.by).agg(pl.sum("n"))
+    found = counted.sort("n", look.by, descending=[True, False])[look.by].to_list()
+    if look.only:
+        return ([look.only] if look.only in found else []), 0
+    return found[:SLICES], max(len(found) - SLICES, 0)
+
+
+def _around(
+    store: TraceStore, marks: list[Mark], look: Look, names: list[str], until: datetime
+) -> AroundMark | None:
+    named = [mark for mark in marks if mark.name == look.mark] if look.mark else marks
+    if not named:
+        return None
+    mark, longest = named[-1], LONGEST
+    while longest > SHORTEST:  # as much as is quickly compared
+        if store.calls_about(mark.time - longest, mark.time + longest) <= AROUND:
+            break
+        longest /= 2
+    return around_mark(
+        store,
+        mark,
+        names,
+        by=look.by,
+        only=look.only,
+        kind=look.kind,
+        end=until,
+        longest=longest,
+    )
+
+
+def _columns(store: TraceStore, end: datetime) -> dict[str, list[str]]:
+    """Return columns and attributes by which slices make sense, with their values."""
+    late = store.latest_calls(LOOKED_AT, end, [*COLUMNS, "attributes"])
+    found: dict[str, list[str]] = {}
+    for name in COLUMNS:
+        if name != "kind":
+            found[name] = [str(each) for each in late[name].drop_nulls().unique().sort()]
+    pairs = late.select(pl.col("attributes").explode()).unnest("attributes").drop_nulls()
+    grouped = pairs.group_by("key").agg(pl.col("value").unique().sort()).sort("key")
+    found |= {key: values for key, values in grouped.rows() if key not in COLUMNS}
+    return {name: values for name, values in found.items() if FEW <= len(values) <= MANY}

@@ -1,0 +1,304 @@
+"""OTLP over HTTP: takes traces in from any exporter of OpenTelemetry, and answers as it expects.
+
+A batch is acknowledged (200) when it is on disk. What cannot be taken now is refused so that the
+exporter sends it again: 429 for too many spans, 503 for too many requests at once and for a disk
+without room, with Retry-After. What will never be taken is refused for good: 400, 413, 415.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import json
+import math
+import time
+from collections import Counter
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, MutableMapping
+from concurrent.futures import BrokenExecutor
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+from findwell.core.errors import FindwellError
+from findwell.io.read.traces.otlp_protobuf import NO_PROTOBUF
+from findwell.io.read.traces.span import CROWDED, NESTED, NO_ID, NO_TIME, NOT_A_SPAN
+from findwell.io.storage.spool import nearly_full
+from findwell.loop.monitoring.bodies import BodyError
+from findwell.loop.monitoring.intake_rules import SAMPLED
+
+if TYPE_CHECKING:
+    from findwell.loop.monitoring.arrivals import Added, Batch
+    from findwell.loop.monitoring.bodies import BodyDecoders
+    from findwell.loop.monitoring.store import TraceStore
+    from findwell.loop.monitoring.writer import StoreWriter
+
+Message: TypeAlias = MutableMapping[str, Any]
+Receive: TypeAlias = Callable[[], Awaitable[Message]]
+Send: TypeAlias = Callable[[Message], Awaitable[None]]
+
+PATH, METRICS = "/v1/traces", "/metrics"
+PROMETHEUS = "text/plain; version=0.0.4; charset=utf-8"
+PROTOBUF, JSON = "application/x-protobuf", "application/json"
+REJECTED = (NO_ID, NO_TIME, NOT_A_SPAN, NESTED, NO_PROTOBUF, CROWDED)  # a span is left out
+CODES = {400: 3, 401: 16, 403: 7, 404: 5, 413: 3, 415: 3, 421: 3, 429: 8, 503: 14}  # of gRPC
+SLOW = 60.0  # seconds for a whole body to arrive
+SOON, LATER = 1, 60  # seconds after which to try again
+LOOK = 1.0  # seconds between two looks at the disk
+
+
+@dataclass(frozen=True, slots=True)
+class ReceiverLimits:
+    """What a server takes at most."""
+
+    request: int = 16 << 20  # bytes of a body, unpacked
+    held: int = 128 << 20  # bytes of all bodies that are not written yet, but for one
+    rate: float | None = None  # spans a second
+    store: int | None = None  # bytes of the store
+
+
+class Refusal(Exception):  # noqa: N818 - it is an answer
+    """A request that is not taken in; with `again`, it may be after so many seconds."""
+
+    def __init__(self, status: int, why: str, *, again: int | None = None) -> None:
+        super().__init__(why)
+        self.status = status
+        self.why = why
+        self.again = again
+
+    async def tell(self, send: Send, kind: str) -> None:
+        """Answer with a status of gRPC, in the format of the request, as OTLP wants it."""
+        code = CODES.get(self.status, 2)
+        if kind == PROTOBUF:
+            body = _field(1, code) + _field(2, self.why)
+        else:
+            body = json.dumps({"code": code, "message": self.why}).encode()
+        more = {} if self.again is None else {"retry-after": str(self.again)}
+        more |= {"allow": "POST"} if self.status == 405 else {}
+        await _answer(send, self.status, PROTOBUF if kind == PROTOBUF else JSON, body, **more)
+
+
+class TraceReceiver:
+    """The application of the server, in ASGI; `web.trace_server` guards it."""
+
+    def __init__(
+        self,
+        store: TraceStore,
+        writer: StoreWriter,
+        decoders: BodyDecoders,
+        limits: ReceiverLimits,
+    ) -> None:
+        self._store = store
+        self._writer = writer
+        self._decoders = decoders
+        self._limits = limits
+        self._held = 0  # bytes of bodies and tables that are not written yet
+        self._spare, self._counted = limits.rate or 0.0, time.monotonic()
+        self._full, self._looked = "", -LOOK
+        self.refused: Counter[str] = Counter()  # requests, by reason
+
+    async def __call__(self, scope: Mapping[str, Any], receive: Receive, send: Send) -> None:
+        """Answer one request."""
+        if scope["type"] != "http":
+            return
+        headers = {
+            name.decode("latin-1"): value.decode("latin-1") for name, value in scope["headers"]
+        }
+        kind = headers.get("content-type", "").partition(";")[0].strip().lower()
+        body = RequestBody(receive)
+        try:
+            if scope["path"] == METRICS and scope["method"] == "GET":
+                await _answer(send, 200, PROMETHEUS, await self._metrics())
+                return
+            batch, added = await self._take(scope, headers, kind, body)
+        except Refusal as refusal:
+            self.refused[f"{refusal.status}: {refusal.why}"] += 1
+            await body.drain(self._limits.request, headers.get("content-length", ""))
+            await refusal.tell(send, kind)
+        except _GoneError:
+            return
+        else:
+            await _answer(send, 200, kind, _accepted(batch, added, kind))
+
+    async def _metrics(self) -> bytes:
+        """Return the state of alarms and counts of the store, as Prometheus asks for it."""
+        from findwell.loop.monitoring.alarm_text import prometheus_text  # noqa: PLC0415 - few ask for it
+
+        try:
+            return (await asyncio.to_thread(prometheus_text, self._store)).encode()
+        except FindwellError as error:
+            raise Refusal(503, f"the store cannot be read: {error.what}", again=LATER) from None
+
+    async def _take(
+        self, scope: Mapping[str, Any], headers: Mapping[str, str], kind: str, body: RequestBody
+    ) -> tuple[Batch, Added]:
+        """Return a batch that is on disk, and what became of its calls."""
+        zipped = self._check(scope, headers, kind)
+        self._check_rate()
+        await self._check_disk()
+        held = 0
+        try:
+            parts = []
+            async for part in body.parts():
+                held += len(part)
+                self._held += len(part)
+                self._check_held(held)
+                parts.append(part)
+            batch = await self._decoded(b"".join(parts), protobuf=kind == PROTOBUF, zipped=zipped)
+            size = int(batch.frame.estimated_size())
+            held += size
+            self._held += size
+            self._spare -= batch.spans or 0
+            added = await self._written(batch)
+        finally:
+            self._held -= held
+        return batch, added
+
+    def _check(self, scope: Mapping[str, Any], headers: Mapping[str, str], kind: str) -> bool:
+        """Tell whether the body is zipped; refuse what is no request of OTLP that can be read."""
+        if scope["path"] != PATH:
+            raise Refusal(404, f"traces are sent to {PATH}; metrics and logs are not taken")
+        if scope["method"] != "POST":
+            raise Refusal(405, "traces are sent by POST")
+        if kind not in (PROTOBUF, JSON):
+            raise Refusal(415, f"the content type must be {PROTOBUF} or {JSON}")
+        encoding = headers.get("content-encoding", "").strip().lower()
+        if encoding not in ("", "identity", "gzip"):
+            raise Refusal(415, "the content encoding must be gzip or none")
+        length = headers.get("content-length", "")
+        if length.isdecimal() and (len(length) > 18 or int(length) > self._limits.request):
+            raise self._too_long()
+        return encoding == "gzip"
+
+    def _too_long(self) -> Refusal:
+        return Refusal(413, f"the body is longer than {self._limits.request:,} bytes")
+
+    def _check_held(self, held: int) -> None:
+        """Refuse what would take too much memory, alone or with all that is under way."""
+        if held > self._limits.request:
+            raise self._too_long()
+        if self._held - held > self._limits.held:
+            raise Refusal(503, "too many requests at once", again=SOON)
+
+    def _check_rate(self) -> None:
+        """Refuse when more spans arrived than a second may bring, until time has made up for it."""
+        rate = self._limits.rate
+        if rate is None:
+            return
+        now = time.monotonic()
+        self._spare = min(rate, self._spare + rate * (now - self._counted))
+        self._counted = now
+        if self._spare <= 0:
+            again = max(SOON, math.ceil(-self._spare / rate))
+            raise Refusal(429, f"more than {rate:g} spans a second", again=again)
+
+    async def _check_disk(self) -> None:
+        if time.monotonic() - self._looked > LOOK:
+            self._looked = time.monotonic()
+            self._full = await asyncio.to_thread(self._why_full)
+        if self._full:
+            raise Refusal(503, self._full, again=LATER)
+
+    def _why_full(self) -> str:
+        most = self._limits.store
+        try:
+            if nearly_full(self._store.path):
+                return "the disk is nearly full"
+            if most is not None and self._store.counts().bytes > most:
+                return f"the store is larger than {most:,} bytes"
+        except (OSError, FindwellError):
+            return "the store cannot be looked at"
+        return ""
+
+    async def _decoded(self, body: bytes, *, protobuf: bool, zipped: bool) -> Batch:
+        try:
+            found = self._decoders.submit(body, protobuf=protobuf, zipped=zipped)
+            return await asyncio.wrap_future(found)
+        except BodyError as error:
+            raise Refusal(error.status, error.why) from None
+        except BrokenExecutor:
+            raise Refusal(503, "a process that decodes was killed", again=SOON) from None
+
+    async def _written(self, batch: Batch) -> Added:
+        try:
+            return await asyncio.wrap_future(self._writer.submit(batch))
+        except FindwellError as error:
+            raise Refusal(503, f"it could not be saved: {error.what}", again=LATER) from None
+
+
+class _GoneError(Exception):
+    """Whoever sent the request does not wait for an answer."""
+
+
+class RequestBody:
+    """The body of a request, part by part."""
+
+    def __init__(self, receive: Receive, seconds: float | None = None) -> None:
+        self._receive = receive
+        self._more = True
+        self._until = asyncio.get_running_loop().time() + (SLOW if seconds is None else seconds)
+
+    async def parts(self) -> AsyncIterator[bytes]:
+        """Yield the parts; a client that is too slow, or goes away, has not sent the body."""
+        while self._more:
+            try:
+                async with asyncio.timeout_at(self._until):
+                    message = await self._receive()
+            except TimeoutError:
+                self._more = False
+                raise Refusal(408, "the body did not arrive in time") from None
+            self._more = message.get("more_body", False)
+            if message["type"] != "http.request":
+                raise _GoneError
+            yield message.get("body", b"")
+
+    async def drain(self, most: int, length: str = "") -> None:
+        """Read the rest: many clients look at the answer only when all is sent."""
+        if length.isdecimal() and int(length[:18]) > 4 * most:
+            return  # nobody sends that much before looking
+        total = 0
+        with contextlib.suppress(Refusal, _GoneError):
+            async for part in self.parts():
+                total += len(part)
+                if total > most:
+                    return
+
+
+def _accepted(batch: Batch, added: Added, kind: str) -> bytes:
+    """Return the answer to a batch that is on disk; it tells how many spans were left out, and why.
+
+    Spans that are not in the sample are not rejected: the server was told to keep a sample.
+    """
+    wrong = sum(batch.malformed.get(each, 0) for each in REJECTED)
+    dropped = {reason: number for reason, number in added.dropped.items() if reason != SAMPLED}
+    rejected = min(wrong + sum(dropped.values()), batch.spans or 0)
+    reasons = [*batch.malformed.items(), *dropped.items()]
+    said = ", ".join(f"{number} × {reason}" for reason, number in reasons)
+    if kind == JSON:
+        partial = {"rejectedSpans": str(rejected), "errorMessage": said}
+        return json.dumps({"partialSuccess": partial} if said else {}).encode()
+    return _field(1, _field(1, rejected) + _field(2, said)) if said else b""
+
+
+def _field(number: int, value: int | str | bytes) -> bytes:
+    """Return a field of a message of protobuf; 0 is left out, as it is the default."""
+    if isinstance(value, int):
+        return bytes([number << 3]) + _varint(value) if value else b""
+    data = value.encode() if isinstance(value, str) else value
+    return bytes([number << 3 | 2]) + _varint(len(data)) + data
+
+
+def _varint(value: int) -> bytes:
+    data = bytearray()
+    while value > 0x7F:
+        data.append(value & 0x7F | 0x80)
+        value >>= 7
+    data.append(value)
+    return bytes(data)
+
+
+async def _answer(send: Send, status: int, kind: str, body: bytes, **more: str) -> None:
+    headers = {"content-type": kind, "content-length": str(len(body))} | {
+        name.replace("_", "-"): value for name, value in more.items()
+    }
+    listed = [(name.encode(), value.encode()) for name, value in headers.items()]
+    await send({"type": "http.response.start", "status": status, "headers": listed})
+    await send({"type": "http.response.body", "body": body})

@@ -1,0 +1,227 @@
+"""Every document that any of several runs retrieved for a query, once, with what each run says."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import polars as pl
+
+from findwell.core.data import FACTS, Run
+from findwell.core.errors import InputError, OptionError
+from findwell.core.findings import Finding, finding_about_rows, merge_findings
+from findwell.core.keys import query_index, sorted_by
+from findwell.io.read import load_run
+from findwell.io.read.queries import join_queries
+from findwell.loop.tuning.overlap import check_overlap
+from findwell.relations.align import positions
+
+if TYPE_CHECKING:
+    from findwell.core.data import Bools, Floats, Gold, Ints, RunStream
+    from findwell.io.read import RunLike
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Pool:
+    """The documents of several runs, one row per document, sorted by query.
+
+    Within a query they are in the order in which they are first met, going through the runs one
+    after another from their first rank on: that order breaks the ties of every fusion. A document
+    that a run lists again counts where it stands first, and the ranks behind it close up.
+    """
+
+    runs: tuple[str, ...]
+    queries: pl.Series  # their names; one for which nothing was retrieved has no row
+    query: Ints  # the number of the query of each row
+    doc: pl.Series
+    rank: Ints  # runs × rows, from 1; 0 where the run lacks the document
+    score: Floats  # runs × rows; NaN where the run lacks the document or a score for it
+    findings: tuple[Finding, ...]  # problems in the runs
+    facts: dict[str, pl.Series]  # text and place of each row, as the first run that has any says
+
+    @classmethod
+    def of(
+        cls,
+        runs: Sequence[RunLike] | Pool,
+        gold: Gold | None = None,
+        *,
+        disjoint: bool = False,
+    ) -> Pool:
+        """Pool runs, each anything that `findwell.load_run` reads.
+
+        With a gold, runs whose records carry no query id are joined with it by their questions,
+        or else by position. Runs that share almost no document are refused, unless they are
+        `disjoint`: they search different collections.
+
+        >>> pool = Pool.of([{"q": ["a", "b"]}, {"q": ["b", "c"]}])
+        >>> pool.doc.to_list(), pool.rank.tolist()
+        (['a', 'b', 'c'], [[1, 2, 0], [0, 1, 2]])
+        """
+        if isinstance(runs, Pool):
+            return runs
+        loaded = [_opened(run, gold).collect() for run in _several(runs)]
+        queries = pl.concat([run.rows["query"] for run in loaded]).unique(maintain_order=True)
+        numbers = {name: number for number, name in enumerate(queries)}
+        lists = [_in_rank_order(run, query_index(run.rows["query"], numbers)) for run in loaded]
+        rows = pl.concat([each.select("query", "doc") for each in lists])
+        rows = rows.unique(maintain_order=True).sort("query", maintain_order=True)
+        rank = np.zeros((len(lists), rows.height), dtype=np.int64)
+        score = np.full((len(lists), rows.height), np.nan)
+        for number, each in enumerate(lists):
+            found = each.join(rows.with_row_index("row"), on=["query", "doc"])
+            rank[number, found["row"].to_numpy()] = found["rank"].to_numpy()
+            score[number, found["row"].to_numpy()] = found["score"].to_numpy()
+        pool = cls(
+            runs=tuple(run.name for run in loaded),
+            queries=queries,
+            query=rows["query"].to_numpy(),
+            doc=rows["doc"],
+            rank=rank,
+            score=score,
+            findings=merge_findings(
+                found
+                for run, each in zip(loaded, lists, strict=True)
+                for found in _problems(run, each)
+            ),
+            facts=_facts(rows.with_columns(query=queries.gather(rows["query"])), loaded),
+        )
+        if disjoint:
+            return pool
+        return replace(pool, findings=(*pool.findings, *check_overlap(pool, loaded)))
+
+    def take(self, rows: Ints) -> Pool:
+        """Return the pool with its rows in another order, which keeps queries together."""
+        return replace(
+            self,
+            query=self.query[rows],
+            doc=self.doc.gather(rows),
+            rank=self.rank[:, rows],
+            score=self.score[:, rows],
+            facts={name: column.gather(rows) for name, column in self.facts.items()},
+        )
+
+    def named(self, rows: Bools) -> pl.DataFrame:
+        """Return the names of rows: query and doc."""
+        found = np.flatnonzero(rows)
+        names = self.queries.gather(self.query[found])
+        return pl.DataFrame({"query": names, "doc": self.doc.gather(found)})
+
+    def scores(self) -> Floats:
+        """Return the scores, runs × rows; a run without any is an error."""
+        without = (self.rank > 0).any(axis=1) & np.isnan(self.score).all(axis=1)
+        if without.any():
+            number = int(without.argmax())
+            raise InputError(
+                "it carries no scores",
+                where=f"run {number + 1} ({self.runs[number]})",
+                fix="give every document a score, or fuse by rank (reciprocal_rank_fusion, …-rrf)",
+            )
+        return self.score
+
+    def score_ranks(self) -> Ints:
+        """Return 1 + how many documents of the list score higher, so that equal scores share it.
+
+        >>> Pool.of([{"q": {"a": 0.9, "b": 0.5, "c": 0.5, "d": 0.1}}]).score_ranks().tolist()
+        [[1, 2, 2, 4]]
+        """
+        rank = pl.col("score").fill_nan(None).rank("min", descending=True).over("query")
+        ranks = [
+            pl.DataFrame({"query": self.query, "score": score})
+            .select(rank.fill_null(0))
+            .to_series()
+            for score in self.scores()
+        ]
+        return np.array(ranks, dtype=np.int64)
+
+    def best_first(self, score: Floats, k: int | None = None) -> Run:
+        """Return the run that lists the documents of each query by this score, the first k.
+
+        Equal scores keep the order of the pool; a row whose score is NaN is left out.
+        """
+        if k is not None and (type(k) is not int or k < 1):
+            raise OptionError(f"k={k!r} is not a whole number from 1", fix="for example k=10")
+        order = sorted_by({"query": self.query, "score": score}, descending=(False, True))
+        order = order[~np.isnan(score[order])]
+        if k is not None:
+            order = order[positions(self.query[order]) <= k]
+        return self.as_run(order, score)
+
+    def as_run(self, order: Ints, score: Floats) -> Run:
+        """Return the run that lists these rows in this order, query by query."""
+        rows = pl.DataFrame(
+            {
+                "query": self.queries.gather(self.query[order]),
+                "doc": self.doc.gather(order),
+                "score": score[order],
+                **{name: column.gather(order) for name, column in self.facts.items()},
+            }
+        )
+        found = np.bincount(self.query[order], minlength=len(self.queries))
+        nothing = pl.DataFrame({"query": self.queries.filter(pl.Series(found == 0))})
+        if nothing.height:  # a row without a document
+            rows = pl.concat([rows, nothing], how="diagonal")
+        return Run("fused", rows, "listed", self.findings)
+
+
+def _opened(data: RunLike, gold: Gold | None) -> RunStream:
+    data = list(data) if isinstance(data, Iterator) else data
+    stream = load_run(data, texts=True)
+    if gold is None:
+        return stream
+    return join_queries(stream, gold, lambda names: load_run(data, names=names, texts=True))
+
+
+def _several(runs: object) -> Sequence[Any]:
+    """Refuse what is no list of runs."""
+    if isinstance(runs, Sequence) and not isinstance(runs, str | bytes) and runs:
+        return runs
+    raise OptionError("there are no runs to fuse", fix="pass them as a list: [first, second]")
+
+
+def _facts(candidates: pl.DataFrame, runs: Sequence[Run]) -> dict[str, pl.Series]:
+    """Return what the runs say about each candidate in addition to its id: the first that does."""
+    known = [
+        run.rows.select("query", "doc", *(name for name in run.rows.columns if name in FACTS))
+        for run in runs
+    ]
+    rows = pl.concat(known, how="diagonal").drop_nulls("doc")
+    rows = rows.unique(["query", "doc"], keep="first", maintain_order=True)
+    joined = candidates.join(rows, on=["query", "doc"], how="left", maintain_order="left")
+    return {name: joined[name] for name in FACTS if name in joined.columns and joined[name].count()}
+
+
+def _in_rank_order(run: Run, query: Ints) -> pl.DataFrame:
+    """Return the documents of a run, each once, by query and rank, in the order of `align`."""
+    score = pl.col("score") if "score" in run.rows.columns else pl.lit(None, pl.Float64)
+    rows = run.rows.select(pl.Series("query", query), "doc", score=score.fill_nan(None))
+    rows = rows.filter(pl.col("doc").is_not_null())
+    if run.order == "listed":
+        rows = rows.sort("query", maintain_order=True)
+    else:
+        keys = ["query", "score", "doc"]
+        rows = rows.sort(keys, descending=[False, True, True], nulls_last=True)
+    rows = rows.unique(["query", "doc"], keep="first", maintain_order=True)
+    return rows.with_columns(rank=pl.int_range(1, pl.len() + 1).over("query"))
+
+
+def _problems(run: Run, kept: pl.DataFrame) -> list[Finding]:
+    """Return problems in a run: its own findings, repeated documents, scores that are NaN."""
+    found = list(run.findings)
+    docs = run.rows.filter(pl.col("doc").is_not_null())
+    if docs.height > kept.height:
+        found += finding_about_rows(
+            "duplicate-document",
+            docs.filter(pl.struct("query", "doc").is_first_distinct().not_()),
+            "document retrieved again for the same query: fused at its first rank",
+            "remove repetitions before ranking",
+        )
+    if "score" in docs.columns:
+        found += finding_about_rows(
+            "nan-score",
+            docs.filter(pl.col("score").is_nan()),
+            "score that is not a number: fused as if there were none",
+            "find out why the retriever gave no score",
+        )
+    return found

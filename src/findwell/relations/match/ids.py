@@ -1,0 +1,109 @@
+"""The relation `ids`: a unit covers the items that list its id.
+
+Ids may be normalised first, so that a chunk meets the document it was cut from.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING, ClassVar
+
+from findwell.core.data import FACTS, Gold, merge_equal
+from findwell.core.findings import FindingKind, finding_about
+from findwell.core.normalisers import Normaliser, normaliser
+from findwell.relations.match.matcher import BoundByRule, EqualKeys, Matcher, register_matcher
+from findwell.relations.preflight import no_shared_document
+
+if TYPE_CHECKING:
+    import polars as pl
+
+    from findwell.core.findings import Finding
+    from findwell.relations.match.matcher import MatchContext
+    from findwell.relations.preflight import UnmetRun
+
+
+@register_matcher
+class Ids(Matcher):
+    """Equal ids, after normalising them."""
+
+    name: ClassVar[str] = "ids"
+    about: ClassVar[str] = "a chunk or document covers the items that list its id"
+    reads_texts: ClassVar[bool] = False
+
+    def bind(self, gold: Gold, context: MatchContext) -> BoundIds:
+        """Compare ids with those of a gold."""
+        return BoundIds(gold, context)
+
+
+class BoundIds(BoundByRule):
+    """Draws the edges between the batches of a run and one gold, by id."""
+
+    order_matters = False
+
+    def __init__(self, gold: Gold, context: MatchContext) -> None:
+        self._known = None if context.corpus is None else context.corpus["doc"].implode()
+        dangling = []
+        if self._known is not None:
+            dangling = self._dangling(gold.member_doc.unique(maintain_order=True), "gold")
+        gold = id_gold(gold, context.ids)
+        if "places" in gold.carries:
+            gold = replace(gold, findings=tuple(map(_several_places, gold.findings)))
+        self.gold = replace(gold, findings=(*gold.findings, *dangling)) if dangling else gold
+        self._change = normaliser(context.run_ids if context.ids == "identity" else context.ids)
+        self.equal = EqualKeys(gold, gold.member_doc)
+        self._chosen = context.chosen
+
+    @property
+    def as_given(self) -> bool:
+        """Whether the ids of a run are compared as they are, and with nothing but the gold."""
+        return self._change is None and self._known is None
+
+    def rows(self, rows: pl.DataFrame) -> tuple[pl.DataFrame, list[Finding]]:
+        """Normalise the ids, and keep them as they were to break ties."""
+        raw = rows["doc"]
+        findings = self._dangling(raw.drop_nulls(), "run")
+        if self._change is None:
+            return rows, findings
+        return rows.with_columns(doc=self._change(raw), raw=raw), findings
+
+    def nothing_met(self, run: UnmetRun) -> list[Finding]:
+        """Stop where the ids of run and gold are evidently different, unless ids were chosen."""
+        gold = self.gold
+        return no_shared_document(run, gold.member_doc, gold.carries, chosen=self._chosen)
+
+    def _dangling(self, docs: pl.Series, role: str) -> list[Finding]:
+        """Find the documents that a corpus does not have, where there is one."""
+        if self._known is None:
+            return []
+        return finding_about(
+            "dangling-id",
+            docs.filter(~docs.is_in(self._known)),
+            f"document of the {role} that the corpus does not have",
+            "check that run, gold and corpus are of the same version",
+        )
+
+
+def _several_places(found: Finding) -> Finding:
+    """Say what a document that the gold lists again is, where it labels places."""
+    if found.kind != FindingKind.GOLD_DUPLICATE:
+        return found
+    return replace(
+        found,
+        message="the gold labels several places of a document of a query; by id they count once",
+        fix="--by spans compares places",
+    )
+
+
+def id_gold(gold: Gold, how: Normaliser) -> Gold:
+    """Return the gold whose items are ids, normalised; documents that are or become one count once.
+
+    Texts and places distinguish what ids do not, so they are left out.
+    """
+    change = normaliser(how)
+    if change is None and gold.member_facts is None:
+        return gold
+    rows = gold.rows().drop(FACTS, strict=False)
+    if change is not None:
+        rows, _ = merge_equal(rows.with_columns(doc=change(gold.member_doc)), ["doc"])
+    built = Gold.build(rows, queries=gold.queries, findings=gold.findings, flaws=gold.flaws)
+    return replace(built, carries=gold.carries)

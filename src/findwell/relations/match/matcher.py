@@ -1,0 +1,352 @@
+"""What a matcher is: it draws the edges between what was retrieved and one gold."""
+
+from __future__ import annotations
+
+from dataclasses import MISSING, dataclass, field, fields
+from typing import TYPE_CHECKING, Any, ClassVar, Protocol, TypeVar, dataclass_transform
+
+import numpy as np
+import polars as pl
+
+from findwell.core.errors import OptionError
+from findwell.core.keys import document_keys, narrowed
+from findwell.core.spelling import spell_parameters
+from findwell.core.texts.words import TEXTS
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from findwell.core.data import Bools, Floats, Gold, Ints, Numbers
+    from findwell.core.findings import Finding
+    from findwell.measures import Measure
+    from findwell.relations.align import Aligned
+    from findwell.relations.judged.judging import Judging, Task
+    from findwell.relations.preflight import UnmetRun
+
+
+TABLE = 20  # bits of a key by which those are found that may have an equal
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Items:
+    """Gold items that are found only while edges are drawn, such as the claims of an answer."""
+
+    query: Ints
+    text: pl.Series
+    grade: Floats
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Edges:
+    """What a batch of a run covers: its edges, and its notable units.
+
+    `sizes` says how many units each row of the batch holds, where units are parts of rows. Where
+    there are `items`, edges count those of this batch; otherwise those of the gold.
+    """
+
+    query: Numbers
+    rank: Numbers
+    item: Numbers
+    unit_query: Numbers  # may be the very array of `query`, and `unit_rank` that of `rank`
+    unit_rank: Numbers
+    unit_judged: Bools
+    unit_repeat: Numbers
+    sizes: Ints | None = None
+    items: Items | None = None
+    failures: Mapping[int, str] = field(default_factory=dict)  # queries without a value, and why
+    lenient: Edges | None = None  # the same, if every failure counted as a yes
+    weight: Floats | None = None  # how far each edge supports its item; None: fully
+
+
+_NONE = np.zeros(0, dtype=np.int32)
+NO_EDGES = Edges(_NONE, _NONE, _NONE, _NONE, _NONE, _NONE.astype(bool), _NONE)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Units:
+    """The units of a batch, by query and rank: chunks, or parts of chunks."""
+
+    query: Ints
+    rank: Ints
+    text: pl.Series
+    key: pl.Series  # what of the text, or of the id, counts
+    repeat: Ints | None  # as in `Aligned`
+    row: Ints  # of the batch
+    sizes: Ints | None = None  # units in each row, where they are parts
+    keys: pl.Series | None = None  # of `document_keys`, where they are known
+
+
+def rows_as_units(aligned: Aligned, text: pl.Series) -> Units:
+    """Return the rows of a batch as units."""
+    every = np.arange(len(aligned.query))
+    return Units(
+        aligned.query, aligned.rank, text, aligned.doc, aligned.repeat, every, keys=aligned.keys
+    )
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Scores:
+    """How well units and items match: pairs that score more than 0, for explanations."""
+
+    unit: Ints
+    item: Ints
+    score: Floats
+
+
+@dataclass(frozen=True, slots=True)
+class MatchContext:
+    """What matchers may need beside run and gold."""
+
+    corpus: pl.DataFrame | None = None  # doc and text, perhaps source, start and end
+    embedder: object = None  # used instead of the model that the relation names
+    ids: Any = "identity"  # how the ids of run and gold are normalised
+    run_ids: Any = "identity"  # how those of the run are, where `ids` leaves them as they are
+    base_url: str | None = None  # the address of an embedder `openai:MODEL`, if not the default
+    judging: Judging | None = None  # who draws the relations that need a judge
+    tokenizer: object = None  # what counts tokens, where measures ask for them
+    chosen: bool = False  # whether the user said what is compared
+
+
+class EqualKeys:
+    """Finds pairs of a row and a member of the gold with the same query and the same key."""
+
+    def __init__(self, gold: Gold, keys: pl.Series) -> None:
+        self._item = gold.member_item
+        self._weight = gold.member_weight
+        self._judged = gold.item_grade >= 0
+        self._doc = keys
+        kind = gold.member_item.dtype  # numbers of two kinds would be copied for the search
+        self._offset = np.searchsorted(gold.member_item, gold.item_offset.astype(kind))
+
+    def edges(self, units: Units) -> Edges:
+        """Return the edges of units, which come sorted by query and rank."""
+        unit, member = self._pairs(units)
+        weight = None if self._weight is None else self._weight[member]
+        return edges_of(units, (unit, self._item[member]), self._judged, weight)
+
+    def _pairs(self, units: Units) -> tuple[Ints, Ints]:
+        query, doc = units.query, units.key
+        new = np.flatnonzero(np.diff(query, prepend=-1))
+        asked = np.unique(query[new])  # of the gold only the queries of this batch
+        first, size = self._offset[asked], np.diff(self._offset)[asked]
+        members = np.arange(size.sum()) + np.repeat(first - np.cumsum(size) + size, size)
+        of_query, docs = np.repeat(asked, size), _rows_of(self._doc, members)
+        keys = document_keys(query, doc) if units.keys is None else units.keys
+        row, place = _equal(keys, document_keys(of_query, docs))
+        # a key is a hash: compare what it was made of
+        same: Bools = query[row] == of_query[place]
+        same &= (doc.gather(row) == docs.gather(place)).to_numpy()
+        return row[same], members[place[same]]
+
+
+def _rows_of(values: pl.Series, at: Ints) -> pl.Series:
+    """Return the values of ascending rows; of rows that stand together without a copy."""
+    if len(at) and at[-1] - at[0] + 1 == len(at):
+        return values.slice(int(at[0]), len(at))
+    return values.gather(at)
+
+
+def _equal(ours: pl.Series, theirs: pl.Series) -> tuple[Ints, Ints]:
+    """Return where equal keys stand, in the order of ours and then of theirs."""
+    # most of ours have no equal: a table of their upper bits tells which may have one
+    width = np.uint64(64 - TABLE)
+    table = np.zeros(1 << TABLE, dtype=bool)
+    table[(theirs.to_numpy() >> width).astype(np.int64)] = True
+    may = np.flatnonzero(table[(ours.to_numpy() >> width).astype(np.int64)])
+    rows, members = pl.DataFrame({"key": ours.gather(may)}), pl.DataFrame({"key": theirs})
+    pairs = rows.with_row_index("row").join(
+        members.with_row_index("member"), on="key", maintain_order="left_right"
+    )
+    return may[pairs["row"].to_numpy()], pairs["member"].to_numpy().astype(np.int64)
+
+
+def edges_of(
+    units: Units, pairs: tuple[Ints, Ints], judged_item: Bools, weight: Floats | None = None
+) -> Edges:
+    """Return the edges of pairs of a unit and an item, which come sorted by unit.
+
+    `weight` is how far each unit supports its item. With none there is no edge, but the unit is
+    judged.
+    """
+    which, item = pairs
+    unit = which[judged_item[item]]
+    unit = unit[np.diff(unit, prepend=-1) > 0]  # each once
+    judged, repeat = np.ones(len(unit), dtype=bool), np.zeros(len(unit), dtype=np.int8)
+    if units.repeat is not None:
+        notable = np.union1d(unit, np.flatnonzero(units.repeat))
+        unit, judged = notable, np.isin(notable, unit)
+        repeat = units.repeat[unit].astype(np.int8)
+    if weight is not None:
+        supports = np.flatnonzero(weight > 0)
+        which, item, weight = which[supports], item[supports], weight[supports]
+    query, rank = narrowed(units.query[which]), narrowed(units.rank[which])
+    same = np.array_equal(unit, which)  # every unit with an edge is notable, and has one edge
+    return Edges(
+        query=query,
+        rank=rank,
+        item=narrowed(item),
+        unit_query=query if same else narrowed(units.query[unit]),
+        unit_rank=rank if same else narrowed(units.rank[unit]),
+        unit_judged=judged,
+        unit_repeat=repeat,
+        sizes=units.sizes,
+        weight=weight,
+    )
+
+
+def edges_to_members(units: Units, unit: Ints, member: Ints, gold: Gold) -> Edges:
+    """Return the edges of pairs of a unit and a member of the gold, in any order."""
+    items = max(len(gold.item_grade), 1)
+    distinct, which = np.unique(unit * items + gold.member_item[member], return_inverse=True)
+    weight = None
+    if gold.member_weight is not None:  # of several documents of an item the best counts
+        weight = np.zeros(len(distinct))
+        np.maximum.at(weight, which, gold.member_weight[member])
+    return edges_of(units, np.divmod(distinct, items), gold.item_grade >= 0, weight)
+
+
+class BoundMatcher(Protocol):
+    """A matcher with one gold: it draws the edges of a run, batch by batch."""
+
+    @property
+    def gold(self) -> Gold:
+        """The gold with the items that the relation counts."""
+
+    @property
+    def blank_is_unit(self) -> bool:
+        """Whether a blank entry of the run is a unit that covers nothing, and not a blank id."""
+
+    @property
+    def finds_items(self) -> bool:
+        """Whether items are found only while edges are drawn: see `Items`."""
+
+    @property
+    def needed(self) -> bool:
+        """Whether every query needs something, even where no item is relevant."""
+
+    @property
+    def depth(self) -> int | None:
+        """How many ranks of a list are looked at; None: all."""
+
+    @property
+    def order_matters(self) -> bool:
+        """Whether the edges of a unit depend on the units above it; if in doubt, say so."""
+
+    def rows(self, rows: pl.DataFrame) -> tuple[pl.DataFrame, list[Finding]]:
+        """Return the rows of a run with the key of each unit in the column doc."""
+
+    def edges(self, aligned: Aligned) -> Edges:
+        """Return the edges of a batch, which was not cut at `depth` yet."""
+
+    def nothing_met(self, run: UnmetRun) -> list[Finding]:
+        """Look at a run that met no item; raise where it cannot be about the gold's documents."""
+
+
+class BoundByRule:
+    """Base of the bound matchers that compare units with the items of the gold.
+
+    By default units are rows, and there is an edge where the keys of `equal` are equal.
+    """
+
+    gold: Gold
+    equal: EqualKeys
+    blank_is_unit: bool = False
+    finds_items: bool = False
+    needed: bool = False
+    depth: int | None = None
+    order_matters: bool = True
+
+    def edges(self, aligned: Aligned) -> Edges:
+        """Return the edges of a batch."""
+        return self.draw(self.units(aligned))
+
+    def rows(self, rows: pl.DataFrame) -> tuple[pl.DataFrame, list[Finding]]:
+        """Return the rows of a run with the key of each unit in the column doc."""
+        raise NotImplementedError
+
+    def units(self, aligned: Aligned) -> Units:
+        """Return the units of a batch."""
+        return rows_as_units(aligned, aligned.doc)
+
+    def draw(self, units: Units) -> Edges:
+        """Return the edges of the units of a batch."""
+        return self.equal.edges(units)
+
+    def nothing_met(self, run: UnmetRun) -> list[Finding]:
+        """Look at a run that met no item."""
+        del run
+        return []
+
+    def scores(self, units: Units) -> Scores | None:
+        """Return how well units and items match, where that is a matter of degree."""
+        del units
+        return None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Matcher:
+    """Base of all matchers: a name, parameters, and how edges are drawn.
+
+    A subclass is a frozen dataclass (`register_matcher` makes it one) whose fields are its
+    parameters. `str()` is its spelling in
+    measures and options, such as `rouge(threshold=0.8)`.
+    """
+
+    name: ClassVar[str]
+    about: ClassVar[str]  # one line for the list of relations
+    reads_texts: ClassVar[bool] = True
+    judged: ClassVar[bool] = False  # whether a judge draws it, instead of a rule
+    about_list: ClassVar[bool] = False  # whether a verdict is about the whole list, not a unit
+
+    def __post_init__(self) -> None:
+        """Check the parameters that several relations have."""
+        threshold, text = getattr(self, "threshold", 1.0), getattr(self, "text", "raw")
+        self.require(0 < threshold <= 1, "threshold", "is a number above 0, at most 1")
+        self.require(text in TEXTS, "text", f"is one of {', '.join(TEXTS)}")
+
+    def bind(self, gold: Gold, context: MatchContext) -> BoundMatcher:
+        """Begin to draw the edges to one gold."""
+        raise NotImplementedError
+
+    def task(self, measures: Sequence[Measure]) -> Task | None:
+        """Return what is asked of a judge for the measures over it; None if it draws by rule."""
+        del measures
+        return None
+
+    def findings(self) -> list[Finding]:
+        """Return what deserves attention about the matcher itself."""
+        return []
+
+    def __str__(self) -> str:
+        return self.name + spell_parameters(self.settings(), self.parameters())
+
+    @classmethod
+    def parameters(cls) -> dict[str, Any]:
+        """Return the parameters with their defaults."""
+        return {
+            entry.name: None if entry.default is MISSING else entry.default for entry in fields(cls)
+        }
+
+    def settings(self) -> dict[str, Any]:
+        """Return every parameter with its value, for the manifest."""
+        return {name: getattr(self, name) for name in self.parameters()}
+
+    def require(self, holds: bool, parameter: str, range_: str) -> None:
+        """Raise the error for a parameter that is out of its range."""
+        if not holds:
+            raise OptionError(
+                f"{parameter}={getattr(self, parameter)} of {self.name} is out of range",
+                fix=f"{parameter} {range_}",
+            )
+
+
+MATCHERS: dict[str, type[Matcher]] = {}
+
+M = TypeVar("M", bound=type[Matcher])
+
+
+@dataclass_transform(frozen_default=True, kw_only_default=True)
+def register_matcher(cls: M) -> M:
+    """Class decorator: make a matcher a frozen dataclass, known by its name."""
+    MATCHERS[cls.name] = dataclass(frozen=True, kw_only=True)(cls)
+    return cls

@@ -1,0 +1,449 @@
+"""The relations `spans` and `span-words`: chunks and gold texts by their places in documents.
+
+A place is given by the record itself, by the corpus, or found by looking for the text.
+"""
+
+from __future__ import annotations
+
+import re
+from bisect import bisect_left
+from itertools import groupby
+from operator import itemgetter
+from typing import TYPE_CHECKING, ClassVar
+
+import numpy as np
+import polars as pl
+
+from findwell.core.data import merge_equal
+from findwell.core.errors import InputError
+from findwell.core.findings import FindingKind, finding_about, shorten
+from findwell.core.normalisers import normaliser
+from findwell.core.parts import is_part
+from findwell.relations.match.matcher import (
+    BoundByRule,
+    EqualKeys,
+    Matcher,
+    Scores,
+    edges_to_members,
+    register_matcher,
+)
+from findwell.relations.match.texts import (
+    TEXT_LIKE,
+    first_alternatives,
+    gold_of_texts,
+    parts,
+    require_texts,
+)
+from findwell.relations.preflight import no_shared_place
+from findwell.relations.spans.overlap import overlapping
+from findwell.relations.spans.place import place
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from findwell.core.data import Gold
+    from findwell.core.findings import Finding
+    from findwell.relations.align import Aligned
+    from findwell.relations.match.matcher import Edges, MatchContext, Units
+    from findwell.relations.preflight import UnmetRun
+
+    Change = Callable[[pl.Series], pl.Series]  # of the names of documents
+
+
+PLACE = ("place", "from", "to")
+KEY = r"(?s)^(.*)\[\d+:\d+\]$"  # a place, as `placed` writes it
+COLUMNS: dict[str, type[pl.DataType]] = dict.fromkeys(("doc", "text", "source"), pl.String)
+COLUMNS |= dict.fromkeys(("start", "end"), pl.Int64)
+NO_PLACE, LOST = FindingKind.NO_PLACE, FindingKind.LOST_QUOTE
+SEARCHED = {
+    "ambiguous": "text that occurs in several places: the first counts",
+    "lost": "text that occurs nowhere in the corpus: it covers nothing",
+    "fuzzy": "text that occurs in the corpus with differences: the most similar place counts",
+}
+# a character of a script without spaces is a word
+UNSPACED = r"\u2e80-\u30ff\u3400-\u9fff\uf900-\ufaff\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff"
+WORD = re.compile(rf"[{UNSPACED}]|[^\W{UNSPACED}]+")
+
+
+@register_matcher
+class Spans(Matcher):
+    """The share of the gold's characters that the chunk holds is at least the threshold.
+
+    A gold span that was cut in pieces is covered, too, by the chunk with which all chunks down to
+    it hold that share.
+    """
+
+    threshold: float = 0.5
+
+    name: ClassVar[str] = "spans"
+    about: ClassVar[str] = "a chunk covers the gold spans of whose characters it holds enough"
+
+    def bind(self, gold: Gold, context: MatchContext) -> BoundSpans:
+        """Compare places with those of a gold."""
+        return BoundSpans(gold, context, self.threshold)
+
+
+class BoundSpans(BoundByRule):
+    """Draws an edge from a chunk to the gold spans that it covers or completes."""
+
+    blank_is_unit = True
+
+    def __init__(self, gold: Gold, context: MatchContext, threshold: float) -> None:
+        self._change, self._chosen = normaliser(context.ids), context.chosen
+        self.gold = span_gold(gold, context.corpus, self._change)
+        self._corpus = context.corpus
+        self._threshold = threshold
+        facts = self.gold.member_facts
+        self._members = pl.DataFrame(
+            {
+                "query": self.gold.member_query,
+                "member": np.arange(len(self.gold.member_item)),
+                "place": pl.Series([], dtype=pl.String) if facts is None else facts["text"],
+                "from": pl.Series([], dtype=pl.Int64) if facts is None else facts["start"],
+                "to": pl.Series([], dtype=pl.Int64) if facts is None else facts["end"],
+            }
+        )
+
+    def rows(self, rows: pl.DataFrame) -> tuple[pl.DataFrame, list[Finding]]:
+        """Replace ids by places."""
+        return placed(rows, self._corpus, "run", self._change)
+
+    def nothing_met(self, run: UnmetRun) -> list[Finding]:
+        """Look for documents that the run and the gold name differently."""
+        theirs = self.gold.member_doc.str.extract(KEY)
+        return no_shared_place(run, run.keys.str.extract(KEY), theirs, chosen=self._chosen)
+
+    def draw(self, units: Units) -> Edges:
+        """Return the edges of the chunks that cover a gold span, or complete one."""
+        found = [
+            (unit, member)
+            for member, rows in groupby(self._overlaps(units).iter_rows(), key=itemgetter(0))
+            for unit in _covering([row[1:] for row in rows], self._threshold)
+        ]
+        pairs = np.array(found, dtype=np.int64).reshape(-1, 2)
+        return edges_to_members(units, pairs[:, 0], pairs[:, 1], self.gold)
+
+    def scores(self, units: Units) -> Scores:
+        """Return the share of each gold span that a chunk holds."""
+        columns = self._overlaps(units).select("member", "unit", "share").iter_columns()
+        member, unit, share = (column.to_numpy() for column in columns)
+        return Scores(unit, self.gold.member_item[member], share)
+
+    def _overlaps(self, units: Units) -> pl.DataFrame:
+        """Return the gold spans (member) and the units that overlap them.
+
+        `share` is how much of the span a unit holds, `low` and `high` is where that lies in it.
+        """
+        spans = pl.DataFrame({"query": units.query, "unit": units.row, "key": units.key})
+        spans = spans.with_columns(
+            place=pl.col("key").str.extract(KEY),
+            start=pl.col("key").str.extract(r"\[(\d+):\d+\]$").cast(pl.Int64),
+            end=pl.col("key").str.extract(r":(\d+)\]$").cast(pl.Int64),
+        ).drop_nulls("place")
+        members = self._members.rename({"from": "start", "to": "end"})
+        member, unit = overlapping(members, spans, ["query", "place"])
+        pairs = pl.concat(
+            [self._members[member].select("member", "from", "to"), spans[unit].drop("query")],
+            how="horizontal",
+        )
+        size = pl.col("to") - pl.col("from")
+        pairs = pairs.filter(size > 0)
+        low = pl.max_horizontal("start", "from") - pl.col("from")
+        high = pl.min_horizontal("end", "to") - pl.col("from")
+        share = {"share": (high - low) / size, "low": low / size, "high": high / size}
+        return pairs.select("member", "unit", **share).sort("member", "unit")
+
+
+def _covering(pieces: list[tuple[int, float, float, float]], threshold: float) -> list[int]:
+    """Return the units that hold enough of a span alone, and the one that completes it.
+
+    Each piece is a unit, the share it holds, and where that lies in the span, from 0 to 1.
+
+    >>> _covering([(0, 0.3, 0.0, 0.3), (1, 0.4, 0.2, 0.6), (2, 0.8, 0.2, 1.0)], 0.5)
+    [1, 2]
+    """
+    stretches = [(low, high) for _, _, low, high in pieces]
+    enough = threshold - 1e-9
+    # with more pieces more is held: the first number of them that is enough is found by halving
+    completing = bisect_left(
+        range(len(pieces)), True, key=lambda last: _union(stretches[: last + 1]) >= enough
+    )
+    return [
+        unit
+        for number, (unit, share, _, _) in enumerate(pieces)
+        if share >= enough or number == completing
+    ]
+
+
+def _union(stretches: list[tuple[float, float]]) -> float:
+    """Return how much several stretches hold together."""
+    total, upto = 0.0, 0.0
+    for low, high in sorted(stretches):
+        total += max(high - max(low, upto), 0.0)
+        upto = max(upto, high)
+    return total
+
+
+@register_matcher
+class SpanWords(Matcher):
+    """A word of a chunk covers the gold word at the same place of the same document.
+
+    P, recall, F and IoU over it are the token precision, recall, F1 and IoU of chunking studies: a
+    word that is in two chunks is noise the second time. Chunks and gold need places, as for
+    `spans`, and their texts, beside them or in the corpus.
+    """
+
+    name: ClassVar[str] = "span-words"
+    about: ClassVar[str] = "a word of a chunk covers the gold word at the same place"
+
+    def bind(self, gold: Gold, context: MatchContext) -> BoundSpanWords:
+        """Compare the places of words with those of a gold."""
+        return BoundSpanWords(gold, context)
+
+
+class BoundSpanWords(BoundByRule):
+    """Draws an edge from a word to the gold word at the same place."""
+
+    blank_is_unit = True
+    order_matters = False
+
+    def __init__(self, gold: Gold, context: MatchContext) -> None:
+        self._corpus = context.corpus
+        self._change, self._chosen = normaliser(context.ids), context.chosen
+        self._documents: dict[str, str] = {}
+        if context.corpus is not None:
+            texts = context.corpus.drop_nulls("text")
+            names = texts["doc"] if self._change is None else self._change(texts["doc"])
+            self._documents = dict(zip(names, texts["text"], strict=True))
+        rows, findings = placed(gold.rows(), context.corpus, "gold", self._change)
+        findings += require_texts(self._without_words(rows), rows.height, "gold")
+        rows, dropped = first_alternatives(rows)
+        spread = rows.select("query", "grade").with_columns(doc=self._words(rows)[1])
+        items = (
+            spread.explode("doc")
+            .drop_nulls("doc")
+            .sort("grade", descending=True, maintain_order=True)
+            .unique(["query", "doc"], keep="first", maintain_order=True)
+            .with_columns(group=pl.lit(None, pl.Int64))
+        )
+        self.gold = gold_of_texts(gold, items, findings + dropped)
+        self.equal = EqualKeys(self.gold, self.gold.member_doc)
+
+    def rows(self, rows: pl.DataFrame) -> tuple[pl.DataFrame, list[Finding]]:
+        """Replace ids by places."""
+        found, findings = placed(rows, self._corpus, "run", self._change)
+        return found, findings + self._without_words(found)
+
+    def _without_words(self, rows: pl.DataFrame) -> list[Finding]:
+        """Look for places whose words are not known."""
+        known = pl.Series([name in self._documents for name in rows["place"]], dtype=pl.Boolean)
+        lacking = rows["place"].is_not_null() & rows["text"].is_null() & ~known
+        docs = list(map(shorten, rows["raw"].filter(lacking).drop_nulls()))
+        message = "place without a text: its words are not known, and it covers nothing"
+        return finding_about(
+            FindingKind.NO_TEXT, docs, message, "give texts next to the places, or a corpus"
+        )
+
+    def nothing_met(self, run: UnmetRun) -> list[Finding]:
+        """Look for documents that the run and the gold name differently."""
+        theirs = self.gold.member_doc.str.extract(r"(?s)^(.*)@\d+$")
+        return no_shared_place(run, run.keys.str.extract(KEY), theirs, chosen=self._chosen)
+
+    def units(self, aligned: Aligned) -> Units:
+        """Return the words of the chunks of a batch; their key is their place."""
+        words, keys = self._words(aligned.rows)
+        return parts(aligned, words, keys=keys)
+
+    def _words(self, rows: pl.DataFrame) -> tuple[pl.Series, pl.Series]:
+        """Return the words of each row, and their places."""
+        words: list[list[str]] = []
+        keys: list[list[str]] = []
+        for name, start, end, own in rows.select("place", "from", "to", "text").iter_rows():
+            document = self._documents.get(name)
+            text = own if document is None or start is None else document[start:end]
+            found = [] if name is None or text is None else list(WORD.finditer(text))
+            words.append([match[0] for match in found])
+            keys.append([f"{name}@{start + match.start()}" for match in found])
+        kind = pl.List(pl.String)
+        return pl.Series(words, dtype=kind), pl.Series(keys, dtype=kind)
+
+
+def placed(
+    rows: pl.DataFrame, corpus: pl.DataFrame | None, role: str, change: Change | None = None
+) -> tuple[pl.DataFrame, list[Finding]]:
+    """Return rows whose doc is a place, `document[start:end]`, with the findings.
+
+    `change` normalises the names of documents.
+
+    A row has a place of its own (start and end in its source, or else in the document that doc
+    names), or the corpus knows where the chunk doc was cut from (source, start and end), or its
+    text is looked for in the corpus; a document of the corpus without a text beside it is all of
+    that document. What cannot be found keeps its id and covers nothing.
+    """
+    rows = _with_columns(rows, "text", "start", "end", "source")
+    found = _known_places(rows, pl.DataFrame(schema=COLUMNS) if corpus is None else corpus)
+    rows = rows.drop("source")
+    findings: list[Finding] = []
+    if corpus is not None:
+        rows = _with_quotes(rows, corpus)
+        lacking = found["place"].is_null() & rows["text"].is_not_null()
+        searched, findings = _searched(rows, lacking, corpus, role)
+        found = _filled(found, searched)
+    silent = rows["text"].is_null() if corpus is not None else pl.Series([True])
+    findings += _unplaced(rows["doc"].filter(found["place"].is_null() & silent), role)
+    if role == "gold":  # which comes whole, while a run comes in batches
+        require_places(findings, rows.height, role)
+    if role == "gold":
+        findings += _impossible(rows, found, corpus)
+    if change is not None:
+        found = found.with_columns(place=change(found["place"]))
+    key = pl.format("{}[{}:{}]", "place", "from", "to")
+    # what has no place is distinguished by its text, and is never taken for a place
+    nowhere = pl.format("\0{}\0{}", "doc", pl.col("text").fill_null(""))
+    named = pl.concat([rows, found], how="horizontal").with_columns(
+        raw=pl.col("doc"),
+        doc=pl.when(pl.col("place").is_null()).then(nowhere).otherwise(key),
+    )
+    return named, findings
+
+
+def _impossible(
+    rows: pl.DataFrame, found: pl.DataFrame, corpus: pl.DataFrame | None
+) -> list[Finding]:
+    """Look for gold spans that no chunk can hold: without a character, or beyond their document."""
+    empty = (found["to"] == found["from"]).fill_null(value=False)
+    findings = finding_about(
+        "empty-span",
+        _spelled(rows, found, empty),
+        "gold: span without a character: no chunk can hold it, so it counts as not found",
+        "give the character after the last one as end, or remove the span",
+    )
+    if corpus is None:
+        return findings
+    sizes = corpus.select(place="doc", size=pl.col("text").str.len_chars()).unique("place")
+    size = found.join(sizes, on="place", how="left", maintain_order="left")["size"]
+    beyond = (found["to"] > size).fill_null(value=False) & ~empty
+    return findings + finding_about(
+        "span-beyond-end",
+        _spelled(rows, found, beyond),
+        "gold: span that ends after its document: no chunk can hold all of it",
+        "label this version of the document; offsets count its characters from 0",
+    )
+
+
+def _spelled(rows: pl.DataFrame, found: pl.DataFrame, which: pl.Series) -> list[str]:
+    """Name the spans of some rows, for examples."""
+    table = rows.select("query").hstack(found).filter(which)
+    return [f"{query} / {doc} {start}–{end}" for query, doc, start, end in table.iter_rows()]
+
+
+def _with_columns(table: pl.DataFrame, *names: str) -> pl.DataFrame:
+    """Add those of the columns that a table lacks."""
+    lacking = [name for name in names if name not in table.columns]
+    return table.with_columns(pl.lit(None, COLUMNS[name]).alias(name) for name in lacking)
+
+
+def _known_places(rows: pl.DataFrame, corpus: pl.DataFrame) -> pl.DataFrame:
+    """Return the place of each row: its own, that of the chunk it names, or a whole document."""
+    size = pl.col("text").str.len_chars().cast(pl.Int64)
+    chunks = {"source": "source", "start": "from", "end": "to"}
+    known = _with_columns(corpus, *chunks).select("doc", *chunks, size=size).rename(chunks)
+    own = pl.col("start").is_not_null()
+    cut = pl.col("source").is_not_null() & pl.col("from").is_not_null()
+    whole = pl.col("text").is_null() & pl.col("size").is_not_null()
+
+    def first(mine: str, of_chunk: str, of_document: str | pl.Expr) -> pl.Expr:
+        return pl.when(own).then(mine).when(cut).then(of_chunk).when(whole).then(of_document)
+
+    return (
+        rows.select("doc", "text", "start", "end", own=pl.coalesce("source", "doc"))
+        .join(known, on="doc", how="left", maintain_order="left")
+        .select(
+            first("own", "source", "doc").alias("place"),
+            first("start", "from", pl.lit(0, pl.Int64)).alias("from"),
+            first("end", "to", "size").alias("to"),
+        )
+    )
+
+
+def _filled(found: pl.DataFrame, more: pl.DataFrame) -> pl.DataFrame:
+    """Take places from another table where there is none yet."""
+    lacking = found["place"].is_null()
+    return found.select(
+        column.zip_with(~lacking, more[column.name]) for column in found.iter_columns()
+    )
+
+
+def _with_quotes(rows: pl.DataFrame, corpus: pl.DataFrame) -> pl.DataFrame:
+    """Take an id that is a text, and no document, for the text to look for."""
+    doc = pl.col("doc")
+    quotes = doc.str.contains(TEXT_LIKE) & ~doc.is_in(corpus["doc"].implode())
+    text = pl.col("text")
+    return rows.with_columns(
+        pl.when(text.is_null() & quotes).then(doc).otherwise(text).alias("text")
+    )
+
+
+def _unplaced(docs: pl.Series, role: str) -> list[Finding]:
+    message = f"{role}: document without a place: it covers nothing"
+    fix = "give start and end beside the document, or name the corpus that holds the texts"
+    return finding_about(NO_PLACE, list(map(shorten, docs.drop_nulls())), message, fix)
+
+
+def require_places(findings: list[Finding], documents: int, role: str) -> None:
+    """Refuse an input in which no document has a place."""
+    mine = [found for found in findings if found.kind in (NO_PLACE, LOST)]
+    if not is_part() and mine and sum(found.count for found in mine) >= documents:
+        raise InputError(
+            f"no document has a place, for example {mine[0].examples[0]!r}",
+            where=role,
+            fix="give start and end beside the documents, or name the corpus that holds the texts",
+        )
+
+
+def _searched(
+    rows: pl.DataFrame, lacking: pl.Series, corpus: pl.DataFrame, role: str
+) -> tuple[pl.DataFrame, list[Finding]]:
+    """Look for texts in the corpus; of several places the first counts."""
+    wanted = rows.with_row_index("__row").filter(lacking)
+    home = pl.when(pl.col("doc").is_in(corpus["doc"].implode())).then("doc")
+    places = place(wanted.with_columns(doc=home), corpus.drop_nulls("text"))
+    first = places.unique("number", keep="first", maintain_order=True)
+    spread = wanted.select("__row", "doc").hstack(
+        first.select("doc", "start", "end", "status").rename(
+            {"doc": "place", "start": "from", "end": "to"}
+        )
+    )
+    spread = _in_source(spread, corpus)
+    empty = pl.DataFrame({"__row": pl.int_range(rows.height, eager=True, dtype=pl.UInt32)})
+    table = empty.join(spread, on="__row", how="left", maintain_order="left")
+    findings = []
+    for status, what in SEARCHED.items():
+        names = spread.filter(pl.col("status") == status)["doc"]
+        fix = "give start and end, or complete the corpus; see docs/spans.md"
+        shown = list(map(shorten, names))
+        findings += finding_about(f"{status}-quote", shown, f"{role}: {what}", fix)
+    return table.select(PLACE), findings
+
+
+def _in_source(spread: pl.DataFrame, corpus: pl.DataFrame) -> pl.DataFrame:
+    """Move places inside chunks to the documents that the chunks were cut from."""
+    if not {"source", "start", "end"} <= set(corpus.columns):
+        return spread
+    as_cut = pl.col("text").str.len_chars() == pl.col("end") - pl.col("start")
+    cut = corpus.filter(as_cut).select("source", pl.col("doc").alias("place"), first="start")
+    joined = spread.join(cut, on="place", how="left", maintain_order="left")
+    before = pl.col("first").fill_null(0)
+    return joined.with_columns(
+        pl.coalesce("source", "place").alias("place"),
+        pl.col("from") + before,
+        pl.col("to") + before,
+    ).drop("source", "first")
+
+
+def span_gold(gold: Gold, corpus: pl.DataFrame | None, change: Change | None = None) -> Gold:
+    """Return the gold whose items are places; `member_facts` distinguishes them."""
+    rows, findings = placed(gold.rows(), corpus, "gold", change)
+    rows = rows.with_columns(text=pl.col("place"), start=pl.col("from"), end=pl.col("to"))
+    rows, _ = merge_equal(rows.drop("raw", *PLACE), ["doc"])
+    return gold_of_texts(gold, rows, findings)

@@ -1,0 +1,369 @@
+"""Looks at run and gold as wholes: what stops an evaluation, and what is merely worth knowing."""
+
+from __future__ import annotations
+
+import re
+import shlex
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Literal
+
+import numpy as np
+import polars as pl
+
+from findwell.core.data import TEXT_ITEM
+from findwell.core.errors import AlignError, InputError
+from findwell.core.findings import Finding, FindingKind, finding_about, shorten
+from findwell.core.normalisers import normaliser
+from findwell.core.parts import is_part
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
+
+    from findwell.core.data import Bools, Gold, RunStream
+    from findwell.core.policy import Policy
+
+
+@dataclass(frozen=True, slots=True)
+class Hint:
+    """What may make ids differ, and how to undo it: by a normaliser of `--ids`, or otherwise.
+
+    A normaliser makes one of several ids, so that any two might meet. Where this is its purpose,
+    one side must have the ids `already`; where it is not, those of each side must stay `distinct`.
+    """
+
+    why: str
+    ids: str = ""
+    undo: Callable[[pl.Series], pl.Series] | None = None
+    only_if: Literal["already", "distinct", ""] = ""
+
+    def meet(self, ours: pl.Series, theirs: pl.Series) -> int:
+        """Count the ids of one side, each given once, that would newly meet some of the other."""
+        change = normaliser(self.ids) if self.undo is None else self.undo
+        if change is None:
+            return 0
+        before = ours.is_in(theirs.implode())
+        one, other = change(ours), change(theirs)
+        if self.only_if == "distinct" and (
+            one.n_unique() < len(one) or other.n_unique() < len(other)
+        ):
+            return 0
+        new = one.is_in(other.implode()) & ~before
+        if self.only_if == "already":
+            new &= one.is_in(theirs.implode()) | (one == ours)
+        return int(new.sum())
+
+
+def _without_zeros(ids: pl.Series) -> pl.Series:
+    return ids.str.replace(r"^(\D*)0+(\d)", "${1}${2}")
+
+
+SAME = (  # what differs only in how it is written
+    Hint("they differ in upper and lower case", "lower"),
+    Hint(
+        "they differ in how Unicode spells accents and the like: one side as one character (NFC), "
+        "the other as a letter and a mark (NFD)",
+        "nfc",
+    ),
+    Hint("one side has spaces around its ids", undo=lambda ids: ids.str.strip_chars()),
+    Hint("one side pads its numbers with zeros", undo=_without_zeros),
+    Hint("one side writes whole numbers as 1.0", undo=lambda ids: ids.str.replace(r"\.0+$", "")),
+)
+NUMBER = Hint(
+    "they differ in what stands before the number", r"regex:(\d+)\D*$", only_if="distinct"
+)
+MARKS = ("::", "#", ":", "_", "/", "-", ".", "@", " ")
+SYNTHETIC = "synthetic"  # the column about queries that a model wrote: its name, or yes
+YES = frozenset({"true", "yes", "1"})
+NOT_SYNTHETIC = frozenset({"", "false", "no", "0"})
+QUERIES = (*SAME, NUMBER)
+SURE = 10  # answered queries without any document of the gold: not the retriever is to blame
+KINDS = {  # ids that programs make
+    "UUIDs": r"(?i)^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$",
+    "hashes of texts": r"^text-[0-9a-f]{16}$",
+    "hashes": r"(?i)^(?:[0-9a-f]{32}|[0-9a-f]{40}|[0-9a-f]{64})$",
+}
+CHUNKS = "one side names chunks of documents"
+DOCUMENTS = (
+    *SAME,
+    Hint("one side has a <urn:uuid:…> inside its ids", "uuid"),
+    Hint("one side names files with their folders or endings", "stem", only_if="distinct"),
+    *(
+        Hint(CHUNKS, how, only_if="already")
+        for how in (
+            *(f"chunk-to-doc:{mark}" for mark in (*MARKS, "_chunk", "-chunk")),
+            *(rf"regex:^(.+){re.escape(mark)}\d+$" for mark in MARKS),  # the document has the mark
+        )
+    ),
+    NUMBER,
+)
+
+
+def hint(ours: pl.Series, theirs: pl.Series, known: tuple[Hint, ...]) -> tuple[Hint, int] | None:
+    """Return the first reason that makes ids meet which did not, and how many.
+
+    >>> found = hint(pl.Series(["d2#3", "d3#2"]), pl.Series(["d2", "d3"]), DOCUMENTS)
+    >>> found[0].ids, found[1]
+    ('chunk-to-doc:#', 2)
+    """
+    ours, theirs = (ids.drop_nulls().unique(maintain_order=True) for ids in (ours, theirs))
+    for each in known:
+        count = each.meet(ours, theirs)
+        if count:
+            return each, count
+    return None
+
+
+def check_gold(gold: Gold, policy: Policy, levels: dict[str, float]) -> list[Finding]:
+    """Look at the gold alone; `levels` holds the relevance level that each measure asks for."""
+    grade = gold.item_grade
+    if policy.grades == "integer" and (grade != np.round(grade)).any():
+        raise AlignError(
+            f"the grade {grade[grade != np.round(grade)][0]:g} is not an integer",
+            where="gold",
+            fix="trec_eval knows integer grades only; findwell's own dialect takes any number",
+        )
+    if policy.blank == "error" and gold.flaws:
+        query, flaw = next(iter(gold.flaws.items()))
+        raise InputError(
+            f"in the gold of query {query!r} {flaw}",
+            where="gold",
+            fix="compare texts instead of ids: --by containment, rouge or exact, "
+            "or --by spans with a corpus"
+            if flaw == TEXT_ITEM
+            else "remove the empty entry, or list the documents that satisfy it",
+        )
+    twice = next((f for f in gold.findings if f.kind == FindingKind.GOLD_DUPLICATE), None)
+    if policy.duplicates == "error" and twice is not None:
+        raise AlignError(
+            f"a document is judged twice for one query: {twice.examples[0]}",
+            where="gold",
+            fix="remove the repetition, or use findwell's own dialect, which counts it once",
+        )
+    strict = policy.no_relevant == "undefined" and policy.nothing == "zero"
+    for name, level in levels.items():
+        if strict and not (grade >= level).any() and not is_part():
+            highest = f"the highest grade is {grade.max():g}" if len(grade) else "it has no item"
+            raise AlignError(
+                f"the gold has no relevant item for {name}: {highest}",
+                where="gold",
+                fix="relevant means a grade of at least 1, or of --rel; check the grade column",
+            )
+    empty = np.zeros(gold.queries.height, dtype=bool)
+    first, some = gold.item_offset[:-1], np.diff(gold.item_offset) > 0
+    for level in set(levels.values()):
+        best = np.full(len(empty), -np.inf)
+        best[some] = grade[first[some]]  # the highest grade comes first
+        empty |= best < level
+    meaning = "scores 0" if policy.no_relevant == "zero" else "undefined, left out of the mean"
+    looked = np.zeros(len(empty), dtype=bool)  # people judged documents of the query
+    looked[some] = grade[first[some]] >= 0
+    if policy.no_relevant != "zero" and (empty & looked).any():
+        meaning += ", but where documents were judged, measures that need no more than the list "
+        meaning += "(P, success, RR) score 0"
+    return finding_about(
+        "no-relevant-item",
+        gold.queries["query"].filter(empty),
+        f"query without a relevant item: {meaning}",
+        "judge more documents for it, or report unanswerable queries as a slice",
+    )
+
+
+def synthetic_questions(queries: pl.DataFrame) -> list[Finding]:
+    """Look for queries that a model wrote, by their column `synthetic`, which names it.
+
+    >>> table = pl.DataFrame({"query": ["q1", "q2"], "synthetic": ["openai:some-model", None]})
+    >>> [finding.message for finding in synthetic_questions(table)]
+    ['synthetic question, written by openai:some-model: users may ask others']
+    """
+    if SYNTHETIC not in queries.columns:
+        return []
+    by = queries[SYNTHETIC].cast(pl.String).str.strip_chars()
+    findings = []
+    for name in by.drop_nulls().unique(maintain_order=True).to_list():
+        if name.casefold() not in NOT_SYNTHETIC:
+            author = "a model" if name.casefold() in YES else name
+            findings += finding_about(
+                "synthetic-question",
+                queries["query"].filter(by.eq(name).fill_null(value=False)),
+                f"synthetic question, written by {author}: users may ask others",
+                "compare systems with it, and confirm values with questions of users",
+            )
+    return findings
+
+
+def nothing_retrieved(asked: Bools, gold: Gold, policy: Policy) -> list[Finding]:
+    """Look at the queries that the run answers with an empty list."""
+    meaning = "scores 0" if policy.nothing == "zero" else "undefined, left out of the mean"
+    return finding_about(
+        "retrieved-nothing",
+        gold.queries["query"].filter(asked),
+        f"query for which the run retrieved nothing: {meaning}",
+        "find out why the retriever came back with nothing",
+    )
+
+
+def missing_queries(seen: Bools, gold: Gold, run: str, policy: Policy) -> list[Finding]:
+    """Look at the queries of the gold for which the run has no row."""
+    missing = gold.queries["query"].filter(~seen)
+    if len(missing) and policy.missing == "error":
+        count = (
+            "1 query of the gold is"
+            if len(missing) == 1
+            else f"{len(missing)} queries of the gold are"
+        )
+        raise AlignError(
+            f"{count} missing, for example {missing[0]!r}",
+            where=f"run {run}",
+            fix="retrieve for every query, or choose what a missing one means: "
+            "--missing zero (trec_eval -c) or --missing skip",
+        )
+    meaning = "left out" if policy.missing == "skip" else "scores 0"
+    return finding_about(
+        "missing-query",
+        missing,
+        f"query of the gold for which the run has nothing: {meaning}",
+        "run the retriever on every query of the gold",
+    )
+
+
+def no_shared_query(run_queries: pl.Series, gold: Gold, run: str) -> AlignError:
+    """Return the error for a run and a gold without a common query, with a guess why."""
+    ours, theirs = run_queries, gold.queries["query"]
+    guess = hint(ours, theirs, QUERIES)
+    return AlignError(
+        f"run and gold share no query: the run has {ours[0]!r}, the gold has {theirs[0]!r}",
+        where=f"run {run} and gold",
+        fix="check that both files are about the same queries, and that they are not swapped"
+        if guess is None
+        else f"{guess[0].why} (then {guess[1]} would match); make the ids equal",
+    )
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class UnmetRun:
+    """A run that met no item of the gold: some of its keys, and what was found in it."""
+
+    name: str
+    keys: pl.Series
+    answered: int  # queries that have items, and for which it retrieved something
+    findings: tuple[Finding, ...] = ()
+
+
+def no_shared_document(
+    run: UnmetRun, docs: pl.Series, carries: frozenset[str] = frozenset(), *, chosen: bool
+) -> list[Finding]:
+    """Look at a run without any document of the gold, whose ids are given: mostly they differ.
+
+    Values of 0 would say that the retriever is bad, so this is an error where the ids are of
+    different kinds, where a known way of writing them differs, or where many queries were
+    answered. It is a finding where the user chose to compare ids, and where the run may simply
+    have found nothing: few queries, or ids that other queries of the gold have.
+    """
+    if not len(docs) or not len(run.keys):
+        return []
+    shared = next((each for each in run.findings if each.kind == FindingKind.SHARED_ID), None)
+    why, fix = _why_apart(run.keys, docs)
+    if "places" in carries:
+        why, fix = "", "the gold labels places in documents: compare places with --by spans"
+    elif shared is not None:
+        why = f"many chunks of a list have one id, for example {shared.examples[0]!r}"
+        fix = "name a field that differs for each chunk and holds the ids of the gold (--id-from)"
+    if not chosen and (why or _surely_apart(run, run.keys, docs)):
+        insist = 'If the ids are right and nothing relevant was found, say so: --by ids (by="ids")'
+        what = "run and gold share no document id"
+        raise _apart(run, what, run.keys, docs, why, f"{fix}. {insist}")
+    return [
+        Finding(
+            FindingKind.NOTHING_SHARED,
+            1,
+            (str(run.keys[0]), str(docs[0])),
+            "no retrieved document is in the gold of its query; one id of each side is shown",
+            f"{why}: {fix}" if why else fix,
+        )
+    ]
+
+
+def no_shared_place(
+    run: UnmetRun, ours: pl.Series, theirs: pl.Series, *, chosen: bool
+) -> list[Finding]:
+    """Look at a run without a chunk in a document of the gold; names of documents are given.
+
+    An error as with ids, and also where places were chosen if the names are written differently.
+    """
+    ours, theirs = (names.drop_nulls().unique(maintain_order=True) for names in (ours, theirs))
+    if not len(ours) or not len(theirs) or ours.is_in(theirs.implode()).any():
+        return []
+    why, fix = _why_apart(ours, theirs, "documents")
+    if why or (not chosen and _surely_apart(run, ours, theirs)):
+        what = "no retrieved chunk lies in a document of the gold"
+        raise _apart(run, what, ours, theirs, why, fix)
+    message = "no retrieved chunk lies in a document of the gold; one of each side is shown"
+    return [Finding("no-shared-document", 1, (ours[0], theirs[0]), message, fix)]
+
+
+def _apart(  # noqa: PLR0917
+    run: UnmetRun, what: str, ours: pl.Series, theirs: pl.Series, why: str, fix: str
+) -> AlignError:
+    shown = f"the run has {shorten(ours[0])!r}, the gold has {shorten(theirs[0])!r}"
+    return AlignError(
+        f"{what}: {shown}" + (f"; {why}" if why else ""),
+        where=f"run {run.name} and gold",
+        fix=fix,
+    )
+
+
+def _surely_apart(run: UnmetRun, ours: pl.Series, theirs: pl.Series) -> bool:
+    """Tell whether so many queries were answered that some of them should have met the gold."""
+    return run.answered >= SURE and not ours.is_in(theirs.implode()).any()
+
+
+def _why_apart(ours: pl.Series, theirs: pl.Series, what: str = "ids") -> tuple[str, str]:
+    """Return why ids or names do not meet, if that can be seen, and what to do about it."""
+    kinds = [_kind(ours), _kind(theirs)]
+    if kinds[0] != kinds[1] and any(kinds):
+        mine, others = (kind or "other names" for kind in kinds)
+        fix = (
+            "give run and gold the same ids (--id-from, id_from= names the field of a chunk that "
+            "holds its id), or match texts (--by rouge)"
+            if what == "ids"
+            else "let the loader name documents as the gold does (LlamaIndex: filename_as_id=True)"
+        )
+        return f"{what} of the run are {mine}, those of the gold are {others}", fix
+    guess = hint(ours, theirs, DOCUMENTS)
+    if guess is None:
+        return "", "check that run and gold name documents in the same way; see --ids"
+    found, count = guess
+    if what != "ids" and found.why == CHUNKS:  # offsets may count in the chunk
+        return CHUNKS, "give the document of each chunk as source, next to its start and end"
+    safe = found.ids.replace("#", "")  # which a shell leaves alone inside a word
+    flag = found.ids if safe == shlex.quote(safe) else shlex.quote(found.ids)
+    use = f"use --ids {flag}" if found.ids else f"make the {what} equal"
+    use += f" (then {count} would match)"
+    if found is NUMBER:  # equal numbers may be chance
+        return "", f"{found.why}: if equal numbers mean the same document, {use}"
+    return found.why, use
+
+
+def _kind(ids: pl.Series) -> str:
+    """Return what all ids are, if they were made by a program and cannot equal others by chance.
+
+    >>> _kind(pl.Series(["text-e513e9e63c9a9f3f"])), _kind(pl.Series(["manual.md"]))
+    ('hashes of texts', '')
+    """
+    return next((kind for kind, form in KINDS.items() if ids.str.contains(form).all()), "")
+
+
+def only_ids(runs: Iterable[RunStream], gold: Gold) -> list[Finding]:
+    """Look for texts on both sides where ids are compared because nothing was chosen."""
+    return [
+        finding
+        for run in runs
+        if "texts" in run.carries & gold.carries
+        for finding in finding_about(
+            "only-ids",
+            gold.queries["query"],
+            "query whose run and gold carry texts, but only document ids are compared",
+            "--by containment, rouge or exact compares texts; --by ids says that ids are meant",
+            run.name,
+        )
+    ]

@@ -1,0 +1,166 @@
+"""Charts as SVG: small, offline, readable by machines, in the colours of the page; and as images.
+
+A chart is a drawing that says what it shows, and the same as a table.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import unicodedata
+import warnings
+from dataclasses import dataclass, replace
+from importlib.resources import files
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from findwell.core.errors import OptionError, needs_package
+from findwell.io.storage.files import write_bytes, write_text
+from findwell.show.charts.svg import LETTER, label, light_css, short
+
+if TYPE_CHECKING:
+    from findwell.show.grid import Grid
+
+SEPARATOR = " · "
+FOOT = 16  # pixels of a line below a chart
+BOXES = (
+    "no font here has letters such as {}, so the image shows boxes; install one that has them "
+    "(such as Noto), or write an .svg"
+)
+SCALE = 2  # pixels of an image for each of the chart: sharp on slides
+FONT = "Arimo"  # in PNG images, so that they are the same on every machine
+SCRIPTS = ("LATIN", "GREEK", "CYRILLIC", "HEBREW")  # that the font has
+_LETTER = (
+    '<svg xmlns="http://www.w3.org/2000/svg" class="chart" width="40" height="20">'
+    '<text x="2" y="15">{}</text></svg>'
+)
+_SIZE = re.compile(r'width="(\d+)" height="(\d+)" viewBox="[^"]*"')
+_LINK = re.compile(r"<a [^>]*>|</a>")  # a quote or > in an attribute is escaped
+_UNASSIGNED = "\u0378"  # what no font has
+
+
+@dataclass(frozen=True, slots=True)
+class ChartRow:
+    """A row of a chart on its own, for screens that are too narrow for the drawing."""
+
+    name: str
+    link: str  # to its queries; empty if there is none
+    verdict: str
+    numbers: str
+    svg: str
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class Chart:
+    """A chart: what it is called, what it says in a sentence, the drawing, and the numbers."""
+
+    name: str  # for --chart
+    title: str
+    says: str  # for those who cannot see it
+    svg: str
+    table: Grid
+    rows: tuple[ChartRow, ...] = ()  # the same, row by row
+    about: str = ""  # queries, level and data set: at the foot of images, which stand alone
+
+    def with_about(self, about: str, name: str = "") -> Chart:
+        """Return the chart with what it is about, perhaps under another name."""
+        return replace(self, about=about, name=name or self.name)
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write the chart as an .svg or a .png file, whole or not at all."""
+        if letters := write_image(self, os.fspath(path)):
+            warnings.warn(BOXES.format(letters), stacklevel=2)
+
+    def _repr_svg_(self) -> str:
+        """Return the chart as notebooks show it."""
+        return standalone(self)
+
+    def __repr__(self) -> str:
+        return f"<chart {self.name}: {self.says}>"
+
+    @property
+    def slug(self) -> str:
+        """The name as an HTML id.
+
+        >>> Chart("distribution recall@5", "", "", "", None).slug
+        'distribution-recall-5'
+        """
+        return re.sub(r"[^A-Za-z0-9]+", "-", self.name).strip("-")
+
+
+def standalone(chart: Chart) -> str:
+    """Return a chart as an SVG file with its own style, on white, and what it is about below."""
+    head, body = chart.svg.removesuffix("</svg>").split(">", 1)
+    head, body = head.replace('role="group"', 'role="img"'), _LINK.sub("", body)  # of pages
+    size = _SIZE.search(head)
+    if chart.about and size is not None:
+        width, height = (int(each) for each in size.groups()[:2])
+        lines = _wrapped(chart.about, width)
+        tall = height + 6 + FOOT * len(lines)
+        head = _SIZE.sub(f'width="{width}" height="{tall}" viewBox="0 0 {width} {tall}"', head)
+        body += "".join(
+            label(line, 12, height + FOOT * at, class_="muted small")
+            for at, line in enumerate(lines, 1)
+        )
+    white = '<rect width="100%" height="100%" fill="#fff"/>'
+    return f"{head}><style>{light_css()}</style>{white}{body}</svg>\n"
+
+
+def _wrapped(about: str, width: int) -> list[str]:
+    """Break a line between its parts where a chart is too narrow."""
+    lines: list[str] = []
+    most = int((width - 20) / LETTER)
+    for part in about.split(SEPARATOR):
+        if lines and len(lines[-1] + SEPARATOR + part) <= most:
+            lines[-1] += SEPARATOR + part
+        else:
+            lines.append(short(part, most))
+    return lines
+
+
+def write_image(chart: Chart, path: str) -> str:
+    """Write a chart as an image, whole or not at all; the name's ending says which kind.
+
+    Returns letters that the image shows as boxes, see `boxed`.
+    """
+    kind = Path(path).suffix.lower()
+    if kind == ".svg":
+        write_text(path, standalone(chart))
+        return ""
+    if kind != ".png":
+        raise OptionError(f"{path} is no image that findwell writes", fix="name an .svg or a .png")
+    write_bytes(path, png(chart))
+    return boxed(chart)
+
+
+def png(chart: Chart) -> bytes:
+    """Return a chart as a PNG file."""
+    return _render(standalone(chart))
+
+
+def boxed(chart: Chart) -> str:
+    """Return letters that an image can only show as boxes, as no font here has them.
+
+    One letter stands for its script: the font of the images has Latin, Greek, Cyrillic and Hebrew
+    letters, all others come from the fonts of the machine.
+    """
+    letters = {
+        unicodedata.name(letter, "").partition(" ")[0]: letter
+        for letter in reversed(chart.svg)
+        if letter.isalpha() and not letter.isascii()
+    }
+    foreign = [letter for script, letter in letters.items() if script not in SCRIPTS]
+    if not foreign:
+        return ""
+    box = _render(_LETTER.format(_UNASSIGNED))
+    return "".join(letter for letter in foreign if _render(_LETTER.format(letter)) == box)
+
+
+def _render(svg: str) -> bytes:
+    instead = "write an .svg, which needs nothing"
+    with needs_package("a PNG image", "report", instead=instead):
+        from resvg_py import svg_to_bytes  # noqa: PLC0415
+
+        font = str(files("fontpkg_arimo"))
+    style = f".chart text {{ font-family: {FONT} !important }}"
+    return bytes(svg_to_bytes(svg_string=svg, zoom=SCALE, font_dirs=[font], style_sheet=style))

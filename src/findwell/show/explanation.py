@@ -1,0 +1,234 @@
+"""Explanations as text: the list, the items, and how each number comes about."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from functools import partial
+from typing import TYPE_CHECKING
+
+from findwell.core.spelling import name_relations
+from findwell.measures import parse_measure
+from findwell.show.grid import Grid, one_line
+from findwell.show.tables import bullets, cleaner, number, render_grids
+from findwell.show.verdicts import verdict_grid
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator, Sequence
+
+    from findwell.evaluation.explanation.calculation import Calculation
+    from findwell.evaluation.explanation.explain import Explanation
+    from findwell.evaluation.explanation.ranking import Item, Ranking, Step
+
+SHOWN = 8  # terms, and gains of an ideal list, that a sentence shows
+
+MARKS = {
+    "hit": "✓ hit",
+    "again": "✓ again",
+    "repeated": "= repeated",
+    "rejected": "✗",
+    "unjudged": "?",
+    "miss": "·",
+}
+MEANINGS = {
+    "hit": "relevant",
+    "again": "covers only what was covered above",
+    "repeated": "stands above already",
+    "rejected": "judged, not relevant",
+    "unjudged": "not judged",
+    "miss": "matches nothing",
+}
+BELOW = 10  # ranks that are shown below the last that adds to a number, where no cutoff ends it
+PLAIN = ("grade >= 1", "grade > 0")  # what counts where nothing else was asked for
+SAME = 1e-12  # sums in another order
+NO_DOCUMENT = "(no document supports it)"
+
+
+def render(
+    explained: Explanation, how: str, *, color: bool = False, width: int | None = None
+) -> str:
+    """Return an explanation as `table` for the terminal or as `markdown`."""
+    parts = [cleaner(how)(heading(explained)) + "\n"]
+    parts += (render_grids([grid], how, color=color, width=width) for grid in grids(explained))
+    parts.append(bullets(map(sentence, explained.calculations), how))
+    if explained.differences:
+        parts += ["Why they differ\n", bullets(explained.differences, how)]
+    return "\n".join(parts)
+
+
+def grids(explained: Explanation) -> Iterator[Grid]:
+    """Lay out the lists and the gold, what a judge said, and dialects side by side."""
+    for ranking in explained.rankings:
+        yield _steps(explained, ranking)
+        yield _items(explained, ranking)
+    if explained.verdicts:
+        grid = verdict_grid(f"what the judge {explained.judge} said", explained.verdicts)
+        yield replace(grid, note=f"judge {explained.judge}: {explained.judge_limits}")
+    if len(explained.dialects) > 1:
+        yield _values(explained)
+
+
+def sentence(calculation: Calculation) -> str:
+    """Write how a number comes about: the terms, their sum, the divisor, the value."""
+    name = f"{calculation.measure} ({calculation.dialect})"
+    if calculation.value is None:
+        return f"{name} has no value: {calculation.reason}"
+    value = number(calculation.value)
+    if calculation.divisor is None:
+        return f"{name} = {value}: {calculation.adds[:1].lower()}{calculation.adds[1:]}"
+    shown = [number(value) for _, value in calculation.terms[:SHOWN]]
+    more = f" + … ({len(calculation.terms)} terms)" if len(calculation.terms) > SHOWN else ""
+    added = " + ".join(shown) + more if shown else "0"
+    if calculation.divided_by != "nothing":
+        added = f"({added}) ÷ {number(calculation.divisor)} {calculation.divided_by}"
+    gains = ", ".join(f"{gain:.4g}" for _, gain in calculation.ideal[:SHOWN])
+    gains += ", …" if len(calculation.ideal) > SHOWN else ""
+    beside = f"; the ideal list has the gains {gains}" if gains else ""
+    return f"{name} = {added}{_outcome(calculation)}{beside}"
+
+
+def _outcome(calculation: Calculation) -> str:
+    """Write the value, and what the quotient was if the measure makes something else of it."""
+    value, quotient = number(calculation.value), calculation.quotient
+    if quotient is not None and abs(quotient - (calculation.value or 0.0)) <= SAME:
+        return f" = {value}"
+    shown = "" if quotient is None else f" = {number(quotient)}"
+    return shown + (
+        f", {calculation.limit}: {value}" if calculation.limit else f", counted as {value}"
+    )
+
+
+def heading(explained: Explanation) -> str:
+    """Name the query, with its question if it has one."""
+    question = str(explained.about.get("question") or "")
+    named = explained.query == " ".join(question.split())  # by its question, having no id
+    return f"query {explained.query}" + (f": {question}" if question and not named else "")
+
+
+def _steps(explained: Explanation, ranking: Ranking) -> Grid:
+    """One row per unit: what it is and covers, and how the sums of the measures grow with it."""
+    readers = set(ranking.read_by)
+    mine = [each for each in explained.calculations if (each.measure, each.dialect) in readers]
+    steps, cutoff = _shown_steps(ranking, mine)
+    texts = any(step.text is not None for step in steps)
+    columns: dict[str, Callable[[Step], str]] = {
+        "rank": lambda step: str(step.rank),
+        "document": lambda step: one_line(step.doc, 24) if texts else step.doc,
+    }
+    if any(step.chunk is not None for step in steps):
+        columns["chunk"] = lambda step: str(step.chunk)
+    if texts:
+        columns["text"] = lambda step: one_line(step.text or "")
+    mark = len(columns)
+    columns[""] = lambda step: MARKS[step.mark]
+    columns["covers"] = lambda step: ", ".join(f"item {item}" for item in step.covers)
+    if any(item.grade not in (0, 1) for item in ranking.items):
+        columns["grade"] = lambda step: "" if step.grade is None else f"{step.grade:g}"
+    if any(step.scores for step in steps):
+        columns["scores"] = _scores
+    texts_end = len(columns)
+    columns["precision"] = lambda step: number(step.precision)
+    for each in mine:
+        if each.terms:
+            several = len(explained.dialects) > 1
+            columns[f"Σ {each.measure}" + f" {each.dialect}" * several] = partial(_sum_to, each)
+    title = ", ".join([f"{len(ranking.steps)} units", *_seen_by(explained, ranking)])
+    rows = [[show(step) for show in columns.values()] for step in steps]
+    above = _with_cut(rows, [step.rank for step in steps], cutoff)
+    left = len(ranking.steps) - len(steps)
+    kinds = dict.fromkeys(step.mark for step in steps)
+    legend = [f"{MARKS[kind]}: {MEANINGS[kind]}" for kind in kinds]
+    legend += [f"{left:,} more ranks cover nothing"] if left else []
+
+    def marked(*kinds: str) -> set[tuple[int, int]]:
+        rows = (at for at, step in enumerate(steps) if step.mark in kinds)
+        return {(at + (at >= above), mark) for at in rows}
+
+    return Grid(
+        f"the list ({title})",
+        list(columns),
+        rows,
+        left=texts_end,
+        good=marked("hit", "again"),
+        bad=marked("rejected"),
+        note=" · ".join(legend),
+    )
+
+
+def _shown_steps(ranking: Ranking, read: Sequence[Calculation]) -> tuple[list[Step], int | None]:
+    """Return the ranks worth showing, and the deepest cutoff if every number has one.
+
+    Below the cutoff, or else some ranks below the last that adds to a number, only ranks that cover
+    an item are worth it.
+    """
+    steps = ranking.steps
+    cutoffs = [parse_measure(each.measure).k for each in read]
+    known = [k for k in cutoffs if type(k) is int]
+    in_chunks = any(step.chunk is not None for step in steps)  # of which cutoffs count chunks
+    cutoff = max(known) if known and len(known) == len(cutoffs) and not in_chunks else None
+    adding = [rank for each in read for rank, _ in each.terms]
+    last = max(adding, default=0) + BELOW if cutoff is None else cutoff
+    return [step for step in steps if step.rank <= last or step.covers], cutoff
+
+
+def _with_cut(rows: list[list[str]], ranks: Sequence[int], cutoff: int | None) -> int:
+    """Put a line below the cutoff; return how many rows are above it."""
+    above = sum(cutoff is None or rank <= cutoff for rank in ranks)
+    if above < len(rows):
+        rows.insert(
+            above, ["┄" * len(str(cutoff)), f"below K = {cutoff}"] + [""] * (len(rows[0]) - 2)
+        )
+    return above
+
+
+def _sum_to(calculation: Calculation, step: Step) -> str:
+    """Write the sum down to a rank, if the rank adds to it."""
+    if not any(rank == step.rank for rank, _ in calculation.terms):
+        return ""
+    return number(sum(value for rank, value in calculation.terms if rank <= step.rank))
+
+
+def _cells(column: int, rows: Iterable[object]) -> set[tuple[int, int]]:
+    """Return the cells of a column in the rows for which something is true."""
+    return {(row, column) for row, true in enumerate(rows) if true}
+
+
+def _seen_by(explained: Explanation, ranking: Ranking) -> Iterator[str]:
+    """Say what matched and which items count, where that does not go without saying."""
+    if name_relations(each.relation for each in explained.rankings):
+        yield f"by {ranking.relation}"
+    if ranking.relevant not in PLAIN or len(explained.rankings) > 1:
+        yield f"relevant: {ranking.relevant}"
+
+
+def _scores(step: Step) -> str:
+    return ", ".join(f"{number(score)} item {item}" for item, score in step.scores)
+
+
+def _items(explained: Explanation, ranking: Ranking) -> Grid:
+    relevant = [item for item in ranking.items if item.relevant]
+    met = sum(item.rank is not None for item in relevant)
+    seen_by = "".join(f", {each}" for each in _seen_by(explained, ranking))
+    columns: dict[str, Callable[[Item], str]] = {
+        "item": lambda item: str(item.number),
+        "any of": lambda item: " or ".join(one_line(doc, 80) for doc in item.docs) or NO_DOCUMENT,
+        "grade": lambda item: f"{item.grade:g}",
+        "found": lambda item: "missed" if item.rank is None else f"at {item.rank}",
+    }
+    return Grid.of(
+        f"the gold ({met} of {len(relevant)} relevant items met{seen_by})",
+        columns,
+        ranking.items,
+        left=2,
+        good=_cells(3, (item.relevant and item.rank is not None for item in ranking.items)),
+        bad=_cells(3, (item.relevant and item.rank is None for item in ranking.items)),
+    )
+
+
+def _values(explained: Explanation) -> Grid:
+    names = dict.fromkeys(calculation.measure for calculation in explained.calculations)
+    value = {(a.measure, a.dialect): a.value for a in explained.calculations}
+    rows = [
+        [name, *(number(value.get((name, dialect))) for dialect in explained.dialects)]
+        for name in names
+    ]
+    return Grid("side by side", ["measure", *explained.dialects], rows)

@@ -1,0 +1,155 @@
+"""Gates as text: a sentence per verdict, a table, a summary for pull requests, JUnit XML."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from findwell.core.spelling import counted, name_relations
+from findwell.judges.limits import NO_VERDICT
+from findwell.show.escape import printable, xml
+from findwell.show.grid import Grid
+from findwell.show.tables import number, render_grids, signed
+
+if TYPE_CHECKING:
+    from findwell.evaluation.comparison.gates import GateReport
+    from findwell.evaluation.comparison.requirements import RequirementVerdict
+
+SIGNS = {"pass": "✓ pass", "fail": "✗ fail", "undecided": "? undecided"}
+ADVICE = (
+    "it takes more queries (`findwell power`) or a line farther away; "
+    "`--undecided pass` lets it pass, `--decide value` goes by the value alone"
+)
+OTHER_JUDGE = (
+    "ask another judge (--judge local, or a language model) or use labels of people; "
+    "`--undecided pass` lets it pass"
+)
+
+
+def advice(gate: GateReport) -> str:
+    """Say what can be done about verdicts that are undecided."""
+    reasons = {verdict.reason for verdict in gate.verdicts if verdict.outcome == "undecided"}
+    parts = [OTHER_JUDGE] if NO_VERDICT in reasons else []
+    return "; ".join(parts + ([ADVICE] if reasons - {NO_VERDICT} else []))
+
+
+def sentence(verdict: RequirementVerdict) -> str:
+    """Say what was decided, and by what.
+
+    >>> from findwell import evaluate, gate
+    >>> result = evaluate({"q": ["a"], "r": ["x"]}, {"q": ["a"], "r": ["b"]}, measures="RR")
+    >>> print(sentence(gate(result, "RR>=0.9", decide="value").verdicts[0]))
+    ✗ fail: RR>=0.9 (run): RR is 0.5000, 0.0122 … 0.9878 (95%), on 2 queries
+    """
+    head = f"{SIGNS[verdict.outcome]}: {verdict.requirement} ({verdict.run}): "
+    by = name_relations([verdict.relation], " by ") if verdict.relation else ""
+    found = f"{verdict.measure}{by} is {value(verdict)}"
+    if verdict.baseline is not None:
+        found += f", baseline {number(verdict.baseline)}: {signed(verdict.difference)}"
+    if verdict.low is not None and verdict.high is not None:
+        found += f", {interval(verdict)} ({100 * verdict.level:g}%)"
+    found += f", on {counted(verdict.n)}"
+    found += f"; {verdict.judge}" if verdict.judge else ""
+    return head + found + (f"; {verdict.reason}" if verdict.reason else "")
+
+
+def value(verdict: RequirementVerdict) -> str:
+    """Write what was measured: queries that were counted are whole, or a share of all."""
+    if verdict.value is not None and figure_unit(verdict.measure):
+        return f"{verdict.value:,.1f} {figure_unit(verdict.measure)}"
+    if verdict.measure in ("failed", "undefined", "errors") and verdict.value is not None:
+        share = verdict.requirement.endswith("%")
+        return f"{verdict.value:.1%}" if share else f"{verdict.value:.0f}"
+    return number(verdict.value)
+
+
+def interval(verdict: RequirementVerdict) -> str:
+    """Write the interval of what was held against the line."""
+    if verdict.low is None or verdict.high is None:
+        return "–"
+    if unit := figure_unit(verdict.measure):
+        return f"{verdict.low:,.1f} … {verdict.high:,.1f} {unit}"
+    write = number if verdict.difference is None else signed
+    return f"{write(verdict.low)} … {write(verdict.high)}"
+
+
+def figure_unit(measure: str) -> str:
+    """Return the unit of what retrieval cost; none for a measure."""
+    from findwell.evaluation.comparison.figures import (  # noqa: PLC0415 - the help need not wait for it
+        figure_name,
+        find_figure,
+    )
+
+    return find_figure(measure).shown if figure_name(measure) is not None else ""
+
+
+def render(gate: GateReport, how: str, *, color: bool = False, width: int | None = None) -> str:
+    """Return one row per requirement and run, as `table` for the terminal or as `markdown`."""
+    several = len({verdict.run for verdict in gate.verdicts}) > 1
+    compared = any(verdict.baseline is not None for verdict in gate.verdicts)
+    rows = [
+        [SIGNS[verdict.outcome], verdict.requirement]
+        + ([verdict.run] if several else [])
+        + [value(verdict)]
+        + ([number(verdict.baseline), signed(verdict.difference)] if compared else [])
+        + [interval(verdict), str(verdict.n)]
+        for verdict in gate.verdicts
+    ]
+    texts = ["verdict", "requirement", *(["run"] if several else [])]
+    header = [*texts, "value", *(["baseline", "difference"] if compared else [])]
+    level = 100 * (gate.verdicts[0].level if gate.verdicts else 0.95)
+    header += [f"{level:g}% interval", "n"]
+    by = name_relations(verdict.relation for verdict in gate.verdicts if verdict.relation)
+    outcomes = [verdict.outcome for verdict in gate.verdicts]
+    grid = Grid(
+        f"requirements: {gate.outcome}{by}",
+        header,
+        rows,
+        left=len(texts),
+        good={(at, 0) for at, each in enumerate(outcomes) if each == "pass"},
+        bad={(at, 0) for at, each in enumerate(outcomes) if each == "fail"},
+        note="; ".join(dict.fromkeys(each.judge for each in gate.verdicts if each.judge)),
+    )
+    return render_grids([grid], how, color=color, width=width)
+
+
+def summary(gate: GateReport, tables: str) -> str:
+    """Return Markdown for a pull request: the verdicts, then the tables behind them."""
+    parts = ["### Retrieval\n"]
+    if gate.verdicts:
+        parts.append(render(gate, "markdown"))
+    if gate.outcome == "undecided":
+        parts.append(f"To decide what is undecided, {advice(gate)}.\n")
+    return "\n".join([*parts, tables]) + "\n"
+
+
+def lines(gate: GateReport) -> list[str]:
+    """Return a sentence per verdict, safe to print."""
+    return [printable(sentence(verdict)) for verdict in gate.verdicts]
+
+
+def as_junit(gate: GateReport) -> str:
+    """Return the gate as a JUnit test suite, which every CI server shows: a case per requirement.
+
+    What is undecided counts as error, failure or pass.
+    """
+    counts = {"pass": "pass", "fail": "failure"}
+    counts["undecided"] = {"error": "error", "fail": "failure", "pass": "pass"}[gate.undecided]
+    outcomes = [counts[verdict.outcome] for verdict in gate.verdicts]
+    cases = "".join(map(_case, gate.verdicts, outcomes))
+    totals = f'tests="{len(outcomes)}" failures="{outcomes.count("failure")}"'
+    totals += f' errors="{outcomes.count("error")}" skipped="0"'
+    return (
+        '<?xml version="1.0" encoding="UTF-8"?>\n'
+        f'<testsuites name="findwell" {totals}>\n'
+        f'<testsuite name="findwell" {totals}>\n{cases}</testsuite>\n</testsuites>\n'
+    )
+
+
+def _case(verdict: RequirementVerdict, outcome: str) -> str:
+    text = xml(sentence(verdict))
+    name = f'classname="{xml(f"findwell.{verdict.run}")}" name="{xml(verdict.requirement)}"'
+    if outcome == "pass":
+        inside = f"<system-out>{text}</system-out>"
+    else:
+        inside = f'<{outcome} message="{text}" type="{verdict.outcome}">{text}</{outcome}>'
+    return f'<testcase {name} time="0">{inside}</testcase>\n'

@@ -1,0 +1,183 @@
+"""How far judges agree with people, as text: one card, or several judges side by side."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from findwell.core.spelling import counted
+from findwell.show.grid import Grid
+from findwell.show.tables import chance, interval, limits, number, render_grids, signed, to_json
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from findwell.judges.cards.bias import BiasProbe
+    from findwell.judges.cards.card import CardFigure, JudgeCard
+    from findwell.judges.cards.comparison import JudgeComparison
+    from findwell.statistics.calibration import Calibration
+
+CARD_FORMATS = ("table", "json", "markdown")
+CARD_SLICES = ("kappa", "precision", "recall", "bias")
+AGREEMENT = (
+    (0.8, "almost perfect"),
+    (0.6, "substantial"),
+    (0.4, "moderate"),
+    (0.2, "fair"),
+    (0.0, "slight"),
+    (-1.0, "no"),
+)
+
+
+def render_card(card: JudgeCard, how: str, *, width: int | None = None) -> str:
+    """Return a card in one of CARD_FORMATS."""
+    if how == "json":
+        return to_json(card.as_dict())
+    return render_grids(_card_grids(card), how, width=width)
+
+
+def _card_grids(card: JudgeCard) -> Iterator[Grid]:
+    failed = f", {card.failed} failed" if card.failed else ""
+    title = (
+        f"{card.judge} · {card.aspect} · {counted(card.pairs, 'label', 'labels')} of "
+        f"{card.labels}, {counted(card.questions, 'question', 'questions')}{failed}"
+    )
+    header = ["statistic", "value", "low", "high", "n"]
+    rows = [
+        [each.statistic + (f" ({each.reason})" if each.reason else ""), *_limits(each), str(each.n)]
+        for each in card.figures
+    ]
+    yield Grid(title, header, rows, note=in_words(card.figures))
+    labels = [str(label) for label in card.confusion.labels]
+    counts = [
+        [f"judge {label}", *map(str, row)]
+        for label, row in zip(labels, card.confusion.counts, strict=True)
+    ]
+    yield Grid("how often", ["", *(f"people {label}" for label in labels)], counts)
+    for column in dict.fromkeys(part.column for part in card.slices):
+        parts = [part for part in card.slices if part.column == column]
+        lines = [[part.value, *_selected(part.figures), str(part.pairs)] for part in parts]
+        yield Grid(f"by {column}", [column, "kappa", "low", "high", *CARD_SLICES[1:], "n"], lines)
+    if card.calibration is not None:
+        yield _reliability(card.calibration, card.level)
+    if card.bias is not None:
+        yield _probe(card.bias, card.level)
+
+
+def in_words(figures: Sequence[CardFigure]) -> str:
+    """Say what κ and bias mean, in the words that Landis and Koch gave to κ (1977)."""
+    value = {figure.statistic: figure.value for figure in figures}
+    sentences = []
+    if (kappa := value.get("kappa")) is not None:
+        word = next(word for least, word in AGREEMENT if kappa >= least)
+        said = f"κ {kappa:.2f} is {word} agreement beyond chance (0 is chance, 1 is perfect)"
+        if any(each.is_chance for each in figures if each.statistic == "kappa"):
+            said = f"κ {kappa:.2f} may be chance: these labels do not show that the judge is better"
+        sentences.append(said)
+    if (bias := value.get("bias")) is not None:
+        more = "more" if bias > 0 else "less"
+        often = f"{abs(bias) * 100:.0f} points {more} often than people"
+        sentences.append(f"the judge says yes {'as often as people' if not bias else often}")
+    return "; ".join(sentences)
+
+
+def _limits(figure: CardFigure) -> list[str]:
+    return [number(figure.value), number(figure.low), number(figure.high)]
+
+
+def _selected(figures: Sequence[CardFigure]) -> list[str]:
+    found = {figure.statistic: figure for figure in figures}
+    rest = [number(found[name].value) for name in CARD_SLICES[1:]]
+    return [*_limits(found["kappa"]), *rest]
+
+
+def _reliability(found: Calibration, level: float) -> Grid:
+    """Lay out the reliability curve."""
+    rows = [
+        [
+            f"{each.start:.1f} … {each.end:.1f}",
+            number(each.predicted),
+            number(each.observed),
+            interval(each.low, each.high),
+            str(each.n),
+        ]
+        for each in found.bins
+    ]
+    around = interval(found.brier_low, found.brier_high)
+    score = "" if found.brier_low is None else f", {level:.0%} interval {around}"
+    note = (
+        f"expected calibration error {found.expected_calibration_error:.4f} (0 is perfect); Brier "
+        f"score {found.brier:.4f}{score} (0 is perfect, {found.uninformed:.4f} is that of always "
+        "saying how often people say yes)"
+    )
+    title = f"calibration: {found.n} verdicts with a probability"
+    header = ["probability of yes", "mean", "people say yes", f"{level:.0%} interval", "n"]
+    return Grid(title, header, rows, note=note)
+
+
+def _probe(found: BiasProbe, level: float) -> Grid:
+    """Lay out what probing for bias found."""
+    rows = [
+        [
+            each.statistic + (f" ({each.reason})" if each.reason else ""),
+            "" if each.flips is None else str(each.flips),
+            number(each.value),
+            interval(each.low, each.high),
+            str(each.n),
+        ]
+        for each in found.figures
+    ]
+    failed = f", {found.failed} verdicts failed" if found.failed else ""
+    title = f"probed for bias with {found.calls} calls{failed}"
+    return Grid(title, ["statistic", "flips", "value", f"{level:.0%} interval", "n"], rows)
+
+
+def render_judges(found: JudgeComparison, how: str, *, width: int | None = None) -> str:
+    """Return several judges in one of CARD_FORMATS: side by side, then what is more to say."""
+    if how == "json":
+        return to_json(found.as_dict())
+    return render_grids(_judges_grids(found), how, width=width)
+
+
+def _judges_grids(found: JudgeComparison) -> Iterator[Grid]:
+    yield _side_by_side(found)
+    for card in found.cards:
+        if card.calibration is not None:
+            grid = _reliability(card.calibration, card.level)
+            yield Grid(f"{card.judge} · {grid.title}", grid.header, grid.rows, note=grid.note)
+        if card.bias is not None:
+            grid = _probe(card.bias, card.level)
+            yield Grid(f"{card.judge} · {grid.title}", grid.header, grid.rows)
+
+
+def _side_by_side(found: JudgeComparison) -> Grid:
+    """One row per judge."""
+    first = found.cards[0]
+    rows = []
+    for card, apart in zip(found.cards, (None, *found.differences), strict=True):
+        kappa, told = card["kappa"], card.calibration
+        rows.append(
+            [
+                card.judge,
+                number(kappa.value),
+                interval(kappa.low, kappa.high),
+                "" if apart is None else signed(apart.value),
+                "" if apart is None else limits(apart.low, apart.high),
+                "" if apart is None else chance(apart.p_value),
+                *(number(card[name].value) for name in CARD_SLICES[1:]),
+                "" if told is None else number(told.expected_calibration_error),
+                "" if told is None else number(told.brier),
+                str(card.pairs),
+                str(card.failed),
+            ]
+        )
+    header = ["judge", "kappa", f"{first.level:.0%} interval", "difference", "limits", "p"]
+    header += [*CARD_SLICES[1:], "ECE", "Brier", "n", "failed"]
+    values = [each["kappa"].value for each in found.cards]
+    able = [each["kappa"].value for each in found.cards if not each["kappa"].is_chance]
+    best = max((value for value in able if value is not None), default=None)
+    leading = {(at, 1) for at, value in enumerate(values) if value is not None and value == best}
+    title = (
+        f"{len(found.cards)} judges · {first.aspect} · labels of {first.labels} · difference of "
+        f"κ from {first.judge}, on the pairs that both judged"
+    )
+    return Grid(title, header, rows, best=leading)

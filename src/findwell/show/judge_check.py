@@ -1,0 +1,73 @@
+"""The check of a model as text: what it can do, and how it is asked best."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from findwell.judges.limits import CHANCE
+from findwell.show.grid import Grid
+from findwell.show.tables import interval, number, render_grids, to_json
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from findwell.judges.llm.check import JudgeCheck
+
+CHECK_FORMATS = ("table", "json", "markdown")
+IN_WORDS = {
+    "matrix": "all verdicts about a sample at once",
+    "pieces": "a few verdicts at a time",
+    "single": "one verdict at a time",
+}
+
+
+def render_check(check: JudgeCheck, how: str, *, width: int | None = None) -> str:
+    """Return a check in one of CHECK_FORMATS."""
+    if how == "json":
+        return to_json(check.as_dict())
+    return render_grids(_grids(check), how, width=width)
+
+
+def _grids(check: JudgeCheck) -> Iterator[Grid]:
+    ways = [each.way for each in check.ways]
+    best = {(ways.index(check.recommended), 0)} if check.recommended else set()
+    note = f"{check.judge} is {CHANCE}"
+    if check.recommended:
+        note = f"ask it for {IN_WORDS[check.recommended]}: --ask {check.recommended}"
+        worthless = [each.way for each in check.ways if each.is_chance]
+        note += f"; no better than chance: {', '.join(worthless)}" if worthless else ""
+    yield Grid.of(
+        f"{check.judge} · {check.ways[0].verdicts} labelled verdicts",
+        {
+            "ask": lambda each: each.way,
+            "right": lambda each: f"{each.right_share:.1%}",
+            "failed": lambda each: f"{each.failed_share:.1%}",
+            "kappa": lambda each: number(each.kappa),
+            "95% interval": lambda each: interval(each.kappa_low, each.kappa_high),
+            "calls": lambda each: f"{each.calls:,}",
+            "tokens": lambda each: f"{each.prompt_tokens:,}",
+            "answered": lambda each: f"{each.completion_tokens:,}",
+            "seconds": lambda each: f"{each.seconds:.1f}",
+        },
+        check.ways,
+        best=best,
+        note=note,
+    )
+    accepted = ", ".join(check.left_out) or "none"
+    rows = [
+        ["server", check.endpoint],
+        ["structured output", check.output],
+        ["probabilities (logprobs)", "yes" if check.logprobs else "no"],
+        ["longest complete answer", f"{check.longest:,} tokens"],
+        ["fields turned down", accepted],
+        *(
+            [
+                f"failures of {each.way}",
+                ", ".join(f"{n} {why}" for why, n in each.reasons.items())
+                + (", then given up" if each.given_up else ""),
+            ]
+            for each in check.ways
+            if each.reasons
+        ),
+    ]
+    yield Grid("what was seen", ["", "seen"], rows, left=2)

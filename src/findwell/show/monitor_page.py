@@ -1,0 +1,384 @@
+"""The page about a store of traces: signals over time, alarms, marks, and the calls behind them."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from datetime import UTC, datetime
+from itertools import groupby
+from typing import TYPE_CHECKING, Any
+from urllib.parse import urlencode
+
+import polars as pl
+
+from findwell.loop.monitoring.alarm_text import SIGNS, amount
+from findwell.loop.monitoring.overview import LENGTHS, PERIODS, Look, Overview, overview
+from findwell.loop.monitoring.signals import SIGNALS
+from findwell.loop.monitoring.stored_signals import stored_signals
+from findwell.loop.monitoring.worst_calls import TELLING, VALUE, calls_by_key, telling_calls
+from findwell.show.call_lists import IN_FILE, IN_PAGE, shown_calls
+from findwell.show.charts.time_series import TimeAxis, time_series
+from findwell.show.html import MONITOR, document
+from findwell.show.signals import figure, limits, time_text
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from findwell.loop.monitoring.before_after import AroundMark
+    from findwell.loop.monitoring.known_alarms import KnownAlarm, WatchedAlert
+    from findwell.loop.monitoring.monitor import Monitor
+    from findwell.loop.monitoring.signals import Signal
+    from findwell.loop.monitoring.worst_calls import CallsOfBucket
+
+IN_ALL = 300  # calls in a file
+OF_BUCKET = 6  # of these, of one point
+SILENCE = {"shown": [], "total": 0}  # what a bucket without calls shows
+PERIOD_NAMES = {"1h": "last hour", "1d": "last day", "all": "all of the time"}
+SECTIONS = {"alarms": "Alarms", "signals": "Signals", "marks": "Before and after"}
+
+
+def monitor_report(monitor: Monitor, name: str, look: Look | None = None) -> str:
+    """Return a page about a store as one file, with some calls of each point."""
+    found = overview(monitor, look or Look())
+    times = found.table["time"].unique().sort().to_list()
+    at = {time: number for number, time in enumerate(times)}
+    buckets = _telling(monitor, found, len(times))
+
+    def link(_: Signal, time: datetime) -> str:
+        return f"#bucket-{at[time]}"
+
+    listed = [
+        {"number": number, "time": time_text(time), "calls": buckets.get(time, SILENCE)}
+        for time, number in at.items()
+    ]
+    return _page(monitor, name, found, link, buckets=listed)
+
+
+def monitor_page(monitor: Monitor, name: str, look: Look, live: dict[str, Any]) -> str:
+    """Return the page that a server shows; its points lead to `/calls`."""
+    found = overview(monitor, look)
+
+    def link(signal: Signal, time: datetime) -> str:
+        return calls_link(found.look, signal.name, time, time + found.length)
+
+    return _page(monitor, name, found, link, live=live)
+
+
+def calls_link(look: Look, signal: str, since: datetime, until: datetime) -> str:
+    """Return where a server shows the calls of a point."""
+    chosen = _chosen(look) | {"signal": signal, "since": since.isoformat()}
+    return "/calls?" + urlencode(chosen | {"until": until.isoformat()})
+
+
+def _chosen(look: Look) -> dict[str, str]:
+    """Return a look as parts of an address."""
+    named = {key: value for key, value in asdict(look).items() if isinstance(value, str) and value}
+    named.pop("kind") if look.kind == "retriever" else None
+    return named | ({"signals": "all"} if look.every_signal else {})
+
+
+def _page(
+    monitor: Monitor,
+    name: str,
+    found: Overview,
+    link: Callable[[Signal, datetime], str],
+    *,
+    live: dict[str, Any] | None = None,
+    buckets: Sequence[dict[str, Any]] = (),
+) -> str:
+    look = found.look
+    opened = [each for each in found.alarms if each.resolved is None]
+    sections = dict(SECTIONS) | ({"calls": "Calls"} if buckets else {})
+    if not found.marks:
+        del sections["marks"]
+    return document(
+        "monitor.html.j2",
+        f"{name} · findwell",
+        kind=MONITOR,
+        live=live,
+        sections=sections,
+        name=name,
+        lede=_lede(found),
+        notes=_notes(found),
+        tools=_tools(found) if live is not None else None,
+        cards=_cards(found, link, opened),
+        hidden=look.by and look.only,
+        alarms=[_alarm(monitor, each, IN_FILE if live is None else IN_PAGE) for each in opened],
+        resolved=[_past(each) for each in found.alarms if each.resolved is not None],
+        watched=[_watched(each) for each in found.watched],
+        marks=[_mark(each, look) for each in found.marks],
+        around=None if found.around is None else _around(found.around),
+        buckets=buckets,
+        words=_words(look.every),
+        empty=not found.counts.calls,
+    )
+
+
+def _lede(found: Overview) -> str:
+    when = f"{time_text(found.since)} to {time_text(found.until)} UTC"
+    said = [f"{found.counts.calls:,} calls in the store", when]
+    if found.look.by and found.look.only:
+        said.append(f"only {found.look.by} = {found.look.only}")
+    elif found.look.by:
+        said.append(f"by {found.look.by}")
+    return " · ".join(said)
+
+
+def _notes(found: Overview) -> list[str]:
+    """Return what is worth knowing about what is shown."""
+    notes = []
+    counts = found.counts
+    for what, reasons in (
+        ("could not be read", counts.malformed),
+        ("were left out", counts.dropped),
+    ):
+        if total := sum(reasons.values()):
+            told = ", ".join(f"{reason} ({count:,})" for reason, count in reasons.items())
+            unit = "spans" if reasons is counts.malformed else "calls"
+            notes.append(f"{total:,} {unit} {what}: {told}")
+    if found.left_out:
+        notes.append(
+            f"not shown, as there are very many calls: {', '.join(found.left_out)}; "
+            "choose a shorter time, or use findwell monitor show"
+        )
+    if found.more_slices:
+        notes.append(
+            f"{found.more_slices:,} more values of {found.look.by} with fewer calls are not drawn"
+        )
+    return notes
+
+
+def _cards(
+    found: Overview, link: Callable[[Signal, datetime], str], opened: Sequence[KnownAlarm]
+) -> list[dict[str, Any]]:
+    """Return the charts: signals with an open alarm first."""
+    by = found.look.by
+    axis = TimeAxis(found.since, found.until, found.length, by, found.slices, found.marks, link)
+    alarmed = {each.signal for each in opened}
+    by_name: dict[str, list[dict[str, Any]]] = {}
+    for row in found.table.iter_rows(named=True):
+        by_name.setdefault(row["signal"], []).append(row)
+    cards = []
+    for name in sorted(found.look.signals, key=lambda each: each not in alarmed):
+        signal = SIGNALS[name]
+        rows = by_name.get(name, [])
+        if signal.summary == "count":
+            rows = _whole_buckets(rows, found)
+        rows = [row for row in rows if row["value"] is not None]
+        if not rows:
+            continue
+        of_it = [each for each in found.alarms if each.signal == name]
+        cards.append(
+            {
+                "signal": signal,
+                "chart": time_series(signal, rows, axis, of_it),
+                "alarm": name in alarmed,
+                "last": _last(signal, rows, by),
+                "by": by,
+                "rows": [_numbers(row, by, link(signal, row["time"])) for row in reversed(rows)],
+            }
+        )
+    return cards
+
+
+def _whole_buckets(rows: list[dict[str, Any]], found: Overview) -> list[dict[str, Any]]:
+    """Leave out what would count too little: a bucket that is not over, or began before all."""
+    first, now = found.counts.first or found.since, datetime.now(UTC)
+    whole = [
+        row
+        for row in rows
+        if row["time"] + found.length <= now and first - row["time"] < found.length / 10
+    ]
+    return whole or rows
+
+
+def _last(signal: Signal, rows: Sequence[dict[str, Any]], by: str) -> str:
+    if by:
+        return ""
+    return amount(rows[-1]["value"], signal.unit) + (" an hour" if signal.unit == "an hour" else "")
+
+
+def _numbers(row: dict[str, Any], by: str, link: str) -> dict[str, str]:
+    return {
+        "time": time_text(row["time"]),
+        "slice": row[by] if by else "",
+        "value": figure(row["value"]),
+        "limits": limits(row["low"], row["high"]),
+        "n": f"{row['n']:,}",
+        "link": link,
+    }
+
+
+def _alarm(monitor: Monitor, alarm: KnownAlarm, size: Any) -> dict[str, Any]:  # noqa: ANN401
+    unit = SIGNALS[alarm.signal].unit if alarm.signal in SIGNALS else ""
+    keys = pl.DataFrame(
+        [(each.time, each.trace, each.span, each.value) for each in alarm.calls],
+        schema={
+            "time": pl.Datetime("us", "UTC"),
+            "trace": pl.String(),
+            "span": pl.String(),
+            VALUE: pl.Float64(),
+        },
+        orient="row",
+    )
+    calls = calls_by_key(monitor.store, keys)
+    return {
+        "alert": alarm.alert,
+        "slice": alarm.slice,
+        "signal": alarm.signal,
+        "since": time_text(alarm.since),
+        "opened": time_text(alarm.opened),
+        "now": amount(alarm.now, unit),
+        "before": amount(alarm.before, unit),
+        "n": f"{alarm.n:,}",
+        "calls": shown_calls(calls, alarm.signal, size),
+    }
+
+
+def _past(alarm: KnownAlarm) -> list[str]:
+    ended = "" if alarm.resolved is None else time_text(alarm.resolved)
+    return [alarm.alert, alarm.slice or "all calls", time_text(alarm.since),
+            time_text(alarm.opened), ended]  # fmt: skip
+
+
+def _watched(each: WatchedAlert) -> list[str]:
+    return [each.alert, each.slice or "all calls", SIGNS.get(each.outcome, each.outcome),
+            amount(each.before, each.unit), amount(each.now, each.unit), f"{each.n:,}",
+            time_text(each.checked)]  # fmt: skip
+
+
+def _mark(mark: Any, look: Look) -> dict[str, str]:  # noqa: ANN401
+    there = "/?" + urlencode(_chosen(look) | {"mark": mark.name}) + "#marks"
+    return {"name": mark.name, "time": time_text(mark.time), "link": there}
+
+
+def _around(found: AroundMark) -> dict[str, Any]:
+    rows = []
+    for each in found.rows:
+        sides = [
+            (figure(side["value"]), limits(side["low"], side["high"]))
+            for side in (each.before, each.after)
+        ]
+        difference = "–" if each.difference is None else f"{each.difference:+.4g}"
+        rows.append(
+            {
+                "signal": each.signal.name,
+                "unit": each.signal.unit,
+                "sides": sides,
+                "difference": difference.replace("-", "−"),
+                "limits": limits(each.low, each.high),
+                "verdict": each.verdict,
+            }
+        )
+    return {
+        "mark": found.mark.name,
+        "since": time_text(found.since),
+        "time": time_text(found.mark.time),
+        "until": time_text(found.until),
+        "rows": rows,
+    }
+
+
+def _tools(found: Overview) -> dict[str, Any]:
+    look = found.look
+    values = found.columns.get(look.by, []) if look.by else []
+    values = sorted({*values, *found.slices})
+    return {
+        "periods": [(each, PERIOD_NAMES.get(each) or f"last {_words(each)}") for each in PERIODS],
+        "period": look.period,
+        "lengths": [(each, _words(each)) for each in dict.fromkeys([*LENGTHS[:9], look.every])],
+        "every": look.every,
+        "columns": list(dict.fromkeys([*found.columns, *([look.by] if look.by else [])])),
+        "by": look.by,
+        "values": values,
+        "only": look.only,
+        "every_signal": look.every_signal,
+        "mark": look.mark,
+        "kind": look.kind,
+    }
+
+
+UNITS = {"m": "minute", "h": "hour", "d": "day", "w": "week"}
+
+
+def _words(length: str) -> str:
+    """Write a length of time in words.
+
+    >>> _words("15m"), _words("1d")
+    ('15 minutes', '1 day')
+    """
+    number, unit = length[:-1], UNITS[length[-1]]
+    return f"{number} {unit}" + ("" if number == "1" else "s")
+
+
+def _telling(monitor: Monitor, found: Overview, buckets: int) -> dict[datetime, Any]:
+    """Return some calls of each bucket of a file."""
+    if not buckets:
+        return {}
+    look = found.look
+    slices = [look.by] if look.by and look.only else []
+    frame = stored_signals(
+        monitor.store, TELLING, since=found.since, until=found.until, by=slices, kind=look.kind
+    )
+    if slices:
+        frame = frame.filter(pl.col(look.by) == look.only)
+    starts = found.table.select(pl.col("time").alias("bucket")).unique().sort("bucket")
+    frame = frame.join_asof(
+        starts.with_columns(pl.col("bucket").alias("start")), left_on="time", right_on="start"
+    )
+    most = max(1, min(OF_BUCKET, IN_ALL // buckets))
+    chosen = telling_calls(frame.drop_nulls("bucket"), ["bucket"], most).sort("bucket")
+    counted = dict(frame.group_by("bucket").len().rows())
+    calls = calls_by_key(monitor.store, chosen).sort("bucket", maintain_order=True)
+    return {
+        time: {"shown": shown_calls(pl.DataFrame(list(rows), schema=calls.schema), "", IN_FILE),
+               "total": counted[time]}
+        for time, rows in groupby(calls.iter_rows(named=True), key=lambda row: row["bucket"])
+    }  # fmt: skip
+
+
+def calls_page(  # noqa: PLR0917
+    name: str,
+    look: Look,
+    signal: Signal,
+    since: datetime,
+    until: datetime,
+    found: CallsOfBucket,
+    live: dict[str, Any],
+) -> str:
+    """Return the page about the calls of a point."""
+    length = until - since
+    steps = {
+        "Earlier": calls_link(look, signal.name, since - length, since),
+        "Later": calls_link(look, signal.name, until, until + length),
+    }
+    others = [
+        (each, calls_link(look, each, since, until), each == signal.name)
+        for each in look.signals
+        if SIGNALS[each].per_call
+    ]
+    return document(
+        "calls.html.j2",
+        f"Calls · {name} · findwell",
+        kind=MONITOR,
+        live=live,
+        back="/?" + urlencode(_chosen(look)),
+        name=name,
+        signal=signal,
+        since=time_text(since),
+        until=time_text(until),
+        only=f"{look.by} = {look.only}" if look.by and look.only else "",
+        total=found.total,
+        calls=shown_calls(found.calls, signal.name),
+        order=_order(signal),
+        steps=steps,
+        others=others,
+    )
+
+
+def _order(signal: Signal) -> str:
+    """Say in which order calls are listed."""
+    if not signal.per_call:
+        return "the latest first"
+    if signal.worse == "either":
+        return f"those whose {signal.name} is furthest from the median first"
+    return f"those with the {signal.worse.replace('er', 'est')} {signal.name} first"

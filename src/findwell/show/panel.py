@@ -1,0 +1,183 @@
+"""What reports show: systems side by side on the same queries, and what came of comparing them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, ClassVar
+
+from findwell.core.errors import AlignError, InputError, choose
+from findwell.core.slices import slice_labels, time_slices
+from findwell.evaluation.comparison.compare import Comparison, compare
+from findwell.evaluation.comparison.contrasts import Row, Statistics, slice_rows
+from findwell.evaluation.comparison.pairing import Pairing, pair, stack
+from findwell.evaluation.comparison.systems import System, gather
+from findwell.show.charts.svg import SYSTEMS
+
+if TYPE_CHECKING:
+    import polars as pl
+
+    from findwell.core.findings import Finding
+    from findwell.measures import Measure
+
+FACETS = 40  # values of a column that are still slices
+SLICED = 3  # systems whose difference to the baseline is shown by slice
+NOT_SLICES = ("query", "question", "reference", "answer")
+
+
+@dataclass(frozen=True, eq=False)
+class Panel:
+    """Systems side by side; the first is the baseline."""
+
+    systems: tuple[System, ...]
+    pairing: Pairing
+    comparison: Comparison | None  # None for one system
+    only: tuple[str, str] | None = None  # the slice that the queries were picked by
+
+    @property
+    def names(self) -> list[str]:
+        """The names of the systems."""
+        return [system.name for system in self.systems]
+
+    @property
+    def measures(self) -> tuple[Measure, ...]:
+        """What was measured."""
+        return self.pairing.measures
+
+    @property
+    def queries(self) -> pl.DataFrame:
+        """The queries, in the order of the baseline, with the columns about them."""
+        return self.pairing.queries
+
+    @property
+    def findings(self) -> tuple[Finding, ...]:
+        """Problems in the inputs."""
+        return self.pairing.findings
+
+    @property
+    def level(self) -> float | None:
+        """The level of the intervals of values; None if there are none."""
+        return self.systems[0].result.level
+
+    @cached_property
+    def data_sets(self) -> tuple[str, ...]:
+        """What the systems were measured on: one, unless they differ."""
+        made = dict.fromkeys(system.result.provenance for system in self.systems)
+        return tuple(dict.fromkeys(str(each.data_set) for each in made))
+
+    lead: ClassVar[int] = 0  # the main measure, by which failures are found: the first one
+
+    @cached_property
+    def summary(self) -> dict[tuple[str, str], dict[str, Any]]:
+        """The aggregated values by system and measure."""
+        return {
+            (system.name, row["measure"]): row
+            for system in self.systems
+            for row in system.result.summary.iter_rows(named=True)
+            if row["run"] == system.run
+        }
+
+    @cached_property
+    def facets(self) -> dict[str, list[str]]:
+        """The columns that slice the queries, and their values."""
+        found = {}
+        moments, buckets = time_slices(self.queries)
+        for name in (*self.queries.columns, *buckets):
+            if name in (*NOT_SLICES, *moments):
+                continue
+            if name in buckets:
+                if any(each in found for each in buckets):
+                    continue  # the finest that suits is enough
+            elif (kind := self.queries[name].dtype).is_nested() or kind.is_float():
+                continue
+            values = self.labels(name).unique().sort().to_list()
+            if 2 <= len(values) <= min(FACETS, self.queries.height // 2):
+                found[name] = values
+        return found
+
+    @cached_property
+    def slice_differences(self) -> dict[str, list[Row]]:
+        """Differences to the baseline in each slice, by the lead measure, for the first systems."""
+        found = self.comparison
+        if found is None or not self.facets:
+            return {}
+        lead = replace(
+            self.pairing,
+            measures=self.measures[self.lead : self.lead + 1],
+            values=self.pairing.values[:, :, self.lead : self.lead + 1],
+            queries=self.queries.with_columns(self.labels(name) for name in self.facets),
+        )
+        column = found.cluster
+        clusters = None if column is None else tuple(self.pairing.column(column))
+        how = Statistics(
+            found.level, found.permutations, found.seed, "auto", clusters, found.unpaired
+        )
+        pairs = [(0, other) for other in range(1, min(len(self.names), SLICED + 1))]
+        by_system: dict[str, list[Row]] = {}
+        for row in slice_rows(lead, pairs, self.facets, how):
+            by_system.setdefault(row["system"], []).append(row)
+        return by_system
+
+    def labels(self, column: str) -> pl.Series:
+        """Return the slice of each query by a column."""
+        return slice_labels(self.queries, column).fill_null("(none)")
+
+    def zero(self, system: int) -> int:
+        """Count the queries for which a system found nothing."""
+        return int((self.pairing.values[:, system, self.lead] == 0).sum())
+
+
+def lay_side_by_side(
+    results: Sequence[object],
+    *,
+    baseline: str | None = None,
+    only: tuple[str, str] | None = None,
+    unpaired: bool = False,
+    **evaluation: Any,  # noqa: ANN401
+) -> Panel:
+    """Lay systems side by side; `only` picks a slice of the queries.
+
+    A system is a result, the folder of one, or what is evaluated first, as `gather` does. With
+    `unpaired` they were asked different queries, such as those of two periods.
+    """
+    if unpaired and evaluation.get("gold") is not None:
+        evaluation["options"] = {"missing": "skip", **(evaluation.get("options") or {})}
+    systems = [
+        replace(system, result=system.result.only(system.run))
+        for system in gather(results, **evaluation)
+    ]
+    if not systems:
+        raise InputError("there is no result to report", fix="name the folder of a result")
+    if baseline is not None:
+        choose("baseline", baseline, [system.name for system in systems])
+        systems.sort(key=lambda system: system.name != baseline)
+    if only is not None:
+        systems = [replace(system, result=system.result.where(*only)) for system in systems]
+    if len(systems) > SYSTEMS:
+        systems = _best_first(systems)
+    comparison = None
+    if len(systems) > 1:
+        level = systems[0].result.level or 0.95
+        named = {system.name: system.result for system in systems}
+        comparison = compare(named, level=level, unpaired=unpaired)
+    pairing = stack(systems) if unpaired else pair(systems)
+    if not pairing.queries["query"].is_unique().all():
+        again = pairing.queries["query"].filter(pairing.queries["query"].is_duplicated())[0]
+        raise AlignError(
+            f"{again!r} is a query of several systems, which a page cannot show as different ones",
+            fix="leave out --unpaired (unpaired=True), or give the queries different ids",
+        )
+    return Panel(tuple(systems), pairing, comparison, only)
+
+
+def _best_first(systems: list[System]) -> list[System]:
+    """Return the baseline, then the others by their first measure, the best first."""
+    first = systems[0].result.measures[0]
+    sign = -1 if first.higher_is_better else 1
+
+    def place(system: System) -> tuple[bool, float]:
+        value = system.result[system.run, str(first)]
+        return value is None, 0.0 if value is None else sign * value
+
+    return [systems[0], *sorted(systems[1:], key=place)]

@@ -1,0 +1,72 @@
+"""Plans as text: how many queries, what they show, and the curve."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from findwell.core.spelling import counted, name_relations
+from findwell.show.grid import Grid
+from findwell.show.tables import bullets, cleaner, number, render_grids
+
+if TYPE_CHECKING:
+    from findwell.evaluation.comparison.power import PowerPlan
+    from findwell.statistics.values import Quantity
+
+
+def render(plans: tuple[PowerPlan, ...], how: str, *, width: int | None = None) -> str:
+    """Return plans as `table` for the terminal or as `markdown`."""
+    parts = []
+    for plan in plans:
+        drawn = "\n" + render_grids([_curve(plan)], how, width=width) if plan.curve else ""
+        parts.append(f"{cleaner(how)(_heading(plan))}\n\n{bullets(sentences(plan), how)}{drawn}")
+    return "\n".join(parts)
+
+
+def sentences(plan: PowerPlan) -> list[str]:
+    """Say what this many queries can show."""
+    if plan.reason:
+        return [f"nothing can be said: {plan.reason}"]
+    odds = f"with a power of {plan.power:.0%} at the level {plan.alpha:g}"
+    lines = [f"differences between two systems vary by {number(plan.sd)} (standard deviation)"]
+    if plan.changed is not None:
+        lines[0] += f"; {plan.changed:.0%} of the queries change"
+    if plan.needed is not None:
+        wanted = f"to see a difference of {plan.difference:g} {odds}: "
+        lines.append(wanted + _quantity(plan.needed, "{:,.0f} queries"))
+    if plan.detectable is not None and plan.queries is not None:
+        hand = f"{counted(plan.queries)} at hand"
+        lines.append(f"the {hand} show a difference of {_quantity(plan.detectable)} {odds}")
+        if plan.seen is not None:
+            lines.append(f"they show a difference of {plan.difference:g} in {_share(plan.seen)}")
+    if plan.width is not None:
+        lines.append(f"their {1 - plan.alpha:.0%} interval will be {_quantity(plan.width)} wide")
+    return lines
+
+
+def _heading(plan: PowerPlan) -> str:
+    if not plan.measure:
+        return "from assumed numbers"
+    return f"{plan.measure}{name_relations([plan.relation], ' by ')}: from {plan.basis}"
+
+
+def _quantity(found: Quantity, form: str = "{:.4f}") -> str:
+    if found.value is None:
+        return f"unknown, {found.reason}"
+    return form.format(found.value) + (f" ({found.reason})" if found.reason else "")
+
+
+def _share(found: Quantity) -> str:
+    return _quantity(found) if found.value is None else f"{found.value:.0%} of cases"
+
+
+def _curve(plan: PowerPlan) -> Grid:
+    wanted = plan.difference is not None
+    header = ["queries", *([f"power for {plan.difference:g}"] if wanted else [])]
+    header += ["detectable difference", "interval width"]
+    rows = [
+        [f"{point.queries:,}"]
+        + (["–" if point.power is None else f"{point.power:.0%}"] if wanted else [])
+        + [number(point.detectable), number(point.width)]
+        for point in plan.curve
+    ]
+    return Grid("what more queries bring", header, rows, left=0)

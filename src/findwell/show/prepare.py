@@ -1,0 +1,299 @@
+"""What a report holds: charts, notes, and the queries as data for the page's table.
+
+Queries in full are held as far as they fit: the first of each kind that a reader may look for.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from itertools import chain
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import polars as pl
+
+from findwell.core.progress import Progress, Report
+from findwell.show.charts import SEPARATOR
+from findwell.show.charts.curves import curve_chart, curves, tradeoff
+from findwell.show.charts.distribution import distribution
+from findwell.show.charts.forest import forest
+from findwell.show.charts.heat import heat
+from findwell.show.charts.svg import SYSTEMS
+from findwell.show.charts.where import where_better
+from findwell.show.details import QueryDetails, gold_texts, query_details
+from findwell.show.escape import multiline
+from findwell.show.excerpts import shorten
+from findwell.show.packing import QueryPack
+from findwell.show.panel import SLICED
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Sequence
+
+    from findwell.core.data import Floats, Ints
+    from findwell.measures import Measure
+    from findwell.show.charts import Chart
+    from findwell.show.panel import Panel
+
+MEASURES = 12  # whose distribution is drawn
+SLICINGS = 6  # columns with a heat map
+QUESTION = 300  # letters of a question in the table
+ROWS = 50_000  # queries of the table
+BUDGET = 8_000_000  # letters of a file for single queries, packed
+LETTERS = 24_000_000  # the same unpacked: what a browser reads when the first is opened
+IN_FULL = 6  # systems whose single queries are held
+SAME = 5e-5  # a difference that the page shows as 0
+
+
+@dataclass(frozen=True, slots=True)
+class ReportContent:
+    """All that a page shows."""
+
+    panel: Panel
+    distributions: list[Chart]
+    cutoffs: list[Chart]
+    forest: Chart | None
+    where: list[Chart]  # the difference to the baseline by slice, for the first systems
+    slices: dict[str, list[Chart]]  # by column
+    kept: Ints  # the queries of the table
+    data: dict[str, Any]  # for the page's script
+    notes: dict[str, list[str]]  # by section: what was left out, and where it is
+
+    @property
+    def charts(self) -> dict[str, Chart]:
+        """Every chart by name."""
+        first = [] if self.forest is None else [self.forest]
+        maps = chain.from_iterable(self.slices.values())
+        every = [*first, *self.where, *self.distributions, *self.cutoffs, *maps]
+        return {chart.name: chart for chart in every}
+
+
+def prepare(panel: Panel, *, cases: bool = True, progress: Report | None = None) -> ReportContent:
+    """Prepare a report; `cases` says whether single queries are part of it."""
+    drawn, dropped = curves(panel)
+    charts = [curve_chart(each) for each in drawn]
+    by_name = {each.measure.partition("/")[0]: each for each in drawn if each.over == "k"}
+    if "recall" in by_name and "P" in by_name:
+        charts.append(tradeoff(by_name["recall"], by_name["P"]))
+    whole = _caption(panel)
+    order = order_of_interest(panel)
+    kept = np.sort(order[:ROWS])
+    packed = embed(panel, order, kept, progress) if cases else QueryPack()
+    opened = len(packed.places) if cases else len(kept)  # a server opens every one
+    return ReportContent(
+        panel=panel,
+        distributions=[
+            distribution(panel, at).with_about(_caption(panel, measure, level=panel.level))
+            for at, measure in enumerate(panel.measures[:MEASURES])
+        ],
+        cutoffs=[chart.with_about(whole) for chart in charts],
+        forest=_forest(panel),
+        where=_where(panel),
+        slices={
+            column: [chart.with_about(whole) for chart in heat(panel, column)]
+            for column in list(panel.facets)[:SLICINGS]
+        },
+        kept=kept,
+        data=_data(panel, kept)
+        | {
+            "packed": packed.finish() if packed.places else None,
+            "openable": sorted(packed.places) if opened < len(kept) else None,  # None: all
+        },
+        notes=_notes(panel, len(kept), opened, dropped),
+    )
+
+
+def _forest(panel: Panel) -> Chart | None:
+    found = panel.comparison
+    if found is None:
+        return None
+    counts = found.comparisons["n"].to_list()
+    return forest(found).with_about(caption(counts, found.queries, found.level, panel.data_sets))
+
+
+def _where(panel: Panel) -> list[Chart]:
+    found = panel.comparison
+    if found is None:
+        return []
+    about = _caption(panel, level=found.level)
+    return [
+        where_better(found, rows).with_about(about) for rows in panel.slice_differences.values()
+    ]
+
+
+def _caption(panel: Panel, measure: Measure | None = None, level: float | None = None) -> str:
+    """Return what a chart is about: all queries, or those with a value in a measure."""
+    every = panel.queries.height
+    counts = [every]
+    if measure is not None:
+        counts = [panel.summary[name, str(measure)]["n"] for name in panel.names]
+    return caption(counts, every, level, panel.data_sets)
+
+
+def caption(
+    counts: Sequence[int], every: int, level: float | None, data_sets: Sequence[str]
+) -> str:
+    """Say how many queries a chart is about, the level of its intervals, and the data set.
+
+    >>> caption([91, 91], 95, 0.95, ["qrels.txt 01234567"])
+    '91 of 95 queries · 95% intervals · qrels.txt 01234567'
+    """
+    least, most = min(counts, default=0), max(counts, default=0)
+    shown = f"{least:,}" if least == most else f"{least:,} to {most:,}"
+    of = "" if least == most == every else f" of {every:,}"
+    parts = [
+        f"{shown}{of} {'query' if every == 1 else 'queries'}",
+        "" if level is None else f"{level:.0%} intervals",
+        data_sets[0] if len(data_sets) == 1 else f"{len(data_sets)} data sets" if data_sets else "",
+    ]
+    return SEPARATOR.join(filter(None, parts))
+
+
+def order_of_interest(panel: Panel) -> Ints:
+    """Return the queries in the order in which they deserve a look.
+
+    First those with nothing found, then those that lost most against the baseline, then those
+    without a value, then the rest, the lowest values first.
+    """
+    values = panel.pairing.values[:, :, panel.lead]
+    sign = 1 if panel.measures[panel.lead].higher_is_better else -1
+    lowest = np.where(np.isnan(values), np.inf, sign * values).min(axis=1)
+    lost = np.nan_to_num(sign * (values - values[:, :1])).min(axis=1)
+    group = np.full(len(values), 3)
+    group[np.isnan(values).any(axis=1)] = 2
+    group[lost < 0] = 1
+    group[(values == 0).any(axis=1)] = 0
+    order: Ints = np.lexsort((lowest, lost, group))
+    return order
+
+
+def balanced(panel: Panel, order: Ints) -> Iterator[int]:
+    """Return the queries so that any number of the first has some of every kind.
+
+    By turns comes the next query with nothing found, the next that lost most, the next that gained
+    most, the next without a value, the next of the lowest values, and the next of a slice, each
+    slice in its turn: what the filters of the page show at their top.
+    """
+    values = panel.pairing.values[:, :, panel.lead]
+    sign = 1 if panel.measures[panel.lead].higher_is_better else -1
+    moved = np.nan_to_num(sign * (values - values[:, :1]))
+    kinds = [
+        order[(values[order] == 0).any(axis=1)],
+        *(_falling(-moved[:, at], order) for at in range(1, len(panel.names))),
+        *(_falling(moved[:, at], order) for at in range(1, len(panel.names))),
+        order[np.isnan(values[order]).any(axis=1)],
+        order,
+    ]
+    slices = [
+        order[(panel.labels(column) == label).to_numpy()[order]]
+        for column, labels in panel.facets.items()
+        for label in labels
+    ]
+    by_turns = [*kinds, _by_turns(slices)]
+    return iter(dict.fromkeys(_by_turns(by_turns)))
+
+
+def _falling(by: Floats, order: Ints) -> Ints:
+    """Return the queries above 0, the highest first; where they are equal, in this order."""
+    above = order[by[order] > SAME]
+    found: Ints = above[np.argsort(-by[above], kind="stable")]
+    return found
+
+
+def _by_turns(lists: Sequence[Iterable[int]]) -> Iterator[int]:
+    """Return the first of each list, then the second of each, and so on.
+
+    >>> list(_by_turns([[1, 2, 3], [], [7]]))
+    [1, 7, 2, 3]
+    """
+    turns = [iter(each) for each in lists]
+    while turns:
+        left = []
+        for turn in turns:
+            for each in turn:
+                yield int(each)
+                left.append(turn)
+                break
+        turns = left
+
+
+def embed(panel: Panel, order: Ints, kept: Ints, progress: Report | None = None) -> QueryPack:
+    """Detail queries of every kind until the budget is spent; `kept` are those of the table."""
+    place = {int(query): at for at, query in enumerate(kept)}
+    known = gold_texts(panel)
+    details = [QueryDetails(system, known) for system in panel.systems[:IN_FULL]]
+    pack = QueryPack()
+    for query in balanced(panel, order):
+        if query not in place:
+            continue
+        if pack.places and (pack.size > BUDGET or pack.letters > LETTERS):
+            break
+        pack.add(place[query], query_details(panel, details, query, pack.keep))
+        if progress is not None:
+            progress(Progress(len(pack.places), len(kept)))
+    return pack
+
+
+def _data(panel: Panel, kept: Ints) -> dict[str, Any]:
+    queries = panel.queries[kept]
+    questions = queries.get_column("question", default=None)
+    values = np.round(panel.pairing.values[kept], 4).astype(object)
+    values[values != values] = None  # noqa: PLR0124 - not a number
+    return {
+        "systems": [multiline(name) for name in panel.names],
+        "measures": [
+            {"name": str(each), "higher": each.higher_is_better, "unit": each.unit_interval}
+            for each in panel.measures
+        ],
+        "lead": panel.lead,
+        "all": panel.queries.height,
+        "query": [multiline(query) for query in queries["query"]],
+        "question": None
+        if questions is None
+        else [shorten(each or "", QUESTION) for each in questions.cast(pl.String)],
+        "facets": [
+            {
+                "name": multiline(name),
+                "labels": [multiline(label) for label in labels],
+                "codes": [labels.index(label) for label in panel.labels(name)[kept]],
+            }
+            for name, labels in panel.facets.items()
+        ],
+        "values": values.transpose(1, 2, 0).tolist(),  # by system, measure and query
+    }
+
+
+def _notes(panel: Panel, kept: int, opened: int, dropped: list[str]) -> dict[str, list[str]]:
+    every, shown = panel.queries.height, len(panel.names)
+    queries = []
+    if kept < every:
+        queries.append(
+            f"The table below holds {kept:,} of {every:,} queries, failures first; the "
+            "numbers and charts above are about all of them."
+        )
+    if opened < kept:
+        queries.append(
+            f"{opened:,} of {every:,} queries can be opened here, the first of every filter, so "
+            "that this file stays small; `findwell view` on the result's folder opens every one."
+        )
+    if not any(system.result.kept.listed for system in panel.systems):
+        queries.append(
+            "The results do not remember the retrieved documents; `findwell score --save DIR` "
+            "keeps them, and the lists then appear here."
+        )
+    best = f"Charts show the baseline and the best {SYSTEMS - 1} others by {panel.measures[0]}"
+    systems = [f"{best}, of {shown} systems in all."] if shown > SYSTEMS else []
+    measures = [str(each) for each in panel.measures[MEASURES:]]
+    columns = list(panel.facets)[SLICINGS:]
+    others = len(panel.names) - 1 - SLICED
+    return {
+        "queries": queries,
+        "comparison": systems,
+        "where": [f"{others} more systems are in the charts below only."] if others > 0 else [],
+        "distributions": [*systems, *_left_out("measures", measures)],
+        "cutoffs": [*systems, *_left_out("measures", dropped)],
+        "slices": [*systems, *_left_out("columns", columns)],
+    }
+
+
+def _left_out(what: str, names: list[str]) -> list[str]:
+    return [f"Not drawn here, to keep this short: the {what} {', '.join(names)}."] if names else []

@@ -1,0 +1,94 @@
+"""The first page of `findwell label`: who labels, how far they are, how far they agree."""
+
+from __future__ import annotations
+
+import shlex
+from typing import TYPE_CHECKING, Any
+
+import polars as pl
+
+from findwell.core.spelling import counted
+from findwell.show.web.passages import progress_json
+
+if TYPE_CHECKING:
+    from findwell.loop.labels.labels import Labels
+
+SAMPLES = 500  # of the bootstrap: the page does not wait long
+LISTED = 5  # questions with the least agreement
+STATISTICS = {
+    "agreement": "Same grade (raw)",
+    "cohen_kappa": "Cohen's κ",
+    "fleiss_kappa": "Fleiss' κ",
+    "alpha (nominal)": "Krippendorff's α, nominal",
+    "alpha (ordinal)": "Krippendorff's α, ordinal",
+    "alpha (interval)": "Krippendorff's α, interval",
+    "gwet_ac1": "Gwet's AC1",
+    "prevalence": "Relevant (prevalence)",
+}
+DESIGNS = {
+    "sample": "a probability sample, for absolute values",
+    "mm-ns": "in the order of MM-NS, to tell systems apart",
+    "mtf": "in the order of move-to-front, to tell systems apart",
+    "depth": "by depth, to tell systems apart",
+}
+
+
+def overview(labels: Labels, pool: str) -> dict[str, Any]:
+    """Return what the template shows."""
+    queries = labels.queries()
+    pairs = int(queries["pairs"].sum())
+    design, budget = labels.settings.get("design", ""), labels.settings.get("budget")
+    parts = [
+        counted(queries.height, "question", "questions"),
+        counted(pairs, "passage", "passages"),
+        DESIGNS.get(design, design),
+        f"{budget:,} to label" if budget and budget < pairs else "",
+    ]
+    return {
+        "pool": pool,
+        "about": " · ".join(filter(None, parts)),
+        "annotators": [_annotator(labels, name) for name in labels.annotators()],
+        "agreement": _agreement(labels),
+        "commands": _commands(pool, design),
+    }
+
+
+def _annotator(labels: Labels, name: str) -> dict[str, Any]:
+    return {"name": name, **progress_json(labels.progress(name), 0)}
+
+
+def _agreement(labels: Labels) -> dict[str, Any] | None:
+    """Return how far annotators agree, and where least; None where nothing was labelled twice."""
+    found = labels.agreement(samples=SAMPLES)
+    shared = int(found.details.filter(of="query")["shared"].sum())
+    if not shared:
+        return None
+    asked = dict(labels.queries().select("query", "question").iter_rows())
+    least = found.details.filter(pl.col("of") == "query", pl.col("agreement") < 1).head(LISTED)
+    return {
+        "about": f"{shared:,} passages have labels of two or more annotators.",
+        "rows": found.summary.drop_nulls("value")
+        .with_columns(pl.col("statistic").replace(STATISTICS))
+        .to_dicts(),
+        "queries": [
+            {
+                "question": asked.get(row["name"]) or row["name"],
+                "about": f"same grade: {row['agreement']:.0%}, passages: {row['shared']}",
+            }
+            for row in least.to_dicts()
+        ],
+    }
+
+
+def _commands(pool: str, design: str) -> list[tuple[str, str]]:
+    where = shlex.quote(pool)
+    score = f"findwell score RUN --gold {where}"
+    found = [
+        (score, "the labels are the gold"),
+        (f"findwell agree {where} --details", "how far annotators agree, one by one"),
+        (f"findwell label {where} --export qrels.txt", "the labels for other tools"),
+    ]
+    if design == "sample":
+        score = f"findwell score RUN -m P@10 --labels {where}"
+        found.insert(0, (score, "estimates with intervals, from the sample"))
+    return found

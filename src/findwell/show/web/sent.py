@@ -1,0 +1,108 @@
+"""What the script of a page sends, checked, and what it is told."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Self, TypeVar
+
+from starlette.concurrency import run_in_threadpool
+from starlette.responses import JSONResponse, Response
+
+from findwell.core.errors import FindwellError, SaveError
+
+if TYPE_CHECKING:
+    from starlette.requests import Request
+
+MOST = 200_000  # bytes of a request
+
+
+class RequestError(Exception):
+    """A request that cannot be answered, with the status and what the page is told."""
+
+    def __init__(self, status: int, what: str, **more: object) -> None:
+        super().__init__(what)
+        self.status = status
+        self.told = {"error": what, **more}
+
+
+@dataclass(frozen=True, slots=True)
+class Sent:
+    """The fields that were sent."""
+
+    fields: dict[str, Any]
+
+    @classmethod
+    async def of(cls, request: Request) -> Self:
+        """Read the body of a request."""
+        kind = request.headers.get("content-type", "").partition(";")[0].strip()
+        if kind != "application/json":
+            raise RequestError(415, "the page sends JSON")
+        body = bytearray()
+        async for part in request.stream():
+            body += part
+            if len(body) > MOST:
+                raise RequestError(413, "this is too long to be saved")
+        try:
+            fields = json.loads(body)
+        except (ValueError, RecursionError):
+            raise RequestError(400, "this is not JSON") from None
+        if not isinstance(fields, dict):
+            raise RequestError(400, "a JSON object is needed")
+        return cls(fields)
+
+    def text(self, name: str, *, most: int | None = None, needed: bool = True) -> str:
+        """Return a field that is a text; one that is not needed may be missing."""
+        value = self.fields.get(name)
+        if value is None and not needed:
+            return ""
+        if not isinstance(value, str) or _half_letters(value):
+            raise RequestError(400, f"{name} must be a text")
+        if most is not None and len(value) > most:
+            raise RequestError(400, f"{name} has {len(value):,} characters; {most:,} are allowed")
+        return value
+
+    def whole(self, name: str) -> int | None:
+        """Return a field that is a whole number, or None."""
+        value = self.fields.get(name)
+        if value is None or type(value) is int:
+            return value
+        raise RequestError(400, f"{name} must be a whole number")
+
+
+def _half_letters(text: str) -> bool:
+    return any("\ud800" <= letter <= "\udfff" for letter in text)
+
+
+SentT = TypeVar("SentT", bound=Sent)
+
+
+def receive(
+    kind: type[SentT], take: Callable[[SentT], dict[str, Any]]
+) -> Callable[[Request], Awaitable[Response]]:
+    """Return what answers requests that send something."""
+
+    async def answer(request: Request) -> Response:
+        try:
+            sent = await kind.of(request)
+        except RequestError as error:
+            return JSONResponse(error.told, status_code=error.status)
+        return await told(lambda: take(sent))
+
+    return answer
+
+
+async def told(tell: Callable[[], dict[str, Any]]) -> Response:
+    """Return what is told, or why it cannot be; what was not saved is never told as saved."""
+    try:
+        return JSONResponse(await run_in_threadpool(tell))
+    except RequestError as error:
+        return JSONResponse(error.told, status_code=error.status)
+    except FindwellError as error:
+        return JSONResponse({"error": error.what, "fix": error.fix}, status_code=status_of(error))
+
+
+def status_of(error: FindwellError) -> int:
+    """A failure of the disk may pass, a mistake stays one."""
+    return 503 if isinstance(error, SaveError) else 400
