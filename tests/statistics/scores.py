@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from hypothesis.strategies import SearchStrategy
 
     from findwell.core.data import Floats
-    from findwell.statistics.intervals import Interval
+    from findwell.core.estimate import Estimate
 
     Draw = Callable[[np.random.Generator, tuple[int, ...]], Floats]
 
@@ -139,7 +139,7 @@ def columns(
     return arrays.arrays(np.float64, sizes, elements=elements)
 
 
-def limits(found: Interval) -> tuple[float, float]:
+def limits(found: Estimate) -> tuple[float, float]:
     """Return the limits of an interval that has some."""
     assert found.low is not None
     assert found.high is not None

@@ -14,7 +14,7 @@ import pytest
 from scipy import stats
 
 from findwell.statistics.agreement import kappa
-from findwell.statistics.intervals import Interval, interval, intervals
+from findwell.statistics.intervals import interval, intervals
 from findwell.statistics.paired import paired
 from tests.statistics.scores import CHANGES, UNBOUNDED, VALUES, limits
 
@@ -22,12 +22,13 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
     from findwell.core.data import Floats
+    from findwell.core.estimate import Estimate
 
 LEAST = 0.93
 QUERIES = (2, 3, 5, 10, 20, 50, 300, 1_001, 5_000)
 
 
-def coverage(found: Iterable[Interval], truth: float) -> float:
+def coverage(found: Iterable[Estimate], truth: float) -> float:
     """Return the share of intervals that hold the truth; one without limits does not."""
     hits = [
         each.low is not None
@@ -38,7 +39,7 @@ def coverage(found: Iterable[Interval], truth: float) -> float:
     return float(np.mean(hits))
 
 
-def differences(values: Floats, **options: object) -> list[Interval]:
+def differences(values: Floats, **options: object) -> list[Estimate]:
     """Return the intervals of columns of differences."""
     rooms = np.maximum(-values, 0)
     found = paired(rooms, rooms + values, permutations=999, **options)  # type: ignore[arg-type]

@@ -31,10 +31,10 @@ from findwell.show.terminal import wrap
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from findwell.core.estimate import Estimate
     from findwell.loop.tuning.conclusion import SlicedChoice, Tuning
     from findwell.loop.tuning.gains import Gain
     from findwell.show.charts import Chart
-    from findwell.statistics.intervals import Interval
 
 FORMATS = ("table", "json", "markdown", "html")
 TOP = 8  # settings that are listed where there are too many runs for a curve
@@ -111,7 +111,7 @@ def advice(tuning: Tuning) -> str:
     )
 
 
-def keep_current(setting: str, measure: str, held_out: Interval, kept: Gain) -> str:
+def keep_current(setting: str, measure: str, held_out: Estimate, kept: Gain) -> str:
     """Say that a search found nothing better than the setting in use."""
     return (
         f"Keep the current setting ({setting}): the search found nothing better on held-out "

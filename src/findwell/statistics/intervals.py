@@ -24,6 +24,7 @@ from typing import TYPE_CHECKING, TypeAlias
 import numpy as np
 
 from findwell.core.errors import InputError
+from findwell.core.estimate import Estimate
 from findwell.statistics.values import (
     UNIT,
     as_columns,
@@ -55,21 +56,6 @@ EQUAL = "all values are equal, and nothing bounds them: the spread is unknown"
 Limits: TypeAlias = tuple["Floats", "Floats"]  # lower and upper, by column
 
 
-@dataclass(frozen=True, slots=True)
-class Interval:
-    """An aggregated value and where the true one may lie; limits are None where unknown."""
-
-    value: float | None
-    low: float | None
-    high: float | None
-    level: float
-    method: str  # empty if there are no limits
-    n: int  # queries with a value
-    undefined: int  # queries without one
-    clusters: int | None = None  # if queries were clustered, how many clusters
-    reason: str = ""  # why there are no limits
-
-
 def interval(
     values: ArrayLike,
     *,
@@ -77,7 +63,7 @@ def interval(
     statistic: str = "mean",
     bounds: Bounds = UNIT,
     clusters: Sequence[object] | None = None,
-) -> Interval:
+) -> Estimate:
     """Return the interval of one list of values; see `intervals`.
 
     >>> found = interval([1, 1, 0, 1, 1, 1, 0, 1, 1, 1])
@@ -98,7 +84,7 @@ def intervals(
     statistic: Statistic = "mean",
     bounds: Bounds | Sequence[Bounds] = UNIT,
     clusters: Sequence[object] | None = None,
-) -> tuple[Interval, ...]:
+) -> tuple[Estimate, ...]:
     """Return the interval of each column of a table with one row per query.
 
     NaN is undefined and left out. `statistic` is mean, sum or geometric, and `bounds` are between
@@ -114,7 +100,7 @@ def intervals(
     low, high = bounds_on_scale(bounds, names)
     codes = None if clusters is None else cluster_codes(clusters, len(table))
     scaled = to_scale(table, names)
-    found: dict[int, Interval] = {}
+    found: dict[int, Estimate] = {}
     for rows, columns in same_rows(scaled):
         inside = (scaled if rows.all() else scaled[rows])[:, columns]
         units = as_units(inside, None if codes is None else codes[rows])
@@ -154,7 +140,7 @@ def as_intervals(
     *,
     level: float,
     queries: int,
-) -> Iterator[Interval]:
+) -> Iterator[Estimate]:
     """Yield the interval of each column; without limits if there are none, or there is a reason."""
     n = made.n
     few = NONE_DEFINED if not n else ONE_CLUSTER if units.clustered and n > 1 else ONE
@@ -164,7 +150,7 @@ def as_intervals(
             from_scale(float(each[column]), name, n)
             for each in (made.values, *(limits or (made.values, made.values)))
         )
-        yield Interval(
+        yield Estimate(
             value=value if n else None,
             low=None if reason else low,
             high=None if reason else high,

@@ -13,7 +13,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from findwell.statistics.intervals import EQUAL, NONE_DEFINED, ONE, Interval
+from findwell.core.estimate import Estimate
+from findwell.statistics.intervals import EQUAL, NONE_DEFINED, ONE
 from findwell.statistics.values import from_scale
 
 if TYPE_CHECKING:
@@ -105,7 +106,7 @@ class Moments:
 
     def interval(
         self, level: float, bounds: Bounds, *, statistic: str = "mean", undefined: int = 0
-    ) -> Interval:
+    ) -> Estimate:
         """Return the interval of the mean of values on the scale of a statistic, and its value.
 
         The studentised mean is normal but for the skewness of the values, for which both limits are
@@ -130,7 +131,7 @@ class Moments:
             low = from_scale(max(limits[0], least), statistic, self.n)
             high = from_scale(min(limits[1], most), statistic, self.n)
         method = "" if reason else METHOD
-        return Interval(value, low, high, level, method, self.n, undefined, reason=reason)
+        return Estimate(value, low, high, level, method, self.n, undefined, reason=reason)
 
     def _limit(self, level: float, bound: float, side: float) -> float:
         """Return the limit on one side, with one value more at the bound there."""

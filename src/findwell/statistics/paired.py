@@ -11,7 +11,6 @@ import numpy as np
 from findwell.core.errors import OptionError, choose
 from findwell.statistics.intervals import (
     Estimates,
-    Interval,
     as_intervals,
     as_units,
     cluster_codes,
@@ -51,6 +50,7 @@ if TYPE_CHECKING:
     from numpy.typing import ArrayLike
 
     from findwell.core.data import Bools, Floats, Ints
+    from findwell.core.estimate import Estimate
     from findwell.statistics.intervals import SampledUnits
     from findwell.statistics.values import Bounds, Statistic
 
@@ -63,7 +63,7 @@ NOT_IN_CLUSTERS = "McNemar's test knows no clusters"
 class Paired:
     """A system against a baseline on one measure; positive where the system has more."""
 
-    difference: Interval
+    difference: Estimate
     test: Significance
     effect: Quantity
     wins: int
@@ -142,7 +142,7 @@ def difference_interval(
     level: float = 0.95,
     bounds: Bounds | Sequence[Bounds] = UNIT,
     clusters: Sequence[object] | None = None,
-) -> Interval:
+) -> Estimate:
     """Return the interval of one column at any level, decided by a test that `paired` made.
 
     Without a test nothing decides whether 0 is in it.
@@ -161,11 +161,11 @@ def difference_interval(
 def _decided(  # noqa: PLR0917
     both: _Both,
     column: int,
-    span: Interval,
+    span: Estimate,
     test: Significance,
     level: float,
     bounds: Bounds | Sequence[Bounds],
-) -> Interval:
+) -> Estimate:
     """Let the test of a column decide whether 0 is in its interval."""
     if not test.has_own_interval:
         return decide_zero(span, test.p, 1 - level)
@@ -281,13 +281,13 @@ class _Both:
 
 def _intervals(
     both: _Both, level: float, bounds: Bounds | Sequence[Bounds], factor: float
-) -> dict[int, Interval]:
+) -> dict[int, Estimate]:
     on_scale, plain = (
         high - low
         for names in (both.names, ["mean"] * len(both.names))
         for low, high in [bounds_on_scale(bounds, names)]
     )
-    found: dict[int, Interval] = {}
+    found: dict[int, Estimate] = {}
     for rows, columns in same_rows(both.differences):
         units = both.units(both.differences, rows, columns)
         made, worth = both.estimate(rows, columns, factor)

@@ -13,7 +13,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from findwell.statistics.intervals import NONE_DEFINED, Interval
+from findwell.core.estimate import Estimate
+from findwell.statistics.intervals import NONE_DEFINED
 from findwell.statistics.values import check_share
 
 if TYPE_CHECKING:
@@ -25,7 +26,7 @@ METHOD = "order-statistics"
 TOO_FEW = "there are too few queries for limits on both sides"
 
 
-def quantile_interval(values: ArrayLike, share: float, level: float = 0.95) -> Interval:
+def quantile_interval(values: ArrayLike, share: float, level: float = 0.95) -> Estimate:
     """Return a quantile, linear between neighbours, and the ordered values that hold the true one.
 
     >>> found = quantile_interval(list(range(1, 101)), 0.5)
@@ -38,7 +39,7 @@ def quantile_interval(values: ArrayLike, share: float, level: float = 0.95) -> I
     ordered = np.sort(np.asarray(values, dtype=np.float64))
     n = len(ordered)
     if not n:
-        return Interval(None, None, None, level, METHOD, 0, 0, reason=NONE_DEFINED)
+        return Estimate(None, None, None, level, METHOD, 0, 0, reason=NONE_DEFINED)
     at_most = np.cumsum(_binomial(n, share))  # chance that no more than i values lie below
     outside = (1 - level) / 2
     below = int(np.searchsorted(at_most, outside, side="right"))  # the value of this rank is below
@@ -47,7 +48,7 @@ def quantile_interval(values: ArrayLike, share: float, level: float = 0.95) -> I
     high = float(ordered[above - 1]) if above <= n else None
     value = float(np.quantile(ordered, share))
     reason = TOO_FEW if low is None or high is None else ""
-    return Interval(value, low, high, level, METHOD, n, 0, reason=reason)
+    return Estimate(value, low, high, level, METHOD, n, 0, reason=reason)
 
 
 def _binomial(n: int, share: float) -> Floats:

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from numpy.typing import ArrayLike
 
     from findwell.core.data import Floats
-    from findwell.statistics.intervals import Interval
+    from findwell.core.estimate import Estimate
 
 CORRECTIONS = ("holm", "bh")
 PERMUTATIONS = 10_000
@@ -67,7 +67,7 @@ def rejects(p: float | None, alpha: float) -> bool:
     return p is not None and p <= alpha * (1 + CLOSE)
 
 
-def decide_zero(found: Interval, p: float | None, alpha: float) -> Interval:
+def decide_zero(found: Estimate, p: float | None, alpha: float) -> Estimate:
     """Return the interval of a difference so that 0 is outside exactly where a test rejects it.
 
     `p` is that of the test whether the difference is 0, and `alpha` is the error rate that the
@@ -75,8 +75,8 @@ def decide_zero(found: Interval, p: float | None, alpha: float) -> Interval:
     test: the difference times 1 − z(alpha) ÷ z(p), which is where a test with this p stops to
     reject if its standard error is the same everywhere (Miettinen 1976).
 
-    >>> from findwell.statistics.intervals import Interval
-    >>> wide = Interval(0.1, -0.02, 0.3, 0.95, "some", 20, 0)
+    >>> from findwell.core.estimate import Estimate
+    >>> wide = Estimate(0.1, -0.02, 0.3, 0.95, "some", 20, 0)
     >>> print(f"{decide_zero(wide, 0.01, 0.05).low:.4f}", decide_zero(wide, 0.2, 0.05).low)
     0.0239 -0.02
     """
@@ -101,8 +101,8 @@ def decide_zero(found: Interval, p: float | None, alpha: float) -> Interval:
 
 
 def student_interval(
-    found: Interval, test: Significance, alpha: float, step: float, room: float
-) -> Interval:
+    found: Estimate, test: Significance, alpha: float, step: float, room: float
+) -> Estimate:
     """Return the interval of a difference that a t test decides: the difference ± t × its error.
 
     `step` is what 1 on the scale of the test is worth, and no difference is larger than `room`.

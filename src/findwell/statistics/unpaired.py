@@ -20,8 +20,9 @@ from typing import TYPE_CHECKING, TypeAlias
 import numpy as np
 
 from findwell.core.errors import OptionError
+from findwell.core.estimate import Estimate
 from findwell.statistics.intervals import METHOD as OF_GROUP
-from findwell.statistics.intervals import Interval, cluster_codes, intervals
+from findwell.statistics.intervals import cluster_codes, intervals
 from findwell.statistics.resampling import divisions
 from findwell.statistics.significance import (
     PERMUTATIONS,
@@ -64,7 +65,7 @@ Labels: TypeAlias = "tuple[Sequence[object], Sequence[object]]"  # of baseline a
 class Unpaired:
     """A group against a baseline of other queries; positive where the group has more."""
 
-    difference: Interval
+    difference: Estimate
     test: Significance
     effect: Quantity  # in standard deviations of the queries (Cohen's d)
     baseline_n: int
@@ -125,7 +126,7 @@ def unpaired_interval(
     level: float = 0.95,
     bounds: Bounds = UNIT,
     clusters: Labels | None = None,
-) -> Interval:
+) -> Estimate:
     """Return the interval of a difference at any level, decided by a test that `unpaired` made.
 
     Without a test nothing decides whether 0 is in it.
@@ -142,8 +143,8 @@ def unpaired_interval(
 
 
 def _decided(
-    groups: _Groups, span: Interval, test: Significance, level: float, bounds: Bounds
-) -> Interval:
+    groups: _Groups, span: Estimate, test: Significance, level: float, bounds: Bounds
+) -> Estimate:
     """Let the test decide whether 0 is in the interval."""
     if not test.has_own_interval:
         return decide_zero(span, test.p, 1 - level)
@@ -199,7 +200,7 @@ def _groups(
     return _Groups(scaled[0], scaled[1], raw, codes, missing)
 
 
-def _interval(groups: _Groups, statistic: str, level: float, bounds: Bounds) -> Interval:
+def _interval(groups: _Groups, statistic: str, level: float, bounds: Bounds) -> Estimate:
     labels = (None, None) if groups.codes is None else groups.codes
     one, other = (
         intervals(
@@ -217,11 +218,11 @@ def _interval(groups: _Groups, statistic: str, level: float, bounds: Bounds) -> 
         counts = len(np.unique(np.concatenate(groups.codes)))
     if statistic == "sum" or one.value is None or other.value is None:
         reason = SUMS if statistic == "sum" else NO_VALUE
-        return Interval(None, None, None, method="", clusters=counts, reason=reason, **shown)  # type: ignore[arg-type]
+        return Estimate(None, None, None, method="", clusters=counts, reason=reason, **shown)  # type: ignore[arg-type]
     value = other.value - one.value
     if one.low is None or other.low is None or one.high is None or other.high is None:
         reason = one.reason or other.reason
-        return Interval(value, None, None, method="", clusters=counts, reason=reason, **shown)  # type: ignore[arg-type]
+        return Estimate(value, None, None, method="", clusters=counts, reason=reason, **shown)  # type: ignore[arg-type]
     together = _correlation(groups)
 
     def reach(first: float, second: float) -> float:
@@ -230,7 +231,7 @@ def _interval(groups: _Groups, statistic: str, level: float, bounds: Bounds) -> 
     low = value - reach(one.high - one.value, other.value - other.low)
     high = value + reach(one.value - one.low, other.high - other.value)
     room = bounds[1] - bounds[0]
-    return Interval(
+    return Estimate(
         value,
         max(low, -room),
         min(high, room),

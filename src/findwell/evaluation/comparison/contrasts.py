@@ -30,9 +30,9 @@ if TYPE_CHECKING:
     from polars._typing import PolarsDataType
 
     from findwell.core.data import Bools, Floats
+    from findwell.core.estimate import Estimate
     from findwell.evaluation.comparison.pairing import Pairing
     from findwell.measures import Measure
-    from findwell.statistics.intervals import Interval
 
 Row: TypeAlias = dict[str, Any]
 Pair: TypeAlias = tuple[int, int]  # the numbers of baseline and system
@@ -103,7 +103,7 @@ class Contrast:
         self.row.update({"p_adjusted": p, "correction": correction})
         self._put(decide_zero(self._interval(alpha / tests, None), p, alpha))
 
-    def _interval(self, rate: float, test: Significance | None) -> Interval:
+    def _interval(self, rate: float, test: Significance | None) -> Estimate:
         options: dict[str, Any] = {
             "statistic": self.measure.aggregation,
             "level": 1 - rate,
@@ -114,7 +114,7 @@ class Contrast:
             return unpaired_interval(*self.values, test=test, clusters=labels, **options)
         return difference_interval(*self.values, test=test, clusters=self.clusters, **options)
 
-    def _put(self, found: Interval) -> None:
+    def _put(self, found: Estimate) -> None:
         self.row.update({"low_adjusted": found.low, "high_adjusted": found.high})
 
     @property

@@ -16,8 +16,8 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from findwell.core.errors import OptionError, nearest
+from findwell.core.estimate import Estimate
 from findwell.core.timing import BARE
-from findwell.statistics.intervals import Interval
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -111,7 +111,7 @@ def figure_line(subject: str, line: str, text: str) -> tuple[float, bool]:
     return number * figure.units[unit], share
 
 
-def figure_interval(subject: str, timing: Timing | None, level: float, *, share: bool) -> Interval:
+def figure_interval(subject: str, timing: Timing | None, level: float, *, share: bool) -> Estimate:
     """Return a figure of a run, and its interval if it is an estimate."""
     if timing is None:
         return _unknown(f"nothing is known about {subject}: the run has no such columns", level)
@@ -123,8 +123,8 @@ def figure_interval(subject: str, timing: Timing | None, level: float, *, share:
     value = timing.error_rate if share else getattr(timing, FIGURES[subject].field)
     if value is None:
         return _unknown(f"the run says nothing about {subject}", level)
-    return Interval(float(value), None, None, level, "", timing.queries, 0)
+    return Estimate(float(value), None, None, level, "", timing.queries, 0)
 
 
-def _unknown(reason: str, level: float) -> Interval:
-    return Interval(None, None, None, level, "", 0, 0, reason=reason)
+def _unknown(reason: str, level: float) -> Estimate:
+    return Estimate(None, None, None, level, "", 0, 0, reason=reason)

@@ -28,6 +28,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from findwell.core.errors import OptionError, choose
+from findwell.core.estimate import Estimate
 from findwell.core.findings import first_findings
 from findwell.core.forks import refuse_after_fork
 from findwell.evaluation.comparison.compare import Comparison
@@ -55,7 +56,6 @@ from findwell.evaluation.comparison.systems import System
 from findwell.evaluation.results import summaries
 from findwell.evaluation.results.reuse import require_result, same_dialect
 from findwell.measures.dialects import expand_measures, resolve_measures, select_measures
-from findwell.statistics.intervals import Interval
 from findwell.statistics.paired import paired
 from findwell.statistics.significance import PERMUTATIONS
 
@@ -244,13 +244,13 @@ class RunAgainstBaseline:
         judges = [self.result.judge, *([] if self.baseline is None else [self.baseline.judge])]
         return found.by_judge(judges, self.result.relation_name(measure))
 
-    def _count(self, asked: Requirement) -> Interval:
+    def _count(self, asked: Requirement) -> Estimate:
         """Return how many queries lack a value, or their share, of the measure with most."""
         top = max(self.rows.values(), key=lambda row: row[asked.subject])
         queries = top["n"] + top["undefined"] + top["failed"]
         count = float(top[asked.subject])
         value = count / max(queries, 1) if asked.share else count
-        return Interval(value, None, None, self.level, "", queries, 0)
+        return Estimate(value, None, None, self.level, "", queries, 0)
 
     def _against(
         self, pairing: Pairing, asked: Requirement, measure: Measure, *, by_value: bool
@@ -300,16 +300,16 @@ class RunAgainstBaseline:
         return {each.row["measure"]: each.row for each in rows}
 
 
-def difference_of(row: Row, level: float) -> Interval:
+def difference_of(row: Row, level: float) -> Estimate:
     """Return the difference in a row of a comparison, with the interval that its verdict is of."""
     found = row_interval(row, level, "difference")
     return replace(found, low=row["low_adjusted"], high=row["high_adjusted"])
 
 
-def row_interval(row: Mapping[str, Any], level: float, value: str = "value") -> Interval:
+def row_interval(row: Mapping[str, Any], level: float, value: str = "value") -> Estimate:
     """Return the interval in a row of a summary or of a comparison."""
     method, reason = (row[name] or "" for name in ("method", "reason"))
-    return Interval(row[value], row["low"], row["high"], level, method, row["n"], 0, reason=reason)
+    return Estimate(row[value], row["low"], row["high"], level, method, row["n"], 0, reason=reason)
 
 
 def _its_run(baseline: Result, run: str) -> str:

@@ -16,8 +16,8 @@ from findwell.measures import expand, parse_measure
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
+    from findwell.core.estimate import Estimate
     from findwell.measures import Measure
-    from findwell.statistics.intervals import Interval
 
 PASS, FAIL, OPEN = "pass", "fail", "undecided"
 COUNTS = ("failed", "undefined")  # queries without a value, and why
@@ -101,7 +101,7 @@ class Requirement:
         """Whether it is about a measure, rather than a count or what retrieval cost."""
         return names_measure(self.subject)
 
-    def decide(self, estimate: Interval, *, by_value: bool) -> tuple[str, str]:
+    def decide(self, estimate: Estimate, *, by_value: bool) -> tuple[str, str]:
         """Return the outcome for an estimate, and the reason if it is undecided.
 
         >>> from findwell.statistics.intervals import interval
@@ -126,7 +126,7 @@ class Requirement:
         self,
         run: str,
         measure: str,
-        found: Interval,
+        found: Estimate,
         *,
         by_value: bool,
         sides: tuple[float | None, float | None] | None = None,

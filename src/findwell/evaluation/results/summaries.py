@@ -7,9 +7,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import polars as pl
 
+from findwell.core.estimate import Estimate
 from findwell.evaluation.results.bounds import bounds
 from findwell.statistics.aggregate import aggregate
-from findwell.statistics.intervals import Interval, intervals
+from findwell.statistics.intervals import intervals
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -29,7 +30,7 @@ BOUNDS: dict[str, PolarsDataType] = {"lower": pl.Float64, "upper": pl.Float64}
 
 # of the interval: how it was made, or why there is none; shown beside the summary, not in it
 METHOD: dict[str, PolarsDataType] = {"method": pl.String, "reason": pl.String}
-NO_INTERVAL = Interval(None, None, None, 0.0, "", 0, 0)
+NO_INTERVAL = Estimate(None, None, None, 0.0, "", 0, 0)
 
 
 def of_queries(tables: Mapping[str, pl.DataFrame], queries: pl.Series) -> dict[str, pl.DataFrame]:
@@ -100,10 +101,10 @@ def unmeasured(result: Result) -> list[str]:
     return lines
 
 
-def _limits(result: Result, run: str, columns: list[Floats], every: Bools) -> Iterable[Interval]:
+def _limits(result: Result, run: str, columns: list[Floats], every: Bools) -> Iterable[Estimate]:
     """Return the interval of each measure; none of a sum, as a count is a count."""
     estimated = [each for each in result.measures if each.aggregation != "sum"]
-    found: dict[Measure, Interval] = {}
+    found: dict[Measure, Estimate] = {}
     if result.options.level is not None and estimated:
         values = dict(zip(result.measures, columns, strict=True))
         spans = intervals(

@@ -16,8 +16,8 @@ if TYPE_CHECKING:
     import polars as pl
 
     from findwell.core.data import Floats
+    from findwell.core.estimate import Estimate
     from findwell.core.timing import Times
-    from findwell.statistics.intervals import Interval
 
 PERCENTILES = {"p50": 0.5, "p90": 0.9, "p99": 0.99}
 LEVEL = 0.95
@@ -48,7 +48,7 @@ class Timing:
     context_tokens: float | None = None
     durations: Floats = field(default_factory=lambda: np.zeros(0), repr=False, compare=False)
 
-    def percentile(self, share: float, level: float) -> Interval:
+    def percentile(self, share: float, level: float) -> Estimate:
         """Return a percentile of the latency in milliseconds, with its interval."""
         return quantile_interval(self.durations, share, level)
 
@@ -105,7 +105,7 @@ def _summarised(times: Times, queries: int, level: float) -> Timing:
     )
 
 
-def percentiles(times: Times, level: float) -> dict[str, Interval]:
+def percentiles(times: Times, level: float) -> dict[str, Estimate]:
     """Return the percentiles of the durations, with their intervals."""
     return {
         name: quantile_interval(times.durations, share, level)

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import polars as pl
 
 from findwell.core.errors import InputError, MeasureError, OptionError, choose
+from findwell.core.estimate import Estimate
 from findwell.evaluation.comparison.contrasts import BETTER, SAME, UNCLEAR, UNKNOWN, WORSE
 from findwell.evaluation.comparison.gates import (
     DECIDE,
@@ -37,7 +38,6 @@ from findwell.judges.limits import verdict_limit
 from findwell.measures import parse_measure
 from findwell.measures.dialects import resolve_measures, select_measures
 from findwell.statistics.aggregate import GEOMETRIC_FLOOR
-from findwell.statistics.intervals import Interval
 from findwell.statistics.paired import TIE
 from findwell.statistics.significance import decide_zero, rejects
 from findwell.statistics.values import UNIT, bounds_on_scale, check_share, from_scale
@@ -80,7 +80,7 @@ class _Paired:
         """The aggregated values of the queries that both have."""
         return value_of(self.before, self.statistic), value_of(self.after, self.statistic)
 
-    def interval(self, level: float) -> Interval:
+    def interval(self, level: float) -> Estimate:
         """Return the difference and its interval: of means, sums or geometric means.
 
         The test whether the difference is 0 decides whether 0 is in it, as in `findwell.compare`.
@@ -261,14 +261,14 @@ def _measure(result: SparkResult, name: str) -> Measure:
     )
 
 
-def _count(result: SparkResult, asked: Requirement) -> Interval:
+def _count(result: SparkResult, asked: Requirement) -> Estimate:
     """Return how many queries there are, or lack a value, of the measure with most."""
     queries = result.queries
     if asked.subject == "queries":
-        return Interval(float(queries), None, None, result.level or LEVEL, "", queries, 0)
+        return Estimate(float(queries), None, None, result.level or LEVEL, "", queries, 0)
     most = float(result.summary[asked.subject].max() or 0)  # type: ignore[arg-type]
     value = most / max(queries, 1) if asked.share else most
-    return Interval(value, None, None, result.level or LEVEL, "", queries, 0)
+    return Estimate(value, None, None, result.level or LEVEL, "", queries, 0)
 
 
 def _paired(

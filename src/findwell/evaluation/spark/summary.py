@@ -17,7 +17,7 @@ from findwell.core.errors import AlignError
 from findwell.core.findings import Finding, merge_findings
 from findwell.evaluation.spark.arrow import to_batches
 from findwell.evaluation.spark.task import NOTES, VALUES
-from findwell.statistics.intervals import ONE_CLUSTER, Interval
+from findwell.statistics.intervals import ONE_CLUSTER
 from findwell.statistics.moments import ExactSum, Moments, bootstrap_limits
 from findwell.statistics.poisson import name_hashes, poisson_weights
 from findwell.statistics.values import from_scale, to_scale
@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
     from findwell.core.data import Floats
+    from findwell.core.estimate import Estimate
 
 ALL = ""  # the column of the row over all queries
 NOTED = "findwell notes"  # the column of what is worth knowing
@@ -141,7 +142,7 @@ class Tally:
             return 0.0
         return float(np.var(means, ddof=1))
 
-    def bootstrapped(self, span: Interval, statistic: str = "mean", *, clustered: bool) -> Interval:
+    def bootstrapped(self, span: Estimate, statistic: str = "mean", *, clustered: bool) -> Estimate:
         """Return an interval of moments with the limits of the bootstrap, if it has any."""
         limits = self.limits(span.level)
         varied = self.moments.least < self.moments.most  # otherwise all samples are equal

@@ -17,9 +17,9 @@ from findwell.statistics.unpaired import unpaired_interval
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from findwell.core.estimate import Estimate
     from findwell.loop.monitoring.signals import Signal
     from findwell.loop.monitoring.store import Mark, TraceStore
-    from findwell.statistics.intervals import Interval
 
 LONGEST = timedelta(days=7)  # on either side of a mark
 
@@ -113,7 +113,7 @@ def _around(
     values = [side["value"] for side in found]
     if values[0] is None and values[1] is None:
         return None
-    made: Interval | None = None
+    made: Estimate | None = None
     if signal.summary == "mean":
         sides = (side[signal.name].cast(pl.Float64).to_numpy() for side in (before, after))
         low, high = signal.bounds

@@ -18,11 +18,12 @@ import numpy as np
 import polars as pl
 
 from findwell.core.errors import OptionError
+from findwell.core.estimate import Estimate
 from findwell.io.read.traces.schema import RERANKER
 from findwell.loop.monitoring.call_values import slice_names
 from findwell.loop.monitoring.references import NOTHING_GIVEN, References
 from findwell.loop.monitoring.signals import SIGNALS, Signal
-from findwell.statistics.intervals import Interval, intervals
+from findwell.statistics.intervals import intervals
 from findwell.statistics.prediction_powered import FEW, ppi_mean
 from findwell.statistics.quantiles import quantile_interval
 
@@ -156,13 +157,13 @@ def summarise(  # noqa: PLR0917
 
 def _of_calls(
     wanted: list[Signal], values: dict[str, Floats], level: float | None
-) -> Iterator[tuple[str, Interval]]:
+) -> Iterator[tuple[str, Estimate]]:
     """Yield the summaries of the signals of which every call has a value."""
     means = [each for each in wanted if each.per_call and each.summary == "mean"]
     if means:
         table = np.column_stack([values[each.name] for each in means])
         if level is None:
-            made: Iterable[Interval] = map(_mean, table.T)
+            made: Iterable[Estimate] = map(_mean, table.T)
         else:
             made = intervals(table, level=level, bounds=[each.bounds for each in means])
         yield from zip((each.name for each in means), made, strict=True)
@@ -175,8 +176,8 @@ def _of_calls(
 
 
 def _corrected(
-    judged: Interval, values: Floats, labels: Floats, verdicts: Floats, level: float | None
-) -> Interval:
+    judged: Estimate, values: Floats, labels: Floats, verdicts: Floats, level: float | None
+) -> Estimate:
     """Correct the mean of a judge by what people said about some of the calls."""
     both = ~np.isnan(verdicts) & ~np.isnan(labels)
     if both.sum() < FEW:
@@ -188,24 +189,24 @@ def _corrected(
     undefined = len(values) - n
     if level is None:
         return _plain(value, n, undefined)
-    return Interval(value, low, high, level, PPI, n, undefined)
+    return Estimate(value, low, high, level, PPI, n, undefined)
 
 
 def _inside(value: float | None) -> float | None:
     return None if value is None else min(max(value, 0.0), 1.0)
 
 
-def _mean(column: Floats) -> Interval:
+def _mean(column: Floats) -> Estimate:
     defined = column[~np.isnan(column)]
     value = float(defined.mean()) if len(defined) else None
     return _plain(value, len(defined), len(column) - len(defined))
 
 
-def _plain(value: float | None, n: int, undefined: int = 0) -> Interval:
-    return Interval(value, None, None, 0.0, "", n, undefined)
+def _plain(value: float | None, n: int, undefined: int = 0) -> Estimate:
+    return Estimate(value, None, None, 0.0, "", n, undefined)
 
 
-def _quantile(defined: Floats, share: float, level: float | None, missing: int) -> Interval:
+def _quantile(defined: Floats, share: float, level: float | None, missing: int) -> Estimate:
     if level is None:
         value = float(np.quantile(defined, share)) if len(defined) else None
         return _plain(value, len(defined), missing)
@@ -214,7 +215,7 @@ def _quantile(defined: Floats, share: float, level: float | None, missing: int) 
     low = made.low
     if low is not None and made.value is not None:
         low = min(low, made.value)  # of few calls, the value lies between two of them
-    return Interval(made.value, low, made.high, level, method, made.n, missing)
+    return Estimate(made.value, low, made.high, level, method, made.n, missing)
 
 
 def _of_many(  # noqa: PLR0917
@@ -224,7 +225,7 @@ def _of_many(  # noqa: PLR0917
     length: timedelta,
     level: float | None,
     corpus: pl.Series,
-) -> Interval:
+) -> Estimate:
     """Return the summary of a signal that a single call has no value of."""
     column = frame[signal.name].slice(span[0], span[1] - span[0]).drop_nulls()
     if signal.summary == "count":
@@ -236,7 +237,7 @@ def _of_many(  # noqa: PLR0917
     return _plain(gini(docs.value_counts()["count"].to_numpy()), len(column))
 
 
-def _rate(count: int, length: timedelta, level: float | None) -> Interval:
+def _rate(count: int, length: timedelta, level: float | None) -> Estimate:
     """Return how many there are an hour, with the score interval of a Poisson count.
 
     The limits are the rates under which the count is z standard deviations away.
@@ -247,7 +248,7 @@ def _rate(count: int, length: timedelta, level: float | None) -> Interval:
     z = NormalDist().inv_cdf((1 + level) / 2)
     middle, reach = count + z * z / 2, z * np.sqrt(count + z * z / 4)
     low, high = max(middle - reach, 0.0) / hours, (middle + reach) / hours
-    return Interval(count / hours, float(low), float(high), level, POISSON, count, 0)
+    return Estimate(count / hours, float(low), float(high), level, POISSON, count, 0)
 
 
 def gini(counts: Floats) -> float | None:

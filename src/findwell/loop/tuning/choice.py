@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from findwell.core.data import Bools, Floats, Ints
-    from findwell.statistics.intervals import Interval
+    from findwell.core.estimate import Estimate
     from findwell.statistics.values import Bounds
 
 FEWEST = 10  # queries with a value; fewer cannot choose anything
@@ -57,12 +57,12 @@ class Choice:
 
     chosen: int
     best: int  # the setting with the best value on all queries
-    in_sample: Interval  # the value of the chosen setting on the queries that chose it
-    held_out: Interval  # the value on queries that did not take part in the choice
+    in_sample: Estimate  # the value of the chosen setting on the queries that chose it
+    held_out: Estimate  # the value on queries that did not take part in the choice
     optimism: float  # how much better the value in sample looks than the one held out
     plateau: tuple[int, ...]  # settings that are not shown to be worse than the best one
     stability: float  # the share of folds that choose the same setting, or one near it
-    curve: tuple[Interval, ...]  # the value of each setting on all queries
+    curve: tuple[Estimate, ...]  # the value of each setting on all queries
     worse: tuple[float | None, ...]  # p of each setting against the best, corrected (Holm)
     votes: Floats  # the share of bootstraps in which each setting is the best
     values: Floats  # the held-out value of each query, the mean over repeats; NaN: left out
@@ -175,7 +175,7 @@ def _intervals(
     statistic: str,
     bounds: Bounds,
     clusters: Sequence[object] | None,
-) -> list[Interval]:
+) -> list[Estimate]:
     """Return the interval of each row, whose value is to the last digit that of `evaluate`."""
     found = intervals(rows.T, level=level, statistic=statistic, bounds=bounds, clusters=clusters)
     return [

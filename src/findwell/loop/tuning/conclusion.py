@@ -20,6 +20,7 @@ from findwell.statistics.intervals import intervals
 
 if TYPE_CHECKING:
     from findwell.core.data import Floats, Run
+    from findwell.core.estimate import Estimate
     from findwell.core.findings import Finding
     from findwell.loop.tuning.choice import Choice, SliceChoice
     from findwell.loop.tuning.engines import Engine, Setting
@@ -28,7 +29,6 @@ if TYPE_CHECKING:
     from findwell.loop.tuning.measured import MeasuredSettings
     from findwell.loop.tuning.pooled import FusedLists
     from findwell.measures import Measure
-    from findwell.statistics.intervals import Interval
 
 FEW = 30  # queries; with fewer a choice is mostly luck
 SEVERAL_SLICES = (
@@ -43,7 +43,7 @@ class MeasuredChoice:
 
     measure: str
     in_sample: float | None
-    held_out: Interval
+    held_out: Estimate
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -66,7 +66,7 @@ class Tuning:
     choice: Choice
     gains: tuple[Gain, ...]
     current: Setting | None
-    current_value: Interval | None  # on all queries
+    current_value: Estimate | None  # on all queries
     others: tuple[MeasuredChoice, ...]
     sliced: tuple[SlicedChoice, ...]
     findings: tuple[Finding, ...]
@@ -332,7 +332,7 @@ def _doubts(
 
 def _interval(
     values: Floats, measure: Measure, level: float, clusters: Sequence[object] | None
-) -> Interval:
+) -> Estimate:
     (found,) = intervals(
         values,
         level=level,
@@ -369,5 +369,5 @@ def _sliced(  # noqa: PLR0917
     return SlicedChoice(column, slices, gain)
 
 
-def _limits(value: Interval) -> dict[str, float | None]:
+def _limits(value: Estimate) -> dict[str, float | None]:
     return {"value": value.value, "low": value.low, "high": value.high}

@@ -13,10 +13,11 @@ from findwell.core.findings import EXAMPLES, Finding, finding_about
 from findwell.loop.tuning.choice import FEWEST, choose_setting
 from findwell.loop.tuning.gains import CURRENT, Gain, gains_over, worth_keeping
 from findwell.loop.tuning.space import describe_setting
-from findwell.statistics.intervals import Interval, intervals
+from findwell.statistics.intervals import intervals
 
 if TYPE_CHECKING:
     from findwell.core.data import Ints
+    from findwell.core.estimate import Estimate
     from findwell.evaluation.results.timing import Timing
     from findwell.loop.tuning.halving import Halving, HalvingPlan
     from findwell.loop.tuning.space import Knobs
@@ -29,7 +30,7 @@ class AskedSetting:
     """A configuration, how far it came, and what asking it cost."""
 
     setting: Knobs
-    value: Interval  # on the queries of the rungs: they chose
+    value: Estimate  # on the queries of the rungs: they chose
     rung: int  # the last that it was part of, from 1
     queries: int  # that it was asked in the rungs
     timing: Timing | None
@@ -55,8 +56,8 @@ class RetrieverTuning:
     measure: Measure
     chosen: Knobs
     current: Knobs | None
-    in_sample: Interval  # on the queries that chose it
-    held_out: Interval  # on queries that did not
+    in_sample: Estimate  # on the queries that chose it
+    held_out: Estimate  # on queries that did not
     optimism: float | None
     plateau: tuple[Knobs, ...]  # of the last rung: not shown to be worse than its best
     stability: float | None  # share of bootstraps of the last rung that the chosen one wins
@@ -119,7 +120,7 @@ def _listed(setting: Mapping[str, Any]) -> Knobs:
     }
 
 
-def _limits(span: Interval) -> dict[str, float | None]:
+def _limits(span: Estimate) -> dict[str, float | None]:
     return {"value": span.value, "low": span.low, "high": span.high}
 
 
@@ -149,7 +150,7 @@ class Claims:
     current: int | None
 
     @property
-    def held_out(self) -> Interval:
+    def held_out(self) -> Estimate:
         """The value of the setting that is left, on queries that did not choose it."""
         return self._interval(self.found.chosen, self.found.final)
 
@@ -202,7 +203,7 @@ class Claims:
             cluster=cluster,
         )
 
-    def _interval(self, setting: int, queries: Ints) -> Interval:
+    def _interval(self, setting: int, queries: Ints) -> Estimate:
         values = self.found.values[setting, queries]
         labels = self._labels(queries)
         (span,) = intervals(values, level=self.level, bounds=self.measure.bounds, clusters=labels)
