@@ -29,7 +29,7 @@ POOLS = (
     "VECLIB_MAXIMUM_THREADS",
 )
 # what adds up in an order that depends on threads; exact there, as their docstrings say
-EXACT = {"statistics/resampling.py", "tuning/choice.py"}
+EXACT = {"statistics/resampling.py", "loop/tuning/choice.py"}
 SUMMING = "dot vdot inner matmul tensordot convolve correlate cov corrcoef polyfit"
 LINEAR_ALGEBRA = {f"np.{name}" for name in SUMMING.split()}
 WORDS = [f"word{number}" for number in range(60)]

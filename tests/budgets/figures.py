@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import io
+import os
 import subprocess
 import sys
 import tokenize
@@ -16,7 +17,7 @@ import click
 import findwell
 from findwell.cli import SETTINGS, cli
 from tests import sample
-from tests.test_architecture import FILES, SOURCE, here, imports
+from tests.test_architecture import FILES, ROOMS, SOURCE, here, imports
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -126,6 +127,60 @@ def modules_of_score(folder: Path) -> dict[str, int]:
     return {"own modules": int(own), "all modules": int(every)}
 
 
+def classes_with_an_interval() -> int:
+    """Count the classes that have limits, `low` and `high`, among their fields."""
+    found = 0
+    for path in FILES:
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            if isinstance(node, ast.ClassDef):
+                fields = {
+                    each.target.id
+                    for each in node.body
+                    if isinstance(each, ast.AnnAssign) and isinstance(each.target, ast.Name)
+                }
+                found += {"low", "high"} <= fields
+    return found
+
+
+def passed_by_score(folder: Path) -> dict[str, int]:
+    """Count the modules whose functions a score calls, and how often it goes to another room."""
+    done = subprocess.run(
+        [sys.executable, "-c", PASSED, "score", "run.trec", "--gold", "qrels.txt", "-m", "nDCG@10"],
+        cwd=folder,
+        env=os.environ | {"FINDWELL_NATIVE": "0"},
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    modules, switches = done.stderr.split()[-2:]
+    return {"modules entered": int(modules), "switches of room": int(switches)}
+
+
+PASSED = """
+import sys
+from findwell.cli import main
+importing, last, entered, switches = 0, "", set(), 0
+def note(frame, event, _):
+    global importing, last, switches
+    code = frame.f_code
+    if code.co_name == "<module>":
+        importing += {"call": 1, "return": -1}.get(event, 0)
+        return
+    name = code.co_filename.replace("\\\\", "/").rpartition("/src/findwell/")[2]
+    if event == "call" and not importing and name:
+        entered.add(name)
+        room = name.partition("/")[0]
+        switches += room != last
+        last = room
+sys.setprofile(note)
+try:
+    main(sys.argv[1:])
+except SystemExit:
+    sys.setprofile(None)
+sys.stderr.write(f"{len(entered)} {switches}")
+"""
+
+
 def figures(folder: Path) -> Figures:
     """Return all figures."""
     lines = lines_by_room()
@@ -138,7 +193,9 @@ def figures(folder: Path) -> Figures:
             "files": len(FILES) + 1,
             "rooms": len({room_of(path) for path in FILES}),
             "edges between rooms": edges(),
+            "exported modules": sum(len(about["exports"]) for about in ROOMS.values()),
+            "classes with an interval": classes_with_an_interval(),
             "public names": len(findwell.__all__),
         },
-        "score of a TREC file": modules_of_score(folder),
+        "score of a TREC file": modules_of_score(folder) | passed_by_score(folder),
     }
