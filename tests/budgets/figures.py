@@ -166,7 +166,7 @@ def note(frame, event, _):
     if code.co_name == "<module>":
         importing += {"call": 1, "return": -1}.get(event, 0)
         return
-    name = code.co_filename.replace("\\\\", "/").rpartition("/src/findwell/")[2]
+    name = code.co_filename.replace("\\\\", "/").partition("/src/findwell/")[2]
     if event == "call" and not importing and name:
         entered.add(name)
         room = name.partition("/")[0]
