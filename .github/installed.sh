@@ -71,10 +71,10 @@ refused() {  # command…, then the words that the message must have
 }
 sample='{"query": "q", "question": "Who?", "retrieved": ["It was Ada."], "gold": ["Ada it was."], "reference": "Ada."}'
 echo "$sample" > samples.jsonl
-refused findwell score samples.jsonl --by rouge "findwell\[text\]"
-refused findwell score samples.jsonl --by semantic "findwell\[semantic\]"
-refused findwell score samples.jsonl -m context_precision --judge openai:m --base-url http://localhost:9/v1 "findwell\[judge\]"
-refused findwell compare demo/bm25.trec demo/minilm.trec --gold demo/questions.jsonl --test t "findwell\[stats\]"
-refused findwell report monday --plot forest.png "findwell\[report\]"
-refused findwell view monday "findwell\[web\]"
+refused findwell score samples.jsonl --by rouge "\.\[text\]"
+refused findwell score samples.jsonl --by semantic "\.\[semantic\]"
+refused findwell score samples.jsonl -m context_precision --judge openai:m --base-url http://localhost:9/v1 "\.\[judge\]"
+refused findwell compare demo/bm25.trec demo/minilm.trec --gold demo/questions.jsonl --test t "\.\[stats\]"
+refused findwell report monday --plot forest.png "\.\[report\]"
+refused findwell view monday "\.\[web\]"
 say "done"
