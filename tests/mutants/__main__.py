@@ -31,6 +31,10 @@ TESTS = {
     "core": ["tests/core", "tests/measures", "tests/engines", "tests/test_invariances.py"],
 }
 LIMIT = 3000  # seconds after which a mutant counts as killed: it hangs
+COPIED = (
+    *("src", "tests", "docs", "examples", "conftest.py"),
+    *("pyproject.toml", "ARCHITECTURE.md", "CONTRIBUTING.md", "README.md"),
+)
 SWAPS: dict[type[ast.AST], list[type[ast.AST]]] = {
     ast.Add: [ast.Sub],
     ast.Sub: [ast.Add],
@@ -123,7 +127,7 @@ def killed(mutant: Mutant) -> bool:
     """Run the tests against a copy of the sources with this change."""
     with tempfile.TemporaryDirectory() as folder:
         root = Path(folder)
-        for name in ("src", "tests", "docs", "examples", "conftest.py", "pyproject.toml"):
+        for name in COPIED:
             source = PROJECT / name
             if source.is_dir():
                 shutil.copytree(source, root / name, ignore=shutil.ignore_patterns("__pycache__"))
@@ -166,6 +170,13 @@ def main() -> int:
     given = parser.parse_args()
     pick = random.Random(given.seed)
     mutants = [draw(pick, given.rooms) for _ in range(given.count)]
+    for room in sorted({Path(mutant.file).parts[1] for mutant in mutants}):
+        file = next(mutant.file for mutant in mutants if Path(mutant.file).parts[1] == room)
+        same = (PROJECT / "src" / file).read_text(encoding="utf-8")
+        if killed(Mutant(file, 0, "nothing", same)):
+            print(f"the tests of {room} fail without a mutant: no kill would mean anything")
+            return 1
+        print(f"the tests of {room} pass without a mutant", file=sys.stderr, flush=True)
     alive = []
     with ThreadPoolExecutor(given.jobs) as workers:
         for number, (mutant, dead) in enumerate(
