@@ -31,10 +31,6 @@ TESTS = {
     "core": ["tests/core", "tests/measures", "tests/engines", "tests/test_invariances.py"],
 }
 LIMIT = 3000  # seconds after which a mutant counts as killed: it hangs
-COPIED = (
-    *("src", "tests", "docs", "examples", "conftest.py"),
-    *("pyproject.toml", "ARCHITECTURE.md", "CONTRIBUTING.md", "README.md"),
-)
 SWAPS: dict[type[ast.AST], list[type[ast.AST]]] = {
     ast.Add: [ast.Sub],
     ast.Sub: [ast.Add],
@@ -127,12 +123,12 @@ def killed(mutant: Mutant) -> bool:
     """Run the tests against a copy of the sources with this change."""
     with tempfile.TemporaryDirectory() as folder:
         root = Path(folder)
-        for name in COPIED:
-            source = PROJECT / name
-            if source.is_dir():
-                shutil.copytree(source, root / name, ignore=shutil.ignore_patterns("__pycache__"))
-            else:
-                shutil.copy(source, root / name)
+        for source in PROJECT.iterdir():
+            if source.is_file():
+                shutil.copy(source, root)
+            elif not source.name.startswith("."):
+                ignored = shutil.ignore_patterns("__pycache__")
+                shutil.copytree(source, root / source.name, ignore=ignored)
         (root / "src" / mutant.file).write_text(mutant.text, encoding="utf-8")
         room = Path(mutant.file).parts[1]
         try:
