@@ -1,6 +1,6 @@
 """The exception tree: every mistake a user can make ends in one of these.
 
-    FindwellError            anything findwell raises on purpose; the command line exits with 2
+    FindwellError         anything findwell raises on purpose; the command line exits with 2
     ├── InputError        a file, table or record cannot be read as what it should be
     ├── MeasureError      a measure, parameter or cutoff that does not exist
     ├── OptionError       an option has a value findwell does not know

@@ -380,7 +380,7 @@ def _clusters(*given: object) -> DataFrame | None:
 
 
 def _measures(before: object, after: object, joined: DataFrame) -> dict[str, Measure]:
-    """Return the measures by their names; what is none of findwell's is aggregated as a mean."""
+    """Return the measures by their names; an unknown one is aggregated as a mean."""
     for given in (after, before):
         if isinstance(given, SparkResult):  # a measure that it lacks has no pairs
             return {str(each): each for each in given.measures}
