@@ -10,6 +10,7 @@
     ├── JudgeError        a judge cannot be asked at all
     ├── RetrieverError    a retriever fails for too many questions
     ├── SparkError        a job of Spark failed for a reason of its own
+    ├── PluginError       a plugin does not load, or a name is taken
     ├── ForkError         a forked process in which polars would wait for ever
     └── EndpointError     the server of a judge or of embeddings cannot be asked at all
 
@@ -86,6 +87,10 @@ class RetrieverError(FindwellError):
 
 class SparkError(FindwellError):
     """A job of Spark failed for a reason that is not in its input."""
+
+
+class PluginError(FindwellError):
+    """A plugin does not load, or the name of what it brings is taken."""
 
 
 class ForkError(FindwellError, RuntimeError):

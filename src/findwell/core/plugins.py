@@ -1,18 +1,142 @@
-"""What installed packages add to findwell, by entry points."""
+"""Registries: things of one kind by name, built in, of installed packages, or of the user."""
 
 from __future__ import annotations
 
 import functools
+import importlib
+import pkgutil
 from importlib import metadata
-from typing import Any
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
+
+from findwell.core.errors import PluginError, unknown
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+T = TypeVar("T")
+
+
+class Registry(Generic[T]):
+    """Things of one kind by name.
+
+    The modules of `package` register what is built in when they are imported. Installed packages
+    add things by entry points of `group`: a module that registers them, or the thing itself, which
+    `accept` then registers. Nothing is imported before it is asked for: a name that is known, or
+    that is the name of a module, imports no other.
+
+    >>> colours = Registry("colour")
+    >>> colours.register("red", "#f00")
+    '#f00'
+    >>> colours.find("rad")
+    Traceback (most recent call last):
+    findwell.core.errors.OptionError: unknown colour 'rad'
+      fix: did you mean red? (known: red)
+    """
+
+    def __init__(
+        self,
+        kind: str,
+        *,
+        package: str = "",
+        group: str = "",
+        accept: Callable[[Any], object] | None = None,
+    ) -> None:
+        self.kind = kind
+        self._package, self._group, self._accept = package, group, accept
+        self._entries: dict[str, T] = {}
+
+    def register(self, name: str, entry: T, *, replaces: bool = False) -> T:
+        """Add an entry; a name that something else has is refused, unless `replaces`."""
+        taken = self._entries.get(name)
+        if taken is not None and not replaces and not _same(taken, entry):
+            raise PluginError(
+                f"the name {name!r} of a {self.kind} is taken by {_origin(taken)}",
+                fix=f"give the new {self.kind} another name",
+            )
+        self._entries[name] = entry
+        return entry
+
+    def __contains__(self, name: object) -> bool:
+        """Tell whether a name is registered already; nothing is imported for it."""
+        return name in self._entries
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self.known())
+
+    def __getitem__(self, name: str) -> T:
+        return self._entries[name]
+
+    def find(self, name: str) -> T:
+        """Return the entry of this name; an unknown name answers with the nearest ones."""
+        if name not in self._entries:
+            module = name.partition("-")[0].replace("-", "_")
+            if module in self._modules:
+                importlib.import_module(f"{self._package}.{module}")
+        if name in self._entries:
+            return self._entries[name]
+        known = self.known()
+        if name not in known:
+            raise unknown(self.kind, name, known)
+        return known[name]
+
+    def known(self) -> dict[str, T]:
+        """Return all entries by name, in the order in which they were registered."""
+        self.load_built_in()
+        self._load_plugins()
+        return dict(self._entries)
+
+    @functools.cached_property
+    def _modules(self) -> tuple[str, ...]:
+        if not self._package:
+            return ()
+        path = importlib.import_module(self._package).__path__
+        return tuple(module.name for module in pkgutil.iter_modules(path))
+
+    def load_built_in(self) -> None:
+        """Import the modules of the package, once."""
+        if not self.__dict__.get("_loaded"):
+            self._loaded = True
+            for module in self._modules:
+                importlib.import_module(f"{self._package}.{module}")
+
+    def _load_plugins(self) -> None:
+        if self._group and not self.__dict__.get("_plugged"):
+            self._plugged = True
+            for plugin in _entry_points().select(group=self._group):
+                self._load_plugin(plugin)
+
+    def _load_plugin(self, plugin: metadata.EntryPoint) -> None:
+        try:
+            loaded = plugin.load()
+        except Exception as error:
+            raise PluginError(
+                f"the {self.kind} plugin {plugin.name!r} ({plugin.value}) does not load: {error}",
+                fix="update or uninstall the package that brings it",
+            ) from error
+        if self._accept is not None:
+            self._accept(loaded)
+
+
+def _same(one: object, other: object) -> bool:
+    """Tell whether two entries are one: equal, or a class whose module was imported again."""
+    return one == other or (
+        isinstance(one, type)
+        and isinstance(other, type)
+        and (one.__module__, one.__qualname__) == (other.__module__, other.__qualname__)
+    )
+
+
+def _origin(entry: object) -> str:
+    named = entry if isinstance(entry, type) or callable(entry) else type(entry)
+    return f"{named.__module__}.{getattr(named, '__qualname__', named)}"
+
+
+@functools.cache
+def _entry_points() -> Any:  # noqa: ANN401 - its type differs between versions of Python
+    """Look at all installed packages, which takes a while, once for all groups."""
+    return metadata.entry_points()
 
 
 def entry_points(*, group: str) -> list[metadata.EntryPoint]:
     """Return the entry points of a group, such as `findwell.measures`."""
-    return list(_every().select(group=group))
-
-
-@functools.cache
-def _every() -> Any:  # noqa: ANN401 - its type differs between versions of Python
-    """Look at all installed packages, which takes a while, once for all groups."""
-    return metadata.entry_points()
+    return list(_entry_points().select(group=group))
