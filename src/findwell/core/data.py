@@ -12,7 +12,6 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 import numpy as np
-import polars as pl
 
 from findwell.core.batches import GrowingColumn
 from findwell.core.errors import InputError
@@ -23,6 +22,7 @@ from findwell.core.findings import (
     finding_about_rows,
     merge_findings,
 )
+from findwell.core.frames import NamesAt, Strings, pl, unmade, views
 from findwell.core.keys import CACHED, HEAD, NameTable, all_different, narrowed, query_index
 from findwell.core.spelling import counted
 
@@ -108,6 +108,7 @@ class RunStream:
         return Run(self.name, rows, self.order, findings, self.about())
 
 
+@views("queries", "member_doc")
 @dataclass(frozen=True, eq=False)
 class Gold:
     """What should be found: for each query its items, for each item its interchangeable docs.
@@ -131,10 +132,28 @@ class Gold:
     item_apart: Bools | None = None  # items that stay apart from others with the same documents
 
     def __repr__(self) -> str:
-        return (
-            f"Gold({counted(self.queries.height)}, "
-            f"{counted(len(self.item_grade), 'item', 'items')})"
-        )
+        return f"Gold({counted(self.n)}, {counted(len(self.item_grade), 'item', 'items')})"
+
+    @property
+    def n(self) -> int:
+        """How many queries."""
+        return len(self.item_offset) - 1
+
+    @property
+    def columns(self) -> Sequence[str]:
+        """The columns of `queries`, which need not be made for it."""
+        given = unmade(self, "queries")
+        return self.queries.columns if given is None else given.columns
+
+    @property
+    def names(self) -> Strings | None:
+        """The names of the queries, where no frame was made of them."""
+        given = unmade(self, "queries")
+        return None if given is None else given.strings
+
+    def names_at(self, at: Bools | Ints) -> NamesAt:
+        """Return the names of some queries."""
+        return NamesAt(self.queries["query"] if self.names is None else self.names, at)
 
     @cached_property
     def query_numbers(self) -> dict[str, int]:

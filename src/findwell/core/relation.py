@@ -6,18 +6,17 @@ costs what was hit, not what was retrieved.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 
 from findwell.core.cutoff import Budget
 from findwell.core.errors import MeasureError
+from findwell.core.frames import NamesAt, changed, later, pl, unmade, views
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
-
-    import polars as pl
 
     from findwell.core.cutoff import Cutoff
     from findwell.core.data import Bools, Floats, Ints, Numbers
@@ -42,7 +41,8 @@ BLOCK = 500_000  # items of a relation that are measured at once
 ANY_GAIN = float(np.nextafter(0.0, 1.0))  # the level at which every positive grade counts
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@views("queries", "member_doc")
+@dataclass(frozen=True, eq=False)
 class Relation:
     """Retrieved units × gold items, columnar.
 
@@ -73,7 +73,7 @@ class Relation:
     unit_repeat: Numbers  # u     0 new, 1 the same after normalising its id, 2 the very same id
     member_item: Numbers  # d     the documents that satisfy each item, for ideals and explanations
     member_doc: pl.Series  # d
-    undefined_reason: pl.Series  # n     why a query has no value at all; null where it has one
+    reasons: Mapping[int, str]  # why queries have no value at all, by their numbers
     chunk_offset: Ints | None = None  # n+1   None: every unit is a chunk
     chunk_end: Ints | None = None  # c
     needed: bool = False  # every query needs something, even where no item is relevant: then 0
@@ -91,6 +91,17 @@ class Relation:
     def n(self) -> int:
         """How many queries."""
         return len(self.depth)
+
+    def names_at(self, at: Bools | Ints) -> NamesAt:
+        """Return the names of some queries."""
+        given = unmade(self, "queries")
+        known = None if given is None else given.strings
+        return NamesAt(self.queries if known is None else known, at)
+
+    def why_undefined(self, otherwise: str | None = None) -> pl.Series:
+        """Return why each query has no value at all, one row per query."""
+        why = pl.repeat(otherwise, self.n, dtype=pl.String, eager=True)
+        return why.scatter(list(self.reasons), list(self.reasons.values()))
 
     @property
     def failed(self) -> Bools:
@@ -372,9 +383,9 @@ class Relation:
         edges, units = keep[self.edge_query], keep[self.unit_query]
         members = items[self.member_item]
         new_query, new_item = np.cumsum(keep) - 1, np.cumsum(items) - 1
-        return replace(
+        return changed(
             self,
-            queries=self.queries.filter(keep),
+            queries=later(lambda: self.queries.filter(keep)),
             depth=self.depth[keep],
             item_offset=np.concatenate(([0], np.cumsum(np.diff(self.item_offset)[keep]))),
             item_grade=self.item_grade[items],
@@ -387,8 +398,8 @@ class Relation:
             unit_judged=self.unit_judged[units],
             unit_repeat=self.unit_repeat[units],
             member_item=new_item[self.member_item[members]],
-            member_doc=self.member_doc.filter(members),
-            undefined_reason=self.undefined_reason.filter(keep),
+            member_doc=later(lambda: self.member_doc.filter(members)),
+            reasons={int(new_query[at]): why for at, why in self.reasons.items() if keep[at]},
             item_times=None if self.item_times is None else self.item_times[items],
             failed_verdicts=None if self.failed_verdicts is None else self.failed_verdicts[keep],
             lenient=None if self.lenient is None else self.lenient.select(keep),
@@ -424,9 +435,9 @@ class Relation:
                 "chunk_offset": offset - offset[0],
                 "chunk_end": self.chunk_end[offset[0] : offset[-1]],
             }
-        return replace(
+        return changed(
             self,
-            queries=self.queries[queries],
+            queries=later(lambda: self.queries[queries]),
             depth=self.depth[queries],
             item_offset=self.item_offset[first : last + 1] - items.start,
             item_grade=self.item_grade[items],
@@ -439,8 +450,8 @@ class Relation:
             unit_judged=self.unit_judged[units],
             unit_repeat=self.unit_repeat[units],
             member_item=self.member_item[members] - items.start,
-            member_doc=self.member_doc[members],
-            undefined_reason=self.undefined_reason[queries],
+            member_doc=later(lambda: self.member_doc[members]),
+            reasons={at - first: why for at, why in self.reasons.items() if first <= at < last},
             item_times=None if self.item_times is None else self.item_times[items],
             failed_verdicts=None if self.failed_verdicts is None else self.failed_verdicts[queries],
             lenient=None if self.lenient is None else self.lenient._between(first, last),  # noqa: SLF001

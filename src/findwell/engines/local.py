@@ -61,7 +61,7 @@ class LocalEngine:
             )
 
         def watched(drawn: Iterable[DrawnBatch]) -> Iterator[DrawnBatch]:
-            done = np.zeros(bound.gold.queries.height, dtype=bool)
+            done = np.zeros(bound.gold.n, dtype=bool)
             for part in drawn:
                 yield part
                 if progress is not None:
@@ -116,7 +116,7 @@ def _native(native: NativeDrawing, joined: Callable[[Iterable[DrawnBatch]], Draw
 
 def _each_once(batches: Iterator[pl.DataFrame], gold: Gold) -> Iterator[pl.DataFrame]:
     """Cut the batches again so that no query is split; complain if one comes back later."""
-    done = np.zeros(gold.queries.height, dtype=bool)
+    done = np.zeros(gold.n, dtype=bool)
     extra: set[str] = set()  # queries that the gold does not have
     for rows in whole_queries(batches):
         names = rows["query"].rle().struct.field("value")
@@ -149,7 +149,7 @@ def _spread(batches: Iterator[pl.DataFrame], gold: Gold, spread: Spread) -> Iter
 def _by_part(rows: pl.DataFrame, gold: Gold) -> Iterator[tuple[int, pl.DataFrame]]:
     """Cut rows into parts of the gold, and give them the place of their query in it."""
     place = gold.find(rows["query"])
-    part = np.where(place < 0, PARTS, place * PARTS // max(gold.queries.height, 1))
+    part = np.where(place < 0, PARTS, place * PARTS // max(gold.n, 1))
     # rows that stand in one piece of memory are put in order several times as fast
     placed = rows.with_columns(pl.Series(PLACE, place, dtype=pl.Int32)).rechunk()[_grouped(part)]
     cuts = np.cumsum(np.bincount(part, minlength=PARTS + 1))

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from findwell.core.data import Run
+from findwell.core.frames import unmade
 from findwell.engines.spread import PARTS
 from findwell.io.native import DeclinedError, Piece, each_piece, in_threads, kernel
 from findwell.io.read.trec import TrecLines
@@ -62,7 +63,7 @@ class NativeDrawing:
     def batches(self) -> Iterator[DrawnBatch]:
         """Draw a run whose queries stand together; raise ScatteredError if one comes back."""
         self._lines.source.reading.begin()
-        seen = np.zeros(self._bound.gold.queries.height, dtype=bool)
+        seen = np.zeros(self._bound.gold.n, dtype=bool)
         extra: set[str] = set()
         rows = 0
         for piece, outcome in each_piece(self._lines.source.open(), self._draw):
@@ -149,9 +150,10 @@ def _index(bound: BoundIds) -> Index:
     gold = bound.gold
     judged: Bools = gold.item_grade >= 0
     first = np.searchsorted(gold.member_item, gold.item_offset)  # members are sorted by item
+    docs = unmade(gold, "member_doc")
     index: Index = native.Index(
-        gold.queries["query"],
-        gold.member_doc,
+        gold.queries["query"] if gold.names is None else gold.names.pieces,
+        gold.member_doc if docs is None or docs.strings is None else docs.strings.pieces,
         np.ascontiguousarray(first, np.int64),
         np.ascontiguousarray(gold.member_item),
         judged,

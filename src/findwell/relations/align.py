@@ -261,7 +261,7 @@ def unsorted_lists(queries: Ints, gold: Gold) -> list[Finding]:
     """Report lists that are not in the order of their scores."""
     return finding_about(
         "unsorted",
-        gold.queries["query"].gather(queries),
+        gold.names_at(queries),
         "query whose documents are not in the order of their scores: the scores decide",
         "if a low score means a good match, turn the scores around; trec_eval sorts too",
     )

@@ -11,11 +11,11 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import polars as pl
 
 from findwell.core.batches import GrowingColumn, compact
 from findwell.core.data import Gold, Run, RunStream
 from findwell.core.findings import Finding, merge_findings
+from findwell.core.frames import changed, later, pl
 from findwell.core.keys import sort_rows
 from findwell.core.parts import is_part
 from findwell.core.relation import Relation
@@ -135,7 +135,7 @@ def join(run: RunStream, drawn: Iterable[DrawnBatch], bound: BoundMatcher, polic
     The batches may come one by one, as they are drawn: of the edges there is never a second copy.
     """
     gold = bound.gold
-    count = gold.queries.height
+    count = gold.n
     asked, blank, seen = np.zeros((3, count), dtype=bool)
     parts: list[DrawnBatch] = []
     columns = _EdgeColumns()
@@ -272,21 +272,21 @@ def _relation(
         gold, edges = with_items(bound.gold, edges) if bound.finds_items else (bound.gold, edges)
         fine = _fine_units(retrieved, parts, edges)
         reasons = _undefined_reasons(gold, retrieved, blank, policy) | failures
-        none = pl.repeat(None, len(blank), dtype=pl.String, eager=True)
         for part in edges if bound.finds_items else ():
             columns.append(part)
-        supporting = (
-            slice(None) if gold.member_weight is None else np.flatnonzero(gold.member_weight)
-        )
+        member_item, docs = gold.member_item, later(lambda: gold.member_doc)
+        if gold.member_weight is not None:
+            supporting = np.flatnonzero(gold.member_weight)
+            member_item, docs = member_item[supporting], later(lambda: gold.member_doc[supporting])
         return Relation(
-            queries=gold.queries["query"],
+            queries=later(lambda: gold.queries["query"], gold.names),
             depth=retrieved if fine is None else fine[0],
             item_offset=gold.item_offset,
             item_grade=gold.item_grade,
             **columns.take(),
-            member_item=gold.member_item[supporting],
-            member_doc=gold.member_doc[supporting],
-            undefined_reason=none.scatter(list(reasons), list(reasons.values())),
+            member_item=member_item,
+            member_doc=docs,
+            reasons=reasons,
             chunk_offset=None if fine is None else fine[1],
             chunk_end=None if fine is None else fine[2],
             item_times=gold.item_times,
@@ -299,7 +299,7 @@ def _relation(
     strict = version([part.edges for part in parts])
     if not failures:
         return strict
-    return replace(strict, lenient=version([part.edges.lenient or part.edges for part in parts]))
+    return changed(strict, lenient=version([part.edges.lenient or part.edges for part in parts]))
 
 
 def _all_ties(parts: list[Ties], seen: Bools | None) -> Ties | None:

@@ -148,7 +148,7 @@ def check_gold(gold: Gold, policy: Policy, levels: dict[str, float]) -> list[Fin
                 where="gold",
                 fix="relevant means a grade of at least 1, or of --rel; check the grade column",
             )
-    empty = np.zeros(gold.queries.height, dtype=bool)
+    empty = np.zeros(gold.n, dtype=bool)
     first, some = gold.item_offset[:-1], np.diff(gold.item_offset) > 0
     for level in set(levels.values()):
         best = np.full(len(empty), -np.inf)
@@ -162,7 +162,7 @@ def check_gold(gold: Gold, policy: Policy, levels: dict[str, float]) -> list[Fin
         meaning += "(P, success, RR) score 0"
     return finding_about(
         "no-relevant-item",
-        gold.queries["query"].filter(empty),
+        gold.names_at(empty),
         f"query without a relevant item: {meaning}",
         "judge more documents for it, or report unanswerable queries as a slice",
     )
@@ -196,7 +196,7 @@ def nothing_retrieved(asked: Bools, gold: Gold, policy: Policy) -> list[Finding]
     meaning = "scores 0" if policy.nothing == "zero" else "undefined, left out of the mean"
     return finding_about(
         "retrieved-nothing",
-        gold.queries["query"].filter(asked),
+        gold.names_at(asked),
         f"query for which the run retrieved nothing: {meaning}",
         "find out why the retriever came back with nothing",
     )
@@ -204,7 +204,7 @@ def nothing_retrieved(asked: Bools, gold: Gold, policy: Policy) -> list[Finding]
 
 def missing_queries(seen: Bools, gold: Gold, run: str, policy: Policy) -> list[Finding]:
     """Look at the queries of the gold for which the run has no row."""
-    missing = gold.queries["query"].filter(~seen)
+    missing = gold.names_at(~seen)
     if len(missing) and policy.missing == "error":
         count = (
             "1 query of the gold is"

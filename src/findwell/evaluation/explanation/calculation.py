@@ -191,7 +191,7 @@ class Calculations:
             )
         value = float(result.arrays[self._run, measure][at])
         if np.isnan(value):
-            reason = relation.undefined_reason[at] or measure.why_undefined
+            reason = relation.reasons.get(at) or measure.why_undefined
             return replace(calculation, reason=reason)
         if self._undefined[measure][at]:  # a policy gave it a value
             calculation = replace(calculation, limit=f"{measure.why_undefined} {COUNTED}")

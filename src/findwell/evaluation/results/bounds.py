@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import numpy as np
-import polars as pl
 
 from findwell.core.cutoff import COUNTED, Budget
 from findwell.core.findings import finding_about
+from findwell.core.frames import changed, pl
 from findwell.core.keys import sort_rows
 from findwell.statistics.aggregate import aggregate
 
@@ -91,7 +90,7 @@ def with_unjudged(relation: Relation, grade: float) -> Relation:
     member_item = np.concatenate((place[relation.member_item], place[old:]))
     member_order = np.argsort(member_item, kind="stable")
     names = pl.Series(np.char.add("\0unjudged ", rank.astype(str)), dtype=pl.String)
-    return replace(
+    return changed(
         relation,
         item_offset=np.concatenate(([0], np.cumsum(relation.count(item_query)))),
         item_grade=item_grade[order],
@@ -145,7 +144,7 @@ def reordered(relation: Relation, ties: Ties, *, first: bool = False) -> Relatio
     unit_query, unit_rank, judged, repeat = sort_rows(
         (relation.unit_query, moved[of_unit], relation.unit_judged, relation.unit_repeat), 2
     )
-    return replace(
+    return changed(
         relation,
         edge_query=edges[0],
         edge_rank=edges[1],
@@ -213,7 +212,7 @@ def tied_scores(
     shown = ", ".join(ranges[:SHOWN]) + (f" and {more} more measures" if more > 0 else "")
     return finding_about(
         "tied-scores",
-        relation.queries.filter(changed),
+        relation.names_at(changed),
         "query whose values depend on the order of documents with equal scores, which is by id "
         f"(descending); in another order: {shown}",
         "let the retriever give scores that differ, or give a list in rank order",
@@ -246,8 +245,8 @@ def short_lists(relation: Relation, measures: Sequence[Measure], run: str) -> li
         found += finding_about(
             "short-list",
             [
-                f"{relation.queries[int(at)]}: {spent[at]:,.0f} {budget.unit}"
-                for at in np.flatnonzero(short)
+                f"{name}: {spent[at]:,.0f} {budget.unit}"
+                for at, name in zip(np.flatnonzero(short), relation.names_at(short), strict=True)
             ],
             f"query whose list ends before the budget of {budget.amount:,} {budget.unit} is spent: "
             f"{meaning}",

@@ -228,7 +228,7 @@ class Result:
                     {
                         "query": self.relation(run, measure).queries,
                         "value": values,
-                        "undefined_reason": self.relation(run, measure).undefined_reason,
+                        "reason": self.relation(run, measure).why_undefined(measure.why_undefined),
                         **(dict(zip(BOUNDS, bounds, strict=True)) if bounds else {}),
                     }
                 ).select(
@@ -236,9 +236,7 @@ class Result:
                     "query",
                     pl.lit(str(measure)).alias("measure"),
                     pl.col("value").fill_nan(None),
-                    pl.when(pl.col("value").is_nan())
-                    .then(pl.col("undefined_reason").fill_null(measure.why_undefined))
-                    .alias("reason"),
+                    pl.when(pl.col("value").is_nan()).then("reason"),
                     *(pl.col(name).fill_nan(None) for name in (BOUNDS if bounds else {})),
                 )
             )
@@ -494,7 +492,7 @@ class Result:
         """Apply what the policies say about queries without a value."""
         if self.provenance.policy.no_relevant == "zero":
             values = np.where(measure.undefined(relation), 0.0, values)
-        if relation.undefined_reason.null_count() == relation.n:
+        if not relation.reasons:
             return values
-        undefined = relation.undefined_reason.is_not_null().to_numpy()
+        undefined = np.isin(np.arange(relation.n), list(relation.reasons))
         return np.where(undefined if failed else undefined & ~relation.failed, np.nan, values)

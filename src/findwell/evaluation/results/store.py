@@ -361,7 +361,7 @@ def relation_rows(run: str, relation: Relation) -> pl.DataFrame:
             "unit_rank": _lists(relation.unit_rank, units),
             "unit_judged": _lists(relation.unit_judged, units),
             "unit_repeat": _lists(relation.unit_repeat, units),
-            "undefined_reason": relation.undefined_reason,
+            "undefined_reason": relation.why_undefined(),
             "failed": relation.failed,
         }
     ).select(
@@ -416,7 +416,7 @@ def relation_of(rows: pl.DataFrame) -> Relation:
         unit_repeat=_flat(rows["unit_repeat"])[0].to_numpy(),
         member_item=np.repeat(np.arange(len(grades)), np.diff(member_offset)),
         member_doc=docs,
-        undefined_reason=rows["undefined_reason"],
+        reasons={at: why for at, why in enumerate(rows["undefined_reason"]) if why is not None},
         failed_verdicts=rows["failed"].to_numpy() if rows["failed"].any() else None,
         needed=bool(rows["needed"].any()),
         item_times=_flat_if_any(rows, "item_times")[0],

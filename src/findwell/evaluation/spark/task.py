@@ -408,7 +408,7 @@ def _label(about: pl.DataFrame, name: str) -> pl.Series:
 def _reasons(plan: Plan, relations: list[Any], missing: np.ndarray) -> pl.Series:
     columns = []
     for at, (measure, relation) in enumerate(zip(plan.measures, relations, strict=True)):
-        why = relation.undefined_reason.fill_null(measure.why_undefined)
+        why = relation.why_undefined(measure.why_undefined)
         columns.append(why.set(pl.Series(~missing[:, at]), None).alias(str(at)))
     return pl.DataFrame(columns).select(pl.concat_list(pl.all())).to_series()
 

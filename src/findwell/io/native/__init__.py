@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 SWITCH = "FINDWELL_NATIVE"  # "0" leaves the kernel aside
-INTERFACE = 3  # of the kernel that this code belongs to
+INTERFACE = 4  # of the kernel that this code belongs to
 PIECE = 2 << 20  # bytes that are worked on at once
 LINE = 64 << 20  # bytes of the longest line that is looked at
 
@@ -107,9 +107,11 @@ def in_threads(
 
 
 def _threads() -> int:
-    from polars import thread_pool_size  # noqa: PLC0415 - `findwell --version` does without it
-
-    return thread_pool_size()
+    """Return how many threads polars has, or would have: it need not be imported for that."""
+    if limit := os.environ.get("POLARS_MAX_THREADS", "").strip():
+        return int(limit)
+    able = getattr(os, "sched_getaffinity", None)  # not on every system
+    return len(able(0)) if able else os.cpu_count() or 1
 
 
 def _whole_queries(

@@ -478,7 +478,7 @@ static PyMethodDef METHODS[] = {
 };
 
 /* Raised with every change of what Python sees, so that a kernel built earlier is not used. */
-enum { INTERFACE = 3 };
+enum { INTERFACE = 4 };
 
 static int execute(PyObject *module)
 {

@@ -6,9 +6,9 @@ from contextlib import suppress
 from typing import TYPE_CHECKING
 
 import numpy as np
-import polars as pl
 
 from findwell.core.data import Gold
+from findwell.core.frames import Strings, later, pl
 from findwell.core.keys import narrowed
 from findwell.io.native import DeclinedError, each_piece, kernel
 
@@ -33,22 +33,23 @@ def _read(open_file: AbstractContextManager[Readable]) -> Gold:
     for _, found in each_piece(open_file, native.read_qrels):
         if found is None:
             raise DeclinedError
-        names, count, members, grade, iteration = found
-        queries.append(pl.Series("query", names))
+        query, count, doc, grade, iteration = found
+        queries.append(query)
         counts.append(np.frombuffer(count, np.int32))
-        docs.append(pl.Series("doc", members))
+        docs.append(doc)
         grades.append(np.frombuffer(grade, np.float64))
         iterations.add(iteration)
     if len(iterations) != 1:  # none at all, or they may name subtopics
         raise DeclinedError
-    query = pl.concat(queries, rechunk=True)
-    if query.n_unique() < len(query):
+    names, members = Strings("query", queries), Strings("doc", docs)
+    # the kernel has seen that no query of a piece comes back in it
+    if len(queries) > 1 and names.series().n_unique() < len(names):
         raise DeclinedError
     grade = np.concatenate(grades)
     return Gold(
-        queries=pl.DataFrame({"query": query}),
+        queries=later(lambda: pl.DataFrame({"query": names.series()}), names, ("query",)),
         item_offset=np.concatenate(([0], np.cumsum(np.concatenate(counts)))),
         item_grade=grade,
         member_item=narrowed(np.arange(len(grade))),
-        member_doc=pl.concat(docs),
+        member_doc=later(members.series, members),
     )

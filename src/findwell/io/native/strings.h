@@ -108,47 +108,19 @@ static int add_array(Strings *strings, struct ArrowArray *next)
     return 0;
 }
 
-/* Take the strings of an object with __arrow_c_stream__: views, without nulls. */
-static int take_strings(Strings *strings, PyObject *column)
-{
-    struct ArrowSchema schema = {0};
-    PyObject *capsule = PyObject_CallMethod(column, "__arrow_c_stream__", NULL);
-    if (capsule == NULL)
-        return -1;
-    struct ArrowArrayStream *stream = PyCapsule_GetPointer(capsule, "arrow_array_stream");
-    int fine = stream && stream->get_schema(stream, &schema) == 0 &&
-               strcmp(schema.format, "vu") == 0;
-    while (fine) {
-        struct ArrowArray next = {0};
-        fine = stream->get_next(stream, &next) == 0;
-        if (next.release == NULL)
-            break;
-        fine = fine && next.null_count == 0;
-        if (next.length && fine)
-            fine = add_array(strings, &next) == 0;
-        if (!next.length || !fine)
-            next.release(&next);
-    }
-    if (!fine && !PyErr_Occurred())
-        PyErr_SetString(PyExc_TypeError, "strings without nulls are needed");
-    if (schema.release)
-        schema.release(&schema);
-    Py_DECREF(capsule);
-    return fine ? 0 : -1;
-}
-
-/* Strings that the kernel made, for whoever asks with __arrow_c_array__, once. */
+/* Strings that the kernel made: shared by a column, those it was handed to, and an index. */
 typedef struct {
     View *views;
     char *bytes; /* of those that are too long for a view */
     size_t count, used;
     int64_t sizes[1];
     const void *buffers[4];
+    int users; /* other libraries release theirs in any thread */
 } Made;
 
 static void free_made(Made *made)
 {
-    if (made == NULL)
+    if (made == NULL || __atomic_sub_fetch(&made->users, 1, __ATOMIC_ACQ_REL) > 0)
         return;
     free(made->views);
     free(made->bytes);
@@ -163,6 +135,7 @@ static Made *make_strings(const Text *texts, size_t count)
     Made *made = calloc(1, sizeof *made);
     if (made == NULL)
         return NULL;
+    made->users = 1;
     made->views = calloc(count ? count : 1, sizeof(View));
     made->bytes = malloc(used ? used : 1);
     if (made->views == NULL || made->bytes == NULL || used > INT32_MAX) {
@@ -182,6 +155,10 @@ static Made *make_strings(const Text *texts, size_t count)
         memcpy(made->bytes + made->used, texts[i].at, texts[i].size);
         made->used += texts[i].size;
     }
+    made->sizes[0] = (int64_t)made->used;
+    made->buffers[1] = made->views;
+    made->buffers[2] = made->bytes;
+    made->buffers[3] = made->sizes;
     return made;
 }
 
@@ -191,6 +168,17 @@ static void release_array(struct ArrowArray *array)
 {
     free_made(array->private_data);
     array->release = NULL;
+}
+
+/* Hand the strings to one more user. */
+static struct ArrowArray share(Made *made)
+{
+    __atomic_add_fetch(&made->users, 1, __ATOMIC_ACQ_REL);
+    return (struct ArrowArray){.length = (int64_t)made->count,
+                               .n_buffers = 4,
+                               .buffers = made->buffers,
+                               .release = release_array,
+                               .private_data = made};
 }
 
 static void drop_schema(PyObject *capsule)
@@ -216,11 +204,6 @@ typedef struct {
 
 static PyObject *column_export(PyObject *self, PyObject *Py_UNUSED(args), PyObject *Py_UNUSED(kw))
 {
-    Made *made = ((Column *)self)->made;
-    if (made == NULL) {
-        PyErr_SetString(PyExc_RuntimeError, "the column was taken already");
-        return NULL;
-    }
     struct ArrowSchema *schema = calloc(1, sizeof *schema);
     struct ArrowArray *array = calloc(1, sizeof *array);
     PyObject *first = NULL, *second = NULL;
@@ -242,16 +225,7 @@ static PyObject *column_export(PyObject *self, PyObject *Py_UNUSED(args), PyObje
         Py_DECREF(first);
         return NULL;
     }
-    made->sizes[0] = (int64_t)made->used;
-    made->buffers[1] = made->views;
-    made->buffers[2] = made->bytes;
-    made->buffers[3] = made->sizes;
-    *array = (struct ArrowArray){.length = (int64_t)made->count,
-                                 .n_buffers = 4,
-                                 .buffers = made->buffers,
-                                 .release = release_array,
-                                 .private_data = made};
-    ((Column *)self)->made = NULL;
+    *array = share(((Column *)self)->made);
     return Py_BuildValue("(NN)", first, second);
 }
 
@@ -263,15 +237,31 @@ static void column_free(PyObject *self)
     Py_DECREF(type);
 }
 
+static Py_ssize_t column_size(PyObject *self) { return (Py_ssize_t)((Column *)self)->made->count; }
+
+static PyObject *column_item(PyObject *self, Py_ssize_t at)
+{
+    const Made *made = ((Column *)self)->made;
+    if (at < 0 || at >= (Py_ssize_t)made->count) {
+        PyErr_SetString(PyExc_IndexError, "the column has no such row");
+        return NULL;
+    }
+    const View *view = &made->views[at];
+    const char *text = view->size > INLINE ? made->bytes + view->offset : view->begin;
+    return PyUnicode_DecodeUTF8(text, view->size, NULL);
+}
+
 static PyMethodDef COLUMN_METHODS[] = {
     {"__arrow_c_array__", (PyCFunction)(void (*)(void))column_export,
-     METH_VARARGS | METH_KEYWORDS, "Hand the strings over, once."},
+     METH_VARARGS | METH_KEYWORDS, "Share the strings."},
     {0},
 };
 
 static PyType_Slot COLUMN_SLOTS[] = {
     {Py_tp_doc, "Strings that were read, for libraries that take Arrow data."},
     {Py_tp_methods, COLUMN_METHODS},
+    {Py_sq_length, column_size},
+    {Py_sq_item, column_item},
     {Py_tp_dealloc, column_free},
     {0},
 };
@@ -290,6 +280,58 @@ static PyObject *new_column(Made *made)
     }
     column->made = made;
     return (PyObject *)column;
+}
+
+/* Take the strings of a tuple of columns that the kernel made. */
+static int take_columns(Strings *strings, PyObject *columns)
+{
+    for (Py_ssize_t i = 0; i < PyTuple_Size(columns); i++) {
+        PyObject *column = PyTuple_GetItem(columns, i);
+        if (column == NULL || !Py_IS_TYPE(column, column_type)) {
+            PyErr_SetString(PyExc_TypeError, "columns that the kernel made are needed");
+            return -1;
+        }
+        struct ArrowArray next = share(((Column *)column)->made);
+        if (!next.length)
+            next.release(&next);
+        else if (add_array(strings, &next) != 0) {
+            next.release(&next);
+            PyErr_NoMemory();
+            return -1;
+        }
+    }
+    return 0;
+}
+
+/* Take the strings of an object with __arrow_c_stream__: views, without nulls. */
+static int take_strings(Strings *strings, PyObject *column)
+{
+    if (PyTuple_Check(column))
+        return take_columns(strings, column);
+    struct ArrowSchema schema = {0};
+    PyObject *capsule = PyObject_CallMethod(column, "__arrow_c_stream__", NULL);
+    if (capsule == NULL)
+        return -1;
+    struct ArrowArrayStream *stream = PyCapsule_GetPointer(capsule, "arrow_array_stream");
+    int fine = stream && stream->get_schema(stream, &schema) == 0 &&
+               strcmp(schema.format, "vu") == 0;
+    while (fine) {
+        struct ArrowArray next = {0};
+        fine = stream->get_next(stream, &next) == 0;
+        if (next.release == NULL)
+            break;
+        fine = fine && next.null_count == 0;
+        if (next.length && fine)
+            fine = add_array(strings, &next) == 0;
+        if (!next.length || !fine)
+            next.release(&next);
+    }
+    if (!fine && !PyErr_Occurred())
+        PyErr_SetString(PyExc_TypeError, "strings without nulls are needed");
+    if (schema.release)
+        schema.release(&schema);
+    Py_DECREF(capsule);
+    return fine ? 0 : -1;
 }
 
 #endif

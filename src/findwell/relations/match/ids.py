@@ -6,6 +6,7 @@ Ids may be normalised first, so that a chunk meets the document it was cut from.
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import cached_property
 from typing import TYPE_CHECKING, ClassVar
 
 from findwell.core.data import FACTS, Gold, merge_equal
@@ -50,8 +51,12 @@ class BoundIds(BoundByRule):
             gold = replace(gold, findings=tuple(map(_several_places, gold.findings)))
         self.gold = replace(gold, findings=(*gold.findings, *dangling)) if dangling else gold
         self._change = normaliser(context.run_ids if context.ids == "identity" else context.ids)
-        self.equal = EqualKeys(gold, gold.member_doc)
         self._chosen = context.chosen
+
+    @cached_property
+    def equal(self) -> EqualKeys:  # type: ignore[override]
+        """What finds equal ids; the native kernel does without it."""
+        return EqualKeys(self.gold, self.gold.member_doc)
 
     @property
     def as_given(self) -> bool:
