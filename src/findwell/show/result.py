@@ -175,11 +175,9 @@ def grids(
 
 
 def _summary(result: Result, *, spread: bool = False) -> Grid:
-    rows = result.summary.to_dicts()
+    rows = result.rows
     synthetic = f" ({result.synthetic} synthetic)" if result.synthetic else ""
-    title = (
-        f"{counted(result.queries.height)}{synthetic} · dialect {result.dialect}{_matching(result)}"
-    )
+    title = f"{counted(result.n)}{synthetic} · dialect {result.dialect}{_matching(result)}"
     if len(result.runs) > 1 and not result.bound_arrays:
         return _leaderboard(result, title, spread=spread)
     bars = _spread(result) if spread else {}
@@ -263,19 +261,18 @@ def spread_line(values: Floats, *, unit: bool = True, bins: int = SPREAD) -> str
 def _leaderboard(result: Result, title: str, *, spread: bool = False) -> Grid:
     """One row per run, one column per measure, the best of each column marked."""
     names = [str(measure) for measure in result.measures]
-    table = result.summary
-    undefined = bool(table["undefined"].sum())
+    undefined = any(row["undefined"] for row in result.rows)
     blank = [""] if undefined else []
     bars = _spread(result) if spread else {}
     rows: list[list[str]] = []
     values: dict[tuple[int, int], float | None] = {}  # by the cell that shows it
     for run in result.runs:
-        mine = table.filter(table["run"] == run)
-        values |= {(len(rows), at): value for at, value in enumerate(mine["value"], start=1)}
-        rows.append([run, *map(number, mine["value"])])
-        rows[-1] += [str(mine["undefined"].max())] if undefined else []
+        mine = [row for row in result.rows if row["run"] == run]
+        values |= {(len(rows), at): row["value"] for at, row in enumerate(mine, start=1)}
+        rows.append([run, *(number(row["value"]) for row in mine)])
+        rows[-1] += [str(max(row["undefined"] for row in mine))] if undefined else []
         if result.level is not None:
-            limits = map(interval, mine["low"], mine["high"])
+            limits = (interval(row["low"], row["high"]) for row in mine)
             rows.append([f"({result.level:.0%})", *limits, *blank])
         if spread:
             rows.append(["spread", *(bars[run, name] for name in names), *blank])

@@ -3,33 +3,31 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import polars as pl
 
 from findwell.core import display
 from findwell.core.errors import MeasureError, choose, naming_files, nearest, takes_options
 from findwell.core.forks import refuse_after_fork
+from findwell.core.frames import pl, unmade, views
 from findwell.core.slices import has_slices, slice_labels
 from findwell.core.spelling import counted, spell_relation
 from findwell.evaluation.results import summaries
 from findwell.evaluation.results.data_sets import data_set_of
-from findwell.evaluation.results.summaries import BOUNDS, METHOD, SUMMARY
+from findwell.evaluation.results.summaries import BOUNDS, without_method
 from findwell.evaluation.results.timing import Timing, timing
 from findwell.evaluation.results.trackers import flat_metrics, log_metrics
 from findwell.judges.limits import judge_limits, judge_lines
 from findwell.measures.dialects import resolve_measures, select_measures
-from findwell.relations.preflight import synthetic_questions
+from findwell.relations.preflight import SYNTHETIC, synthetic_questions
 from findwell.statistics.aggregate import aggregate
 
 if TYPE_CHECKING:
     from pathlib import Path
-
-    from polars._typing import PolarsDataType
 
     from findwell.core.data import Floats
     from findwell.core.findings import Finding
@@ -79,6 +77,7 @@ class SummaryOptions:
     bounds: bool = False  # also the values if all unjudged documents were relevant, or all were not
 
 
+@views("queries")
 @dataclass(frozen=True, eq=False)
 class Result:
     """The outcome of `findwell.evaluate`; frames are polars and export Arrow."""
@@ -107,6 +106,8 @@ class Result:
     @property
     def synthetic(self) -> int:
         """How many of the queries a model wrote, as their column `synthetic` says."""
+        if SYNTHETIC not in self.query_columns:
+            return 0
         return sum(found.count for found in synthetic_questions(self.queries))
 
     @property
@@ -191,30 +192,42 @@ class Result:
         return summaries.unjudged_bounds(self) | summaries.failed_bounds(self)
 
     @cached_property
+    def rows(self) -> list[dict[str, Any]]:
+        """The rows of the summary, each with how its interval was made, or why there is none."""
+        refuse_after_fork()
+        return [row for run in self.runs for row in summaries.rows(self, run)]
+
+    @cached_property
     def summary(self) -> pl.DataFrame:
         """One row for each run and measure."""
-        return self._summary.drop(METHOD)
+        return pl.DataFrame(map(without_method, self.rows), schema=self._schema)
+
+    @property
+    def _schema(self) -> dict[str, Any]:
+        return summaries.schema(bounds=bool(self.bound_arrays))
+
+    @property
+    def n(self) -> int:
+        """How many queries."""
+        given = unmade(self, "queries")
+        return self.queries.height if given is None else len(given.strings or self.queries)
+
+    @property
+    def query_columns(self) -> Sequence[str]:
+        """The columns of `queries`, which need not be made for it."""
+        given = unmade(self, "queries")
+        return self.queries.columns if given is None else given.columns
 
     @cached_property
     def interval(self) -> dict[str, Any]:
         """The level of the intervals, the column that clusters queries, methods, and reasons."""
         found: dict[str, Any] = {"level": self.level, "cluster": self.options.cluster}
         found |= {"methods": {run: {} for run in self.runs}, "reasons": {}}
-        for run, measure, method, reason in self._summary.select("run", "measure", *METHOD).rows():
-            found["methods"][run][measure] = method
-            if reason is not None:
-                found["reasons"].setdefault(run, {})[measure] = reason
+        for row in self.rows:
+            found["methods"][row["run"]][row["measure"]] = row["method"]
+            if row["reason"] is not None:
+                found["reasons"].setdefault(row["run"], {})[row["measure"]] = row["reason"]
         return found
-
-    @cached_property
-    def _summary(self) -> pl.DataFrame:
-        refuse_after_fork()
-        rows = [row for run in self.runs for row in summaries.rows(self, run)]
-        return pl.DataFrame(rows, schema=SUMMARY | METHOD | self._bound_columns)
-
-    @property
-    def _bound_columns(self) -> dict[str, PolarsDataType]:
-        return BOUNDS if self.bound_arrays else {}
 
     @cached_property
     def per_query(self) -> pl.DataFrame:
@@ -237,7 +250,7 @@ class Result:
                     pl.lit(str(measure)).alias("measure"),
                     pl.col("value").fill_nan(None),
                     pl.when(pl.col("value").is_nan()).then("reason"),
-                    *(pl.col(name).fill_nan(None) for name in (BOUNDS if bounds else {})),
+                    *(pl.col(name).fill_nan(None) for name in (BOUNDS if bounds else ())),
                 )
             )
         return pl.concat(frames, how="diagonal")
@@ -298,9 +311,9 @@ class Result:
             )["slice"]
             for value in slices.unique(maintain_order=True):
                 inside = slices.eq_missing(value).to_numpy()
-                rows += ({"slice": value, **row} for row in summaries.rows(self, run, inside))
-        schema = {"run": pl.String, "slice": pl.String, **SUMMARY, **METHOD}
-        return pl.DataFrame(rows, schema=schema | self._bound_columns).drop(METHOD)
+                found = summaries.rows(self, run, inside)
+                rows += ({"slice": value, **without_method(row)} for row in found)
+        return pl.DataFrame(rows, schema={"run": pl.String, "slice": pl.String} | self._schema)
 
     def _slices(self, column: str, run: str | None = None) -> pl.DataFrame:
         """Return the slice of each query by a column of the queries, or else of a run.
@@ -401,7 +414,7 @@ class Result:
             for value, found in found_by.items()
         ]
         return {
-            "summary": self.summary.to_dicts(),
+            "summary": [without_method(row) for row in self.rows],
             **({"synthetic": self.synthetic} if self.synthetic else {}),
             **({"slices": slices} if slices else {}),
             **({"per_query": self.per_query.to_dicts()} if per_query else {}),
@@ -469,10 +482,10 @@ class Result:
         lines = [
             f"  {row['run']}  {row['measure']}  "
             + ("undefined" if row["value"] is None else f"{row['value']:.4f}")
-            for row in self.summary.iter_rows(named=True)
+            for row in self.rows
         ]
         lines += (f"  {line}" for line in judge_lines([self.judge]))
-        return f"Result({counted(len(self.queries))}, dialect {self.dialect})\n" + "\n".join(lines)
+        return f"Result({counted(self.n)}, dialect {self.dialect})\n" + "\n".join(lines)
 
     def _find(self, name: str) -> Measure:
         same = select_measures(name, self.measures, self.dialect)

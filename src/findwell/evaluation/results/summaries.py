@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import polars as pl
 
 from findwell.core.estimate import Estimate
+from findwell.core.frames import pl
 from findwell.evaluation.results.bounds import bounds
 from findwell.statistics.aggregate import aggregate
 from findwell.statistics.intervals import intervals
@@ -21,16 +21,25 @@ if TYPE_CHECKING:
     from findwell.evaluation.results.result import Result
     from findwell.measures import Measure
 
-SUMMARY: dict[str, PolarsDataType] = {
-    **dict.fromkeys(("run", "measure"), pl.String),
-    **dict.fromkeys(("value", "low", "high"), pl.Float64),
-    **dict.fromkeys(("n", "undefined", "failed"), pl.Int64),
-}
-BOUNDS: dict[str, PolarsDataType] = {"lower": pl.Float64, "upper": pl.Float64}
-
-# of the interval: how it was made, or why there is none; shown beside the summary, not in it
-METHOD: dict[str, PolarsDataType] = {"method": pl.String, "reason": pl.String}
+BOUNDS = ("lower", "upper")
+# of the interval: how it was made, or why there is none; shown next to the summary, not in it
+METHOD = ("method", "reason")
 NO_INTERVAL = Estimate(None, None, None, 0.0, "", 0, 0)
+
+
+def schema(*, bounds: bool) -> dict[str, PolarsDataType]:
+    """Return the columns of a summary."""
+    return {
+        **dict.fromkeys(("run", "measure"), pl.String()),
+        **dict.fromkeys(("value", "low", "high"), pl.Float64()),
+        **dict.fromkeys(("n", "undefined", "failed"), pl.Int64()),
+        **dict.fromkeys(BOUNDS if bounds else (), pl.Float64()),
+    }
+
+
+def without_method(row: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a row as the summary shows it."""
+    return {name: value for name, value in row.items() if name not in METHOD}
 
 
 def of_queries(tables: Mapping[str, pl.DataFrame], queries: pl.Series) -> dict[str, pl.DataFrame]:
@@ -88,8 +97,9 @@ def _estimated(result: Result, run: str, measure: Measure, inside: Bools | None)
 def unmeasured(result: Result) -> list[str]:
     """Say which measures have no value for any query of a run, and why."""
     lines = []
-    for run, measure, n in result.summary.select("run", "measure", "n").rows():
-        if n:
+    for row in result.rows:
+        run, measure = row["run"], row["measure"]
+        if row["n"]:
             continue
         reasons = result.per_query.filter(run=run, measure=measure)["reason"].drop_nulls()
         if not len(reasons):

@@ -18,7 +18,7 @@ from findwell.core.findings import Finding, FindingKind, first_findings
 from findwell.core.spelling import counted, spell_relation
 from findwell.evaluation.results.result import Provenance, Result, SummaryOptions
 from findwell.evaluation.results.store import Input, manifest_of, result_of
-from findwell.evaluation.results.summaries import BOUNDS, METHOD, SUMMARY
+from findwell.evaluation.results.summaries import BOUNDS, METHOD, schema
 from findwell.evaluation.spark.session import TABLE, naming_errors
 from findwell.evaluation.spark.summary import (
     ALL,
@@ -185,9 +185,8 @@ class SparkResult:
         for _, label, at in sorted(keys, key=lambda key: (key[1] is None, key[1] or "", key[2])):
             row = self._row(at, self.tallies[column, label, at], self.level)
             found.append({"slice": label, **row})
-        extra = BOUNDS if self._bounded else {}
-        schema = {"run": pl.String, "slice": pl.String, **SUMMARY, **METHOD, **extra}
-        return pl.DataFrame(found, schema=schema)
+        columns = {"run": pl.String(), "slice": pl.String()} | schema(bounds=bool(self._bounded))
+        return pl.DataFrame(found, schema=columns | dict.fromkeys(METHOD, pl.String()))
 
     def _row(self, at: int, tally: Tally, level: float | None) -> dict[str, Any]:
         measure = self.measures[at]
