@@ -8,7 +8,8 @@ from typing import Any
 import pytest
 from hypothesis import settings
 
-from findwell.core.measure import REGISTRY
+from findwell.core.measure import MEASURES
+from findwell.core.plugins import Registry
 from findwell.io.read import known_formats
 from findwell.io.read.format import FORMATS
 from findwell.io.read.object_sources import OBJECT_SOURCES
@@ -20,13 +21,13 @@ from findwell.measures.dialects.dialect import DIALECTS
 from findwell.relations.match import known_matchers
 from findwell.relations.match.matcher import MATCHERS
 
-REGISTRIES: tuple[dict[str, Any], ...] = (
+REGISTRIES: tuple[dict[str, Any] | Registry[Any], ...] = (
     ASPECTS,
     DIALECTS,
     FORMATS,
     MATCHERS,
+    MEASURES,
     OBJECT_SOURCES,
-    REGISTRY,
     SHAPES,
 )
 # the same examples in every run: `--hypothesis-profile=explore` draws others, and more
@@ -66,8 +67,9 @@ def _no_memory_of_tunings() -> Iterator[None]:
 @pytest.fixture(autouse=True)
 def _same_registries_for_every_test() -> Iterator[None]:
     """Forget the measures, shapes, aspects, … that a test or an example registers."""
-    before = [dict(registry) for registry in REGISTRIES]
+    entries = [each.registered if isinstance(each, Registry) else each for each in REGISTRIES]
+    before = [dict(registry) for registry in entries]
     yield
-    for registry, known in zip(REGISTRIES, before, strict=True):
+    for registry, known in zip(entries, before, strict=True):
         registry.clear()
         registry.update(known)

@@ -10,6 +10,7 @@ import numpy as np
 
 from findwell.core.cutoff import Budget
 from findwell.core.errors import MeasureError
+from findwell.core.plugins import Registry
 from findwell.core.spelling import spell, spell_parameters
 
 if TYPE_CHECKING:
@@ -276,7 +277,15 @@ class PerRelevantItem(Measure):
         return Divisor("relevant items", relation.relevant(self.rel))
 
 
-REGISTRY: dict[str, type[Measure]] = {}
+def _accept(loaded: object) -> None:
+    """Register what a plugin brings, if its module has not done so."""
+    if isinstance(loaded, type) and issubclass(loaded, Measure):
+        register_measure(loaded)
+
+
+MEASURES: Registry[type[Measure]] = Registry(
+    "measure", package="findwell.measures", group="findwell.measures", accept=_accept
+)
 
 M = TypeVar("M", bound=type[Measure])
 
@@ -288,21 +297,15 @@ def register_measure(cls: M) -> M:
     A name that is taken by another class is refused, so that a plugin cannot change what a
     built-in name means.
     """
-    taken = REGISTRY.get(cls.name)
-    if taken is not None and taken.__qualname__ != cls.__qualname__:
-        raise MeasureError(
-            f"the measure name {cls.name!r} is taken by {taken.__module__}.{taken.__qualname__}",
-            fix="give the new measure another name",
-        )
     if "__dataclass_fields__" not in vars(cls):
         dataclass(frozen=True, kw_only=True)(cls)
-    REGISTRY[cls.name] = cls
+    MEASURES.register(cls.name, cls)
     return cls
 
 
 __all__ = [
     "AT_MOST_ONE",
-    "REGISTRY",
+    "MEASURES",
     "Aggregation",
     "Divisor",
     "Ideal",

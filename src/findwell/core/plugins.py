@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Generic, TypeVar
 from findwell.core.errors import PluginError, unknown
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable
 
 T = TypeVar("T")
 
@@ -60,20 +60,23 @@ class Registry(Generic[T]):
         """Tell whether a name is registered already; nothing is imported for it."""
         return name in self._entries
 
-    def __iter__(self) -> Iterator[str]:
-        return iter(self.known())
+    @property
+    def registered(self) -> dict[str, T]:
+        """What is registered so far; nothing is imported for it."""
+        return self._entries
 
-    def __getitem__(self, name: str) -> T:
-        return self._entries[name]
+    def get(self, name: str) -> T | None:
+        """Return the entry of this name, if it is registered or has a module of its name."""
+        module = name.partition("-")[0]
+        if name not in self._entries and module in self._modules:
+            importlib.import_module(f"{self._package}.{module}")
+        return self._entries.get(name)
 
     def find(self, name: str) -> T:
         """Return the entry of this name; an unknown name answers with the nearest ones."""
-        if name not in self._entries:
-            module = name.partition("-")[0].replace("-", "_")
-            if module in self._modules:
-                importlib.import_module(f"{self._package}.{module}")
-        if name in self._entries:
-            return self._entries[name]
+        found = self.get(name)
+        if found is not None:
+            return found
         known = self.known()
         if name not in known:
             raise unknown(self.kind, name, known)

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 from findwell.core.cutoff import UNITS, read_budget
 from findwell.core.errors import MeasureError, nearest
-from findwell.core.measure import REGISTRY, Measure
+from findwell.core.measure import MEASURES, Measure
 from findwell.core.spelling import read_number, read_parameters, split_parameters
 
 if TYPE_CHECKING:
@@ -65,7 +65,6 @@ def parse_measure(
 
     `formulas` are the classes that a dialect has instead of findwell's, by the name of the measure.
 
-    >>> from findwell.measures import parse_measure
     >>> parse_measure("ndcg_cut_10"), str(parse_measure("MAP"))
     (NDCG(k=10, relation=None, gain='linear'), 'AP')
     >>> parse_measure("hitrate_at_5") == parse_measure("HitRate@5") == parse_measure("success_5")
@@ -117,7 +116,8 @@ def _rank(cls: type[Measure], text: str) -> float:
 
 
 def _unknown(name: str) -> Found:
-    known = [*REGISTRY, *(alias for cls in REGISTRY.values() for alias in cls.aliases)]
+    classes = MEASURES.known()
+    known = [*classes, *(alias for cls in classes.values() for alias in cls.aliases)]
     suggestion = nearest(name, (word for word in known if "{" not in word))
     fix = f"{suggestion} `findwell measures` lists them all".strip()
     raise MeasureError(f"unknown measure {name[:60]!r}", fix=fix)
@@ -125,7 +125,11 @@ def _unknown(name: str) -> Found:
 
 def _lookup(name: str | None) -> Found | None:
     """Find a measure by a name, an alias, or one of these with its cutoff."""
-    return None if name is None else _find(_fold(name), tuple(REGISTRY.values()))
+    if name is None:
+        return None
+    MEASURES.load_built_in()
+    found = _find(_fold(name), tuple(MEASURES.registered.values()))
+    return found or _find(_fold(name), tuple(MEASURES.known().values()))
 
 
 @functools.lru_cache(1024)

@@ -6,13 +6,10 @@ policies, and formulas over the same relation. The result says which dialect mad
 
 from __future__ import annotations
 
-import functools
-import importlib
-import pkgutil
 from collections.abc import Iterable
 from dataclasses import replace
 
-from findwell.core.errors import MeasureError, choose
+from findwell.core.errors import MeasureError
 from findwell.measures import Measure, expand, parse_measure
 from findwell.measures.dialects.dialect import DIALECTS, Dialect
 from findwell.relations.match import find_matcher
@@ -20,18 +17,13 @@ from findwell.relations.match import find_matcher
 
 def dialect(name: str | Dialect) -> Dialect:
     """Return the dialect of this name."""
-    if isinstance(name, Dialect):
-        return name
-    if name in DIALECTS:  # the others need not be imported for it
-        return DIALECTS[name]
-    known = known_dialects()
-    return known[choose("dialect", name, known)]
+    return name if isinstance(name, Dialect) else DIALECTS.find(name)
 
 
 def known_dialects() -> dict[str, Dialect]:
     """Return all dialects by name, findwell's own first."""
-    _load()
-    return dict(sorted(DIALECTS.items(), key=lambda entry: (entry[0] != "findwell", entry[0])))
+    known = DIALECTS.known()
+    return dict(sorted(known.items(), key=lambda entry: (entry[0] != "findwell", entry[0])))
 
 
 def resolve_measures(
@@ -101,12 +93,6 @@ def _in_dialect(measure: str | Measure, chosen: Dialect, rel: float | None) -> M
 
     measure, matcher = at_depth(measure, find_matcher(measure.relation, chosen.relations))
     return replace(measure, relation=str(matcher))
-
-
-@functools.cache
-def _load() -> None:
-    for module in pkgutil.iter_modules(__path__):
-        importlib.import_module(f"{__name__}.{module.name}")
 
 
 __all__ = [

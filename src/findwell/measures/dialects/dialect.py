@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from typing import TYPE_CHECKING, Any
 
+from findwell.core.plugins import Registry
 from findwell.core.policy import Policy
 
 if TYPE_CHECKING:
@@ -42,13 +43,17 @@ class Dialect:
         )
 
 
-DIALECTS: dict[str, Dialect] = {}
-
-
 def register_dialect(dialect: Dialect) -> Dialect:
     """Make a dialect known."""
-    DIALECTS[dialect.name] = dialect
-    return dialect
+    return DIALECTS.register(dialect.name, dialect)
+
+
+DIALECTS: Registry[Dialect] = Registry(
+    "dialect",
+    package="findwell.measures.dialects",
+    group="findwell.dialects",
+    accept=register_dialect,
+)
 
 
 # findwell's own choices are the defaults of `Policy`, each explained in docs/policies.md

@@ -5,9 +5,6 @@ One file per family of relations; each registers its matchers itself.
 
 from __future__ import annotations
 
-import functools
-import importlib
-import pkgutil
 import re
 from collections.abc import Mapping
 from typing import Any
@@ -40,9 +37,11 @@ def find_matcher(
         raise OptionError(
             f"{spec!r} is not the name of a relation", fix="for example rouge(threshold=0.8)"
         )
-    known = _known_with(parts[1].lower())
-    name = choose("relation", parts[1].lower(), known)
-    cls = known[name]
+    name = parts[1].lower()
+    cls = MATCHERS.get(name)  # others need not be imported for it
+    if cls is None:
+        known = known_matchers()
+        cls = known[choose("relation", name, known)]
     texts = dict(split_parameters(parts[2] or "", spec, OptionError))
     given = read_parameters(name, texts, cls.parameters(), OptionError)
     for parameter in parameters:
@@ -50,32 +49,12 @@ def find_matcher(
     return cls(**{**(choices or {}).get(name, {}), **given, **parameters})
 
 
-def _known_with(name: str) -> dict[str, type[Matcher]]:
-    """Return matchers, this one among them if it is known; others need not be imported for it."""
-    family = name.partition("-")[0]
-    if name not in MATCHERS and family in _modules():
-        importlib.import_module(f"{__name__}.{family}")
-    return MATCHERS if name in MATCHERS else known_matchers()
-
-
 def known_matchers() -> dict[str, type[Matcher]]:
     """Return all matchers by name, ids first."""
-    _load()
     from findwell.relations.match.judged import judged_matchers  # noqa: PLC0415 - it imports from here
 
-    known = {**MATCHERS, **judged_matchers()}
+    known = {**MATCHERS.known(), **judged_matchers()}
     return dict(sorted(known.items(), key=lambda entry: (entry[0] != "ids", entry[0])))
-
-
-@functools.cache
-def _modules() -> tuple[str, ...]:
-    return tuple(module.name for module in pkgutil.iter_modules(__path__))
-
-
-@functools.cache
-def _load() -> None:
-    for name in _modules():
-        importlib.import_module(f"{__name__}.{name}")
 
 
 __all__ = ["Matcher", "find_matcher", "known_matchers"]

@@ -10,6 +10,7 @@ import polars as pl
 
 from findwell.core.errors import OptionError
 from findwell.core.keys import document_keys, narrowed
+from findwell.core.plugins import Registry
 from findwell.core.spelling import spell_parameters
 from findwell.core.texts.words import TEXTS
 
@@ -340,7 +341,9 @@ class Matcher:
             )
 
 
-MATCHERS: dict[str, type[Matcher]] = {}
+MATCHERS: Registry[type[Matcher]] = Registry(
+    "relation", package="findwell.relations.match", group="findwell.relations"
+)
 
 M = TypeVar("M", bound=type[Matcher])
 
@@ -348,5 +351,4 @@ M = TypeVar("M", bound=type[Matcher])
 @dataclass_transform(frozen_default=True, kw_only_default=True)
 def register_matcher(cls: M) -> M:
     """Class decorator: make a matcher a frozen dataclass, known by its name."""
-    MATCHERS[cls.name] = dataclass(frozen=True, kw_only=True)(cls)
-    return cls
+    return MATCHERS.register(cls.name, dataclass(frozen=True, kw_only=True)(cls))  # type: ignore[return-value]
