@@ -375,9 +375,9 @@ def test_bounds_enclose_the_value(case: tuple[Any, Any]) -> None:
         for (run, measure), values in result.arrays.items()
         for query, low, value, high in zip(
             result.relation(run).queries,
-            result.bound_arrays[run, measure][0],
+            result.measured.bounds_of(run, measure)[0],
             values,
-            result.bound_arrays[run, measure][1],
+            result.measured.bounds_of(run, measure)[1],
             strict=True,
         )
         if (not np.isnan(value) and not (low <= value <= high))
@@ -415,7 +415,7 @@ def test_bounds_meet_where_everything_is_judged(case: tuple[Any, Any]) -> None:
     known["anchor"] = known["anchor"] or sorted(judged["anchor"])
     result = evaluate(known, gold, ALL, bounds=True)
     for (name, measure), values in result.arrays.items():
-        low, high = result.bound_arrays[name, measure]
+        low, high = result.measured.bounds_of(name, measure)
         assert np.array_equal(low, values, equal_nan=True), str(measure)
         assert np.array_equal(high, values, equal_nan=True), str(measure)
 

@@ -35,7 +35,6 @@ if TYPE_CHECKING:
     from findwell.evaluation.results.estimates import Estimates
     from findwell.evaluation.results.result import Result
 
-BOUNDS = ("lower", "upper")
 SPREAD = 10  # bars of a distribution
 LIVERAG_EVALUATOR = "ContextRecall"
 LIVERAG_ROWS = {
@@ -48,6 +47,7 @@ LIVERAG_ROWS = {
     "ndcg_10": "nDCG@10",
 }
 LIVERAG_COUNTS = ("retrieved_docs_count", "gold_docs_count", "correct_docs_count")
+BOUNDS = ("lower", "upper")  # as in findwell.core.values, which `findwell --help` need not wait for
 
 
 def render(
@@ -178,11 +178,11 @@ def _summary(result: Result, *, spread: bool = False) -> Grid:
     rows = result.rows
     synthetic = f" ({result.synthetic} synthetic)" if result.synthetic else ""
     title = f"{counted(result.n)}{synthetic} · dialect {result.dialect}{_matching(result)}"
-    if len(result.runs) > 1 and not result.bound_arrays:
+    if len(result.runs) > 1 and result.measured.bounds is None:
         return _leaderboard(result, title, spread=spread)
     bars = _spread(result) if spread else {}
     several, level = len(result.runs) > 1, result.level
-    extra = [*(BOUNDS if result.bound_arrays else ())]
+    extra = [*(() if result.measured.bounds is None else BOUNDS)]
     extra += [name for name in ("undefined", "failed") if any(row[name] for row in rows)]
     cells = [
         [row["measure"], number(row["value"])]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
@@ -13,12 +13,13 @@ import numpy as np
 from findwell.core import display
 from findwell.core.errors import MeasureError, choose, naming_files, nearest, takes_options
 from findwell.core.forks import refuse_after_fork
-from findwell.core.frames import pl, unmade, views
+from findwell.core.frames import later, pl, unmade, views
 from findwell.core.slices import has_slices, slice_labels
 from findwell.core.spelling import counted, spell_relation
+from findwell.core.values import Values
 from findwell.evaluation.results import summaries
 from findwell.evaluation.results.data_sets import data_set_of
-from findwell.evaluation.results.summaries import BOUNDS, without_method
+from findwell.evaluation.results.summaries import without_method
 from findwell.evaluation.results.timing import Timing, timing
 from findwell.evaluation.results.trackers import flat_metrics, log_metrics
 from findwell.judges.limits import judge_limits, judge_lines
@@ -29,7 +30,7 @@ from findwell.statistics.aggregate import aggregate
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from findwell.core.data import Floats
+    from findwell.core.data import Bools, Floats
     from findwell.core.findings import Finding
     from findwell.core.policy import Policy
     from findwell.core.relation import Relation
@@ -155,29 +156,70 @@ class Result:
         return {str(measure): self.relation_name(measure) for measure in self.measures}
 
     @cached_property
+    def measured(self) -> Values:
+        """What was measured, run by run and query by query: whatever concludes reads only this."""
+        refuse_after_fork()
+        runs, shape = self.runs, (len(self.runs), len(self.measures), self.n)
+        table, failed = np.full(shape, np.nan), np.zeros(shape, dtype=bool)
+        asked = np.zeros((len(runs), self.n), dtype=bool)
+        reasons: dict[tuple[str, Measure], Mapping[int, str]] = {}
+        names = dict.fromkeys(measure.relation for measure in self.measures)
+        for at, name in ((at, name) for at in range(len(runs)) for name in names):
+            numbers = [i for i, measure in enumerate(self.measures) if measure.relation == name]
+            mine = [self.measures[i] for i in numbers]
+            with naming_files({"gold": self._gold_file()}):
+                relation = self.relation(runs[at], mine[0])
+                places = self._places(relation)
+                asked[at, places] = True
+                for number, values in zip(numbers, self._over(relation, mine), strict=True):
+                    table[at, number, places] = values
+                    failed[at, number, places] = relation.failed
+            if relation.reasons:
+                where = np.arange(self.n)[places]
+                why = {int(where[query]): why for query, why in relation.reasons.items()}
+                reasons |= {(runs[at], measure): why for measure in mine}
+        return Values(
+            queries=later(lambda: self.queries),
+            runs=tuple(runs),
+            measures=self.measures,
+            table=table,
+            asked=None if asked.all() else asked,
+            reasons=reasons,
+            failed=failed if failed.any() else None,
+            bounds=self._bounds(shape),
+        )
+
+    def _places(self, relation: Relation) -> Bools | slice:
+        """Tell which of the queries a relation is about; they are in the same order."""
+        if relation.n == self.n:
+            return slice(None)
+        return self.queries["query"].is_in(relation.queries.implode()).to_numpy()
+
+    def _over(self, relation: Relation, measures: Sequence[Measure]) -> Iterator[Floats]:
+        """Compute measures over a relation block by block, which bounds the memory."""
+        blocks = ([measure.values(block) for measure in measures] for block in relation.blocks())
+        for measure, parts in zip(measures, zip(*blocks, strict=True), strict=True):
+            yield self.defined(relation, measure, np.concatenate(parts))
+
+    def _bounds(self, shape: tuple[int, ...]) -> tuple[Floats, Floats] | None:
+        """Return bounds of the values, where they were asked for or a judge failed."""
+        found = summaries.unjudged_bounds(self) | summaries.failed_bounds(self)
+        if not found:
+            return None
+        sides = np.full((2, *shape), np.nan)
+        for (run, measure), ends in found.items():
+            places = self._places(self.relation(run, measure))
+            for side, values in zip(sides, ends, strict=True):
+                side[self.runs.index(run), self.measures.index(measure), places] = values
+        return sides[0], sides[1]
+
+    @cached_property
     def arrays(self) -> dict[tuple[str, Measure], Floats]:
         """One value per query for each run and measure, NaN where undefined."""
-        refuse_after_fork()
-        found: dict[tuple[str, Measure], Floats] = {}
-        with naming_files({"gold": self._gold_file()}):
-            for run in self.runs:
-                for name in dict.fromkeys(measure.relation for measure in self.measures):
-                    found |= self._values_over(run, name)
         return {
-            (run, measure): found[run, measure] for run in self.runs for measure in self.measures
-        }
-
-    def _values_over(self, run: str, name: str | None) -> dict[tuple[str, Measure], Floats]:
-        """Compute the measures over one relation block by block, which bounds the memory."""
-        mine = [measure for measure in self.measures if measure.relation == name]
-        relation = self.relation(run, mine[0])
-        values = zip(
-            *([measure.values(block) for measure in mine] for block in relation.blocks()),
-            strict=True,
-        )
-        return {
-            (run, measure): self.defined(relation, measure, np.concatenate(parts))
-            for measure, parts in zip(mine, values, strict=True)
+            (run, measure): self.measured.of(run, measure)
+            for run in self.runs
+            for measure in self.measures
         }
 
     def _gold_file(self) -> str:
@@ -185,11 +227,6 @@ class Result:
         roles = ("gold", "samples")
         paths = (each.path for each in self.provenance.inputs if each.role in roles)
         return next(filter(None, paths), "gold")
-
-    @cached_property
-    def bound_arrays(self) -> dict[tuple[str, Measure], tuple[Floats, Floats]]:
-        """Lower and upper bound of every value, where bounds were asked for or a judge failed."""
-        return summaries.unjudged_bounds(self) | summaries.failed_bounds(self)
 
     @cached_property
     def rows(self) -> list[dict[str, Any]]:
@@ -204,7 +241,7 @@ class Result:
 
     @property
     def _schema(self) -> dict[str, Any]:
-        return summaries.schema(bounds=bool(self.bound_arrays))
+        return summaries.schema(bounds=self.measured.bounds is not None)
 
     @property
     def n(self) -> int:
@@ -232,28 +269,7 @@ class Result:
     @cached_property
     def per_query(self) -> pl.DataFrame:
         """One row for each run, measure and query; an undefined value is null, with its reason."""
-        refuse_after_fork()
-        frames = []
-        for (run, measure), values in self.arrays.items():
-            bounds = self.bound_arrays.get((run, measure))
-            frames.append(
-                pl.DataFrame(
-                    {
-                        "query": self.relation(run, measure).queries,
-                        "value": values,
-                        "reason": self.relation(run, measure).why_undefined(measure.why_undefined),
-                        **(dict(zip(BOUNDS, bounds, strict=True)) if bounds else {}),
-                    }
-                ).select(
-                    pl.lit(run).alias("run"),
-                    "query",
-                    pl.lit(str(measure)).alias("measure"),
-                    pl.col("value").fill_nan(None),
-                    pl.when(pl.col("value").is_nan()).then("reason"),
-                    *(pl.col(name).fill_nan(None) for name in (BOUNDS if bounds else ())),
-                )
-            )
-        return pl.concat(frames, how="diagonal")
+        return self.measured.frame()
 
     @cached_property
     def timing(self) -> dict[str, Timing]:
@@ -305,12 +321,13 @@ class Result:
         refuse_after_fork()
         rows: list[dict[str, Any]] = []
         for run in self.runs:
-            about = self._slices(column, run)
-            slices = pl.DataFrame({"query": self.relation(run).queries}).join(
-                about, on="query", how="left", maintain_order="left"
+            slices = self.queries.select("query").join(
+                self._slices(column, run), on="query", how="left", maintain_order="left"
             )["slice"]
-            for value in slices.unique(maintain_order=True):
-                inside = slices.eq_missing(value).to_numpy()
+            asked = np.zeros(self.n, dtype=bool)
+            asked[self.measured.was_asked(run)] = True
+            for value in slices.filter(asked).unique(maintain_order=True):
+                inside = slices.eq_missing(value).to_numpy() & asked
                 found = summaries.rows(self, run, inside)
                 rows += ({"slice": value, **without_method(row)} for row in found)
         return pl.DataFrame(rows, schema={"run": pl.String, "slice": pl.String} | self._schema)

@@ -8,6 +8,7 @@ import numpy as np
 
 from findwell.core.estimate import Estimate
 from findwell.core.frames import pl
+from findwell.core.values import BOUNDS
 from findwell.evaluation.results.bounds import bounds
 from findwell.statistics.aggregate import aggregate
 from findwell.statistics.intervals import intervals
@@ -21,7 +22,6 @@ if TYPE_CHECKING:
     from findwell.evaluation.results.result import Result
     from findwell.measures import Measure
 
-BOUNDS = ("lower", "upper")
 # of the interval: how it was made, or why there is none; shown next to the summary, not in it
 METHOD = ("method", "reason")
 NO_INTERVAL = Estimate(None, None, None, 0.0, "", 0, 0)
@@ -49,30 +49,27 @@ def of_queries(tables: Mapping[str, pl.DataFrame], queries: pl.Series) -> dict[s
 
 def rows(result: Result, run: str, inside: Bools | None = None) -> list[dict[str, Any]]:
     """Return the row of each measure over all queries of a run, or over those of a mask."""
-    every = np.ones(result.relation(run).n, dtype=bool) if inside is None else inside
-    columns = [
-        result.arrays[run, measure] if inside is None else result.arrays[run, measure][inside]
-        for measure in result.measures
-    ]
+    values, at = result.measured, result.measured.runs.index(run)
+    chosen = values.was_asked(run) if inside is None else inside
     found = []
-    limits = _limits(result, run, columns, every)
-    for measure, values, interval in zip(result.measures, columns, limits, strict=True):
-        number = aggregate(measure, values)
-        failed = int(result.relation(run, measure).failed[every].sum())
+    limits = _limits(result, values.table[at][:, chosen], chosen)
+    for number, (measure, interval) in enumerate(zip(values.measures, limits, strict=True)):
+        total = aggregate(measure, values.table[at, number][chosen])
+        failed = 0 if values.failed is None else int(values.failed[at, number][chosen].sum())
         row: dict[str, Any] = {
             "run": run,
             "measure": str(measure),
-            "value": number.value,
+            "value": total.value,
             "low": interval.low,
             "high": interval.high,
-            "n": number.n,
-            "undefined": number.undefined - failed,
+            "n": total.n,
+            "undefined": total.undefined - failed,
             "failed": failed,
             "method": interval.method or None,
             "reason": interval.reason or None,
         }
-        for name, bound in zip(BOUNDS, result.bound_arrays.get((run, measure), ()), strict=False):
-            row[name] = aggregate(measure, bound[every]).value
+        for name, bound in zip(BOUNDS, values.bounds or (), strict=False):
+            row[name] = aggregate(measure, bound[at, number][chosen]).value
         found.append(row | _estimated(result, run, measure, inside))
     return found
 
@@ -111,31 +108,27 @@ def unmeasured(result: Result) -> list[str]:
     return lines
 
 
-def _limits(result: Result, run: str, columns: list[Floats], every: Bools) -> Iterable[Estimate]:
+def _limits(result: Result, columns: Floats, chosen: Bools | slice) -> Iterable[Estimate]:
     """Return the interval of each measure; none of a sum, as a count is a count."""
-    estimated = [each for each in result.measures if each.aggregation != "sum"]
-    found: dict[Measure, Estimate] = {}
+    estimated = [at for at, each in enumerate(result.measures) if each.aggregation != "sum"]
+    found: dict[int, Estimate] = {}
     if result.options.level is not None and estimated:
-        values = dict(zip(result.measures, columns, strict=True))
+        measures = [result.measures[at] for at in estimated]
+        clusters = None
+        if result.options.cluster is not None:  # what queries share, one label per query
+            labels = result.queries[result.options.cluster]
+            clusters = (
+                labels[chosen] if isinstance(chosen, slice) else labels.filter(chosen)
+            ).to_list()
         spans = intervals(
-            np.column_stack([values[each] for each in estimated]),
+            np.column_stack([columns[at] for at in estimated]),
             level=result.options.level,
-            statistic=[each.aggregation for each in estimated],
-            bounds=[each.bounds for each in estimated],
-            clusters=_clusters(result, run, every),
+            statistic=[each.aggregation for each in measures],
+            bounds=[each.bounds for each in measures],
+            clusters=clusters,
         )
         found = dict(zip(estimated, spans, strict=True))
-    return (found.get(measure, NO_INTERVAL) for measure in result.measures)
-
-
-def _clusters(result: Result, run: str, every: Bools) -> list[object] | None:
-    """Return what queries share, one label per query of the run."""
-    if result.options.cluster is None:
-        return None
-    queries = pl.DataFrame({"query": result.relation(run).queries})
-    about = result.queries.select("query", result.options.cluster)
-    joined = queries.join(about, on="query", how="left", maintain_order="left")
-    return joined[result.options.cluster].filter(every).to_list()
+    return (found.get(at, NO_INTERVAL) for at in range(len(result.measures)))
 
 
 def failed_bounds(result: Result) -> dict[tuple[str, Measure], tuple[Floats, Floats]]:

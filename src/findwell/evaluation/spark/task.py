@@ -19,6 +19,7 @@ from findwell.core.batches import whole_queries
 from findwell.core.data import Gold, Run
 from findwell.core.findings import finding_about, merge_findings
 from findwell.core.parts import working_on_part
+from findwell.core.values import BOUNDS
 from findwell.engines.part import PartEngine
 from findwell.evaluation.assessment import assess
 from findwell.evaluation.inputs import unlabelled_gold, with_columns
@@ -306,15 +307,13 @@ class _Work:
         failed = np.column_stack([each.failed for each in relations])
         if failed.any():
             frame = frame.with_columns(failed=_lists(failed))
-        bounds = result.bound_arrays
-        if bounds:
-            for side, name in enumerate(("lower", "upper")):
-                limits = np.column_stack(
-                    [
-                        bounds.get((plan.run, measure), (values, values))[side]
-                        for measure, values in zip(plan.measures, columns, strict=True)
-                    ]
-                )
+        if result.measured.bounds is not None:
+            ends = zip(
+                *(result.measured.bounds_of(plan.run, each) for each in plan.measures), strict=True
+            )
+            for name, sides in zip(BOUNDS, ends, strict=True):
+                limits = np.column_stack(sides)
+                limits = np.where(np.isnan(limits), table, limits)  # a measure without bounds
                 known = _lists(limits).list.eval(pl.element().fill_nan(None))
                 frame = frame.with_columns(known.alias(name))
         about = frame.select("query").join(
