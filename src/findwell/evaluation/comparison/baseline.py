@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from findwell.core.findings import FindingKind, finding_about, merge_findings
-from findwell.evaluation.comparison.contrasts import WORSE, slice_rows
+from findwell.core.verdict import WORSE
+from findwell.evaluation.comparison.contrasts import slice_rows
 from findwell.evaluation.comparison.gates import LEVEL, RunAgainstBaseline
 from findwell.evaluation.comparison.requirements import FAIL, parse_requirement
 from findwell.judges.limits import verdict_limit
@@ -124,7 +125,7 @@ def _worse_slices(
 ) -> list[Finding]:
     found = [
         f"{row['column']}={row['slice']}: {row['measure']}"
-        for row in slice_rows(pairing, [(0, 1)], slices, against.statistics)
+        for row in slice_rows(pairing, [(0, 1)], slices, against.testing)
         if row["verdict"] == WORSE
     ]
     return _finding("worse-slice", found, against.run)

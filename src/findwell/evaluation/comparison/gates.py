@@ -23,7 +23,7 @@ from __future__ import annotations
 import math
 import os
 from collections.abc import Iterable, Iterator
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
@@ -31,15 +31,9 @@ from findwell.core.errors import OptionError, choose
 from findwell.core.estimate import Estimate
 from findwell.core.findings import first_findings
 from findwell.core.forks import refuse_after_fork
+from findwell.core.verdict import SAME
 from findwell.evaluation.comparison.compare import Comparison
-from findwell.evaluation.comparison.contrasts import (
-    SAME,
-    UNCLEAR,
-    Row,
-    Statistics,
-    contrasts,
-    decide_verdicts,
-)
+from findwell.evaluation.comparison.contrasts import contrasts
 from findwell.evaluation.comparison.figures import figure_interval, figure_name, is_percentile
 from findwell.evaluation.comparison.pairing import BETWEEN_SYSTEMS, Pairing, pair
 from findwell.evaluation.comparison.requirements import (
@@ -57,7 +51,7 @@ from findwell.evaluation.results import summaries
 from findwell.evaluation.results.reuse import require_result, same_dialect
 from findwell.measures.dialects import expand_measures, resolve_measures, select_measures
 from findwell.statistics.paired import paired
-from findwell.statistics.significance import PERMUTATIONS
+from findwell.statistics.verdicts import Testing
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -65,6 +59,7 @@ if TYPE_CHECKING:
     from findwell.core.findings import Finding
     from findwell.evaluation.results.result import Result
     from findwell.measures import Measure
+    from findwell.statistics.verdicts import Contrast
 
 LEVEL = 0.95  # of the intervals, for a result that was to have none
 DECIDE = ("interval", "value")
@@ -102,7 +97,7 @@ class GateReport:
         """Return the report as the JSON output prints it."""
         return {
             "gate": self.outcome,
-            "requirements": [asdict(verdict) for verdict in self.verdicts],
+            "requirements": [verdict.as_dict() for verdict in self.verdicts],
         }
 
 
@@ -256,11 +251,11 @@ class RunAgainstBaseline:
         self, pairing: Pairing, asked: Requirement, measure: Measure, *, by_value: bool
     ) -> RequirementVerdict:
         """Hold the difference from the baseline, times its factor, against the margin."""
-        row = self._differences[str(measure)]
-        sides = row["baseline_value"], row["system_value"]
-        found = difference_of(row, self.level)
-        same, unclear = (row["verdict"] == each for each in (SAME, UNCLEAR))
-        if asked.factor not in (None, 1.0):
+        contrast = self._contrasts[str(measure)]
+        verdict = contrast.verdict
+        found = replace(verdict.difference, reason=verdict.reason)
+        if asked.factor != 1:
+            by_value = by_value or verdict.word == SAME
             at = pairing.measures.index(measure)
             (scaled,) = paired(
                 pairing.values[:, 0, at],
@@ -269,47 +264,40 @@ class RunAgainstBaseline:
                 level=self.level,
                 bounds=measure.bounds,
                 factor=asked.factor or 0.0,
-                clusters=self.statistics.clusters,
+                clusters=self.testing.clusters,
                 permutations=1,  # only the interval is asked for
             )
-            found, unclear = scaled.difference, False
+            found = scaled.difference
         return asked.verdict(
             self.run,
             str(measure),
             found,
-            by_value=by_value or same,
-            sides=sides,
-            unclear=unclear,
+            by_value=by_value,
+            sides=contrast.sides,
+            verdict=verdict if asked.factor == 1 else None,
         )
 
     @property
-    def statistics(self) -> Statistics:
+    def testing(self) -> Testing:
         """How differences from the baseline are judged: as `findwell compare` does."""
         column = self.result.options.cluster
         labels = None if column is None or self.pairing is None else self.pairing.column(column)
         clusters = None if labels is None else tuple(labels)
-        return Statistics(self.level, PERMUTATIONS, 0, "auto", clusters)
+        return Testing(self.level, clusters=clusters)
 
     @cached_property
-    def _differences(self) -> dict[str, Row]:
+    def _contrasts(self) -> dict[str, Contrast]:
         """The differences from the baseline by measure, with their verdicts."""
         if self.pairing is None:
             return {}
-        rows = contrasts(self.pairing, [(0, 1)], self.statistics)
-        decide_verdicts(rows, self.pairing, self.level)
-        return {each.row["measure"]: each.row for each in rows}
+        found = contrasts(self.pairing, [(0, 1)], self.testing)
+        return {str(each.measure): each for each in found}
 
 
-def difference_of(row: Row, level: float) -> Estimate:
-    """Return the difference in a row of a comparison, with the interval that its verdict is of."""
-    found = row_interval(row, level, "difference")
-    return replace(found, low=row["low_adjusted"], high=row["high_adjusted"])
-
-
-def row_interval(row: Mapping[str, Any], level: float, value: str = "value") -> Estimate:
-    """Return the interval in a row of a summary or of a comparison."""
+def row_interval(row: Mapping[str, Any], level: float) -> Estimate:
+    """Return the interval in a row of a summary."""
     method, reason = (row[name] or "" for name in ("method", "reason"))
-    return Estimate(row[value], row["low"], row["high"], level, method, row["n"], 0, reason=reason)
+    return Estimate(row["value"], row["low"], row["high"], level, method, row["n"], reason=reason)
 
 
 def _its_run(baseline: Result, run: str) -> str:
@@ -337,13 +325,14 @@ def _on_comparison(
         measure = comparison.measure(each.subject)
         for system in comparison.systems[1:]:
             row = comparison[system, str(measure)]
-            verdict = each.verdict(
+            verdict = comparison.verdicts[comparison.baseline, system, str(measure)]
+            found = each.verdict(
                 system,
                 str(measure),
-                difference_of(row, comparison.level),
-                by_value=decide == "value" or row["verdict"] == SAME or is_fact(measure),
+                replace(verdict.difference, reason=verdict.reason),
+                by_value=decide == "value" or is_fact(measure),
                 sides=(row["baseline_value"], row["system_value"]),
-                unclear=row["verdict"] == UNCLEAR,
+                verdict=verdict,
             )
             judges = [each.judge for each in comparison.provenances]
-            yield verdict.by_judge(judges, comparison.matched_by[str(measure)])
+            yield found.by_judge(judges, comparison.matched_by[str(measure)])

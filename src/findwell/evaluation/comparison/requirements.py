@@ -9,14 +9,17 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from findwell.core.errors import MeasureError, OptionError
+from findwell.core.verdict import SAME, UNCLEAR
 from findwell.evaluation.comparison.figures import figure_hint, figure_line, figure_name
 from findwell.judges.limits import is_judged, judge_lines, verdict_limit
 from findwell.measures import expand, parse_measure
+from findwell.statistics.verdicts import withhold
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
     from findwell.core.estimate import Estimate
+    from findwell.core.verdict import Verdict
     from findwell.measures import Measure
 
 PASS, FAIL, OPEN = "pass", "fail", "undecided"
@@ -73,6 +76,12 @@ class RequirementVerdict:
     reason: str
     relation: str = ""  # that the measure reads, with its parameters; none for a count
     judge: str = ""  # who drew the relation, and what its numbers are worth; '' if none did
+    verdict: Verdict | None = None  # of `difference`, as `findwell.compare` gives it
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return it as the JSON output prints it."""
+        shown = {name: getattr(self, name) for name in self.__slots__ if name != "verdict"}
+        return shown | ({} if self.verdict is None else {"verdict": self.verdict.word})
 
     def by_judge(self, judges: Iterable[Mapping[str, Any]], relation: str) -> RequirementVerdict:
         """Return the verdict with its relation, undecided where the judge of it gives none."""
@@ -81,8 +90,11 @@ class RequirementVerdict:
             return replace(self, relation=relation)
         found = replace(self, relation=relation, judge="; ".join(judge_lines(judges)))
         limit = next(filter(None, (verdict_limit(each, relation) for each in judges)), "")
-        decided = found.reason != NO_BASELINE and not is_fact(parse_measure(self.measure))
-        return replace(found, outcome=OPEN, reason=limit) if limit and decided else found
+        if limit and found.verdict is not None:
+            found = replace(found, verdict=withhold(found.verdict, limit))
+        if not limit or found.reason == NO_BASELINE or is_fact(parse_measure(self.measure)):
+            return found
+        return replace(found, outcome=OPEN, reason=limit)
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,13 +142,16 @@ class Requirement:
         *,
         by_value: bool,
         sides: tuple[float | None, float | None] | None = None,
-        unclear: bool = False,
+        verdict: Verdict | None = None,
     ) -> RequirementVerdict:
-        """Return the verdict on a value, or on a difference of `sides`: baseline and run.
+        """Return whether a value meets it, or a difference of `sides`: baseline and run.
 
-        Where the comparison calls the difference `unclear`, it is on neither side of 0.
+        `verdict` is what the comparison says of the difference: where that is `same` there is
+        nothing to estimate, and where it is `unclear` the difference is on neither side of 0.
         """
+        by_value = by_value or (verdict is not None and verdict.word == SAME)
         outcome, reason = self.decide(found, by_value=by_value)
+        unclear = verdict is not None and verdict.word == UNCLEAR
         if unclear and self.number == 0 and not by_value and found.value is not None:
             outcome, reason = OPEN, reason or ACROSS
         return RequirementVerdict(
@@ -154,6 +169,7 @@ class Requirement:
             level=found.level,
             decided_by="value" if by_value else "interval",
             reason=reason,
+            verdict=verdict,
         )
 
 
