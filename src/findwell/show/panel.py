@@ -14,7 +14,7 @@ from findwell.evaluation.comparison.contrasts import Row, slice_rows
 from findwell.evaluation.comparison.pairing import Pairing, pair, stack
 from findwell.evaluation.comparison.systems import System, gather
 from findwell.show.charts.svg import SYSTEMS
-from findwell.statistics.verdicts import Testing
+from findwell.statistics.verdicts import DifferenceTest
 
 if TYPE_CHECKING:
     import polars as pl
@@ -111,7 +111,9 @@ class Panel:
         )
         column = found.cluster
         clusters = None if column is None else tuple(self.pairing.column(column))
-        how = Testing(found.level, found.permutations, found.seed, "auto", clusters, found.unpaired)
+        how = DifferenceTest(
+            found.level, found.permutations, found.seed, "auto", clusters, found.unpaired
+        )
         pairs = [(0, other) for other in range(1, min(len(self.names), SLICED + 1))]
         by_system: dict[str, list[Row]] = {}
         for row in slice_rows(lead, pairs, self.facets, how):

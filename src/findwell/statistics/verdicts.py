@@ -92,7 +92,7 @@ def join_reasons(*reasons: str) -> str:
 
 
 @dataclass(frozen=True, slots=True)
-class Testing:
+class DifferenceTest:
     """How differences are tested."""
 
     level: float = 0.95
@@ -102,7 +102,7 @@ class Testing:
     clusters: tuple[object, ...] | None = None
     unpaired: bool = False  # whether the systems were asked different queries
 
-    def only(self, inside: Bools) -> Testing:
+    def only(self, inside: Bools) -> DifferenceTest:
         """Return the same for some of the queries."""
         if self.clusters is None:
             return self
@@ -117,7 +117,7 @@ class Contrast:
     pair: Pair
     measure: Measure
     values: tuple[Floats, Floats]  # of baseline and system
-    how: Testing
+    how: DifferenceTest
     found: Paired | Unpaired  # the difference and its test by themselves
     difference: Estimate  # corrected as p is
     p: float | None  # corrected for the number of tests
@@ -176,7 +176,7 @@ def contrasts(
     values: Floats,
     measures: Sequence[Measure],
     pairs: Sequence[Pair],
-    how: Testing,
+    how: DifferenceTest,
     *,
     strangers: Collection[int] = (),
 ) -> list[Contrast]:
@@ -224,7 +224,7 @@ def contrasts(
     ]
 
 
-def _of_groups(before: Floats, after: Floats, measure: Measure, how: Testing) -> Unpaired:
+def _of_groups(before: Floats, after: Floats, measure: Measure, how: DifferenceTest) -> Unpaired:
     """Compare two systems that were asked different queries."""
     choose("test", how.test, TESTS)
     if how.test == "mcnemar":

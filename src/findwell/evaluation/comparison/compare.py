@@ -28,7 +28,7 @@ from findwell.judges.limits import judge_lines, verdict_limit
 from findwell.measures.dialects import select_measures
 from findwell.statistics.aggregate import aggregate
 from findwell.statistics.values import check_draws, check_share
-from findwell.statistics.verdicts import Testing, correct, correct_all_pairs
+from findwell.statistics.verdicts import DifferenceTest, correct, correct_all_pairs
 
 if TYPE_CHECKING:
     from polars._typing import PolarsDataType
@@ -236,7 +236,7 @@ def compare(
     table = stack(order) if unpaired else pair(order)
     column = cluster or result.options.cluster
     clusters = None if column is None else tuple(table.column(column))
-    how = Testing(level, permutations, seed, test, clusters, unpaired)
+    how = DifferenceTest(level, permutations, seed, test, clusters, unpaired)
     every = combinations(range(len(order)), 2)
     pairs = [pair for pair in every if all_pairs or pair[0] == 0]
     limits = _verdict_limits(order)

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from polars._typing import PolarsDataType
 
     from findwell.evaluation.comparison.pairing import Pairing
-    from findwell.statistics.verdicts import Contrast, Pair, Testing
+    from findwell.statistics.verdicts import Contrast, DifferenceTest, Pair
 
 Row: TypeAlias = dict[str, Any]
 
@@ -44,7 +44,7 @@ UNPAIRED_ROWS = ROWS | {"baseline_n": pl.Int64()}  # queries of the baseline, wh
 def contrasts(
     pairing: Pairing,
     pairs: Sequence[Pair],
-    how: Testing,
+    how: DifferenceTest,
     limits: Mapping[str, str] | None = None,
 ) -> list[Contrast]:
     """Return what differs between each pair of systems by each measure, not corrected yet.
@@ -99,7 +99,7 @@ def slice_rows(
     pairing: Pairing,
     pairs: Sequence[Pair],
     columns: Iterable[str],
-    how: Testing,
+    how: DifferenceTest,
     limits: Mapping[str, str] | None = None,
 ) -> list[Row]:
     """Return the rows of every slice, corrected for all slices and systems of a measure."""

@@ -20,8 +20,8 @@ from findwell.evaluation.comparison.gates import (
     row_interval,
 )
 from findwell.evaluation.comparison.requirements import (
-    COUNTS,
-    Requirement,
+    find_figure,
+    hold,
     is_fact,
     parse_requirement,
 )
@@ -45,6 +45,7 @@ from findwell.statistics.verdicts import verdict_of, withhold
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
+    from findwell.core.requirement import Requirement
     from findwell.core.verdict import Verdict
     from findwell.evaluation.comparison.requirements import RequirementVerdict
     from findwell.measures import Measure
@@ -202,7 +203,8 @@ def gate(
                 f"{each.text} needs a baseline, and there is none",
                 fix="name a result, or the place of its values: baseline= (--baseline)",
             )
-        if not each.is_of_measure and each.subject not in COUNTS:
+        figure = find_figure(each.subject)
+        if figure is not None and figure.field:
             raise OptionError(
                 f"{each.text}: the Spark engine knows nothing about {each.subject}",
                 fix="hold a result of findwell.evaluate against it",
@@ -223,28 +225,32 @@ def _verdict(
     decide: str,
 ) -> RequirementVerdict:
     level = result.level or LEVEL
-    if not asked.is_of_measure:
-        return asked.verdict(result.run, asked.subject, _count(result, asked), by_value=True)
+    if find_figure(asked.subject) is not None:  # queries without a value, by the worst measure
+        most = float(result.summary[asked.subject].max() or 0)  # type: ignore[arg-type]
+        value = most / max(result.queries, 1) if asked.share else most
+        count = Estimate(value, None, None, level, "", result.queries)
+        return hold(asked, result.run, asked.subject, count, by_value=True)
     measure = _measure(result, asked.subject)
     relation = result.matched_by[str(measure)]
     by_value = decide == "value" or is_fact(measure)
     if asked.factor is None:
-        value = row_interval(result.interval_row(measure, level), level)
-        value = replace(value, low=None, high=None) if is_fact(measure) else value
-        held = asked.verdict(result.run, str(measure), value, by_value=by_value)
+        found = row_interval(result.interval_row(measure, level), level)
+        found = replace(found, low=None, high=None) if is_fact(measure) else found
+        held = hold(asked, result.run, str(measure), found, by_value=by_value)
         return held.by_judge([result.judge], relation)
-    found = paired[asked.factor].get(str(measure))
-    if found is None:
+    pairs = paired[asked.factor].get(str(measure))
+    if pairs is None:
         raise MeasureError(
             f"the baseline has no {measure}", where="baseline", fix="evaluate it with this measure"
         )
-    verdict = found.verdict(level)
-    held = asked.verdict(
+    verdict = pairs.verdict(level)
+    held = hold(
+        asked,
         result.run,
         str(measure),
-        verdict.difference if asked.factor == 1 else found.interval(level),
+        verdict.difference if asked.factor == 1 else pairs.interval(level),
         by_value=by_value or verdict.word == SAME,
-        sides=found.sides,
+        sides=pairs.sides,
         verdict=verdict if asked.factor == 1 else None,
     )
     return held.by_judge([result.judge], relation)
@@ -259,16 +265,6 @@ def _measure(result: SparkResult, name: str) -> Measure:
         f"{wanted} was not measured",
         fix=f"evaluate with it, too (measured: {', '.join(map(str, result.measures))})",
     )
-
-
-def _count(result: SparkResult, asked: Requirement) -> Estimate:
-    """Return how many queries there are, or lack a value, of the measure with most."""
-    queries = result.queries
-    if asked.subject == "queries":
-        return Estimate(float(queries), None, None, result.level or LEVEL, "", queries, 0)
-    most = float(result.summary[asked.subject].max() or 0)  # type: ignore[arg-type]
-    value = most / max(queries, 1) if asked.share else most
-    return Estimate(value, None, None, result.level or LEVEL, "", queries, 0)
 
 
 def _paired(
