@@ -201,7 +201,7 @@ def test_two_equal_values_decide_nothing(cli: Findwell, save: Save) -> None:
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        (["--require", "recall"], "is no requirement"),
+        (["--require", "recall"], "is not a valid requirement"),
         (["--require", "recal>=0.5"], "unknown measure 'recal'"),
         (["--require", "recall>=baseline"], "needs a baseline, and there is none"),
         (["--require", "recall>=baseline", "--baseline", "nosuch"], "nosuch: this is not a"),

@@ -12,8 +12,7 @@ from hypothesis import strategies as st
 
 import findwell
 from findwell.core.errors import FindwellError, OptionError
-from findwell.evaluation.comparison.baseline import check_update
-from findwell.evaluation.comparison.gates import GateReport, gate, no_regression
+from findwell.evaluation.comparison.gates import GateReport, check_update, gate, no_regression
 from findwell.evaluation.comparison.requirements import parse_requirement
 from findwell.statistics.intervals import interval
 from findwell.statistics.paired import paired
@@ -65,12 +64,12 @@ def test_requirements(text: str, expected: tuple[Any, ...]) -> None:
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("recall@5", "is no requirement"),
-        ("recall@5=0.8", "is no requirement"),
-        ("recall@5==0.8", "is no requirement"),
-        ("recall@5=>0.8", "is no requirement"),
-        (">=0.8", "is no requirement"),
-        ("", "is no requirement"),
+        ("recall@5", "is not a valid requirement"),
+        ("recall@5=0.8", "is not a valid requirement"),
+        ("recall@5==0.8", "is not a valid requirement"),
+        ("recall@5=>0.8", "is not a valid requirement"),
+        (">=0.8", "is not a valid requirement"),
+        ("", "is not a valid requirement"),
         ("recall@5>=", "neither a number nor a baseline"),
         ("recall@5>=high", "neither a number nor a baseline"),
         ("recall@5>=0,8", "neither a number nor a baseline"),

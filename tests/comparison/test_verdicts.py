@@ -153,8 +153,11 @@ def test_a_gate_against_a_saved_baseline_agrees_with_the_verdict(cluster: str | 
             for each in (old, new)
         )
         verdict = findwell.compare({"old": before, "new": after})["recall"]["verdict"]
-        (held,) = findwell.gate(after, "recall>=baseline", baseline=before).verdicts
-        assert held.outcome == GATES[verdict]
+        report = findwell.gate(after, ["recall>=baseline", "recall>=0.5"], baseline=before)
+        assert report.verdicts[0].outcome == GATES[verdict]
+        against, alone = report.as_dict()["requirements"]
+        assert against["verdict"] == verdict
+        assert "verdict" not in alone
 
 
 def test_clusters_that_agree_in_both_groups_leave_a_doubt() -> None:
@@ -192,6 +195,8 @@ def test_python_json_and_tables_have_the_same_verdict() -> None:
     for row, shown in zip(
         found.comparisons.to_dicts(), found.as_dict()["comparisons"], strict=True
     ):
-        assert row["verdict"] == shown["verdict"]
+        verdict = found.verdicts[row["baseline"], row["system"], row["measure"]]
+        assert row["verdict"] == shown["verdict"] == verdict.word
+        assert (row["low_adjusted"], row["p_adjusted"]) == (verdict.difference.low, verdict.p)
         assert f" {row['verdict']} " in repr(found)
         assert f"| {row['verdict']} |" in found.to_markdown()

@@ -317,10 +317,11 @@ def test_verdict_interval_and_p_of_a_comparison_agree(seed: int) -> None:
     found = _Paired("mean", change, tested, before, after, 1.0, won, lost, unpaired=0)
     assert found.p is not None
     for level in (0.5, 0.8, 0.95):
-        span, verdict = found.interval(level), found.verdict(level)
+        verdict = found.verdict(level)
+        span = verdict.difference
         assert span.low is not None
         assert span.high is not None
         outside = not span.low <= 0 <= span.high
-        assert outside == (verdict in ("better", "worse")) == (found.p <= 1 - level + 1e-12)
-        assert (verdict == "same") == (not won and not lost)
+        assert outside == verdict.is_clear == (found.p <= 1 - level + 1e-12)
+        assert (verdict.word == "same") == (not won and not lost)
     assert found.p >= min(1.0, 2 / 2 ** (won + lost))

@@ -161,10 +161,13 @@ class Requirements:
         """The measures that requirements name."""
         if not self.texts:
             return []
-        from findwell.evaluation.comparison.requirements import parse_requirement  # noqa: PLC0415
+        from findwell.evaluation.comparison.requirements import (  # noqa: PLC0415
+            names_measure,
+            parse_requirement,
+        )
 
         asked = (parse_requirement(text) for text in self.texts)
-        return [each.subject for each in asked if each.is_of_measure]
+        return [each.subject for each in asked if names_measure(each.subject)]
 
     def hold(self, result: Result) -> GateReport | None:
         """Hold the result against the requirements; None: there are none."""
@@ -204,8 +207,7 @@ class Requirements:
         return self._update(result, code, slices) if self.update else code
 
     def _update(self, result: Result, code: int, slices: Sequence[str]) -> int:
-        from findwell.evaluation.comparison.baseline import check_update  # noqa: PLC0415
-        from findwell.evaluation.comparison.gates import EXIT  # noqa: PLC0415
+        from findwell.evaluation.comparison.gates import EXIT, check_update  # noqa: PLC0415
         from findwell.show.gate import sentence  # noqa: PLC0415
 
         folder = str(self.folder)

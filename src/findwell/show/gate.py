@@ -74,12 +74,11 @@ def interval(verdict: RequirementVerdict) -> str:
 
 def figure_unit(measure: str) -> str:
     """Return the unit of what retrieval cost; none for a measure."""
-    from findwell.evaluation.comparison.figures import (  # noqa: PLC0415 - the help need not wait for it
-        figure_name,
-        find_figure,
-    )
+    # the help need not wait for it
+    from findwell.evaluation.comparison.requirements import find_figure  # noqa: PLC0415
 
-    return find_figure(measure).shown if figure_name(measure) is not None else ""
+    figure = find_figure(measure)
+    return "" if figure is None else figure.shown
 
 
 def render(gate: GateReport, how: str, *, color: bool = False, width: int | None = None) -> str:

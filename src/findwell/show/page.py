@@ -10,7 +10,7 @@ import numpy as np
 from findwell import __version__
 from findwell.core.errors import FindwellError
 from findwell.core.spelling import counted, name_relations
-from findwell.evaluation.comparison.contrasts import BETTER, SAME, UNCLEAR, UNKNOWN, WORSE
+from findwell.core.verdict import BETTER, SAME, UNCLEAR, UNKNOWN, WORSE
 from findwell.judges.limits import judge_lines, verdict_limit
 from findwell.show.comparison import corrected, notes, numbers
 from findwell.show.estimates import facts as estimate_facts

@@ -10,10 +10,11 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from findwell.core.errors import AlignError, InputError, choose
 from findwell.core.slices import slice_labels, time_slices
 from findwell.evaluation.comparison.compare import Comparison, compare
-from findwell.evaluation.comparison.contrasts import Row, Statistics, slice_rows
+from findwell.evaluation.comparison.contrasts import Row, slice_rows
 from findwell.evaluation.comparison.pairing import Pairing, pair, stack
 from findwell.evaluation.comparison.systems import System, gather
 from findwell.show.charts.svg import SYSTEMS
+from findwell.statistics.verdicts import DifferenceTest
 
 if TYPE_CHECKING:
     import polars as pl
@@ -110,7 +111,7 @@ class Panel:
         )
         column = found.cluster
         clusters = None if column is None else tuple(self.pairing.column(column))
-        how = Statistics(
+        how = DifferenceTest(
             found.level, found.permutations, found.seed, "auto", clusters, found.unpaired
         )
         pairs = [(0, other) for other in range(1, min(len(self.names), SLICED + 1))]

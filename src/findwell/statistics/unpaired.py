@@ -70,6 +70,9 @@ class Unpaired:
     effect: Quantity  # in standard deviations of the queries (Cohen's d)
     baseline_n: int
     n: int
+    wins: None = None  # the queries are different ones, so that none wins
+    ties: None = None
+    losses: None = None
 
 
 def unpaired(

@@ -17,14 +17,9 @@ from findwell.evaluation.comparison.contrasts import (
     ROWS,
     UNPAIRED_ROWS,
     Row,
-    Statistics,
     contrasts,
-    correct,
-    correct_all_pairs,
-    decide_verdicts,
-    explain_reach,
+    row_of,
     slice_rows,
-    withhold,
 )
 from findwell.evaluation.comparison.pairing import Pairing, pair, stack
 from findwell.evaluation.comparison.systems import System, gather, take_gold
@@ -33,11 +28,13 @@ from findwell.judges.limits import judge_lines, verdict_limit
 from findwell.measures.dialects import select_measures
 from findwell.statistics.aggregate import aggregate
 from findwell.statistics.values import check_draws, check_share
+from findwell.statistics.verdicts import DifferenceTest, correct, correct_all_pairs
 
 if TYPE_CHECKING:
     from polars._typing import PolarsDataType
 
     from findwell.core.findings import Finding
+    from findwell.core.verdict import Verdict
     from findwell.evaluation.comparison.systems import SystemLike
     from findwell.evaluation.results.result import Provenance
     from findwell.evaluation.results.timing import Timing
@@ -79,6 +76,8 @@ class Comparison:
     timing: Mapping[str, Timing] = field(default_factory=dict)  # what retrieval took, by system
     provenances: tuple[Provenance, ...] = ()  # where the results of the systems came from
     unpaired: bool = False  # whether the systems were asked different queries
+    # what is said of each baseline, system and measure: what the rows are made of
+    verdicts: Mapping[tuple[str, str, str], Verdict] = field(default_factory=dict)
 
     __iter__ = None  # it is read by name: Python would try the numbers 0, 1, 2 as names
 
@@ -237,26 +236,23 @@ def compare(
     table = stack(order) if unpaired else pair(order)
     column = cluster or result.options.cluster
     clusters = None if column is None else tuple(table.column(column))
-    how = Statistics(level, permutations, seed, test, clusters, unpaired)
+    how = DifferenceTest(level, permutations, seed, test, clusters, unpaired)
     every = combinations(range(len(order)), 2)
     pairs = [pair for pair in every if all_pairs or pair[0] == 0]
-    rows = contrasts(table, pairs, how)
+    limits = _verdict_limits(order)
+    found = contrasts(table, pairs, how, limits)
     if all_pairs and not unpaired:
-        correct_all_pairs(rows, table, how)
+        found = correct_all_pairs(found, table.values, table.measures)
     else:
-        correct(rows, "holm", level)
-    explain_reach(rows, how)
-    decide_verdicts(rows, table, level)
+        found = correct(found, "holm")
     columns = [slices] if isinstance(slices, str) else list(slices)
-    sliced = slice_rows(table, pairs, columns, how)
-    withhold((*(each.row for each in rows), *sliced), _verdict_limits(order))
     schema = UNPAIRED_ROWS if unpaired else ROWS
     return Comparison(
         baseline=table.systems[0],
         systems=table.systems,
         measures=table.measures,
-        comparisons=pl.DataFrame([each.row for each in rows], schema=schema),
-        slices=pl.DataFrame(sliced, schema=SLICED | schema),
+        comparisons=pl.DataFrame([row_of(table, each) for each in found], schema=schema),
+        slices=pl.DataFrame(slice_rows(table, pairs, columns, how, limits), schema=SLICED | schema),
         values=pl.DataFrame(list(_values(table)), schema=VALUES),
         moved=pl.DataFrame([] if unpaired else _moved(table, moved), schema=MOVED),
         findings=table.findings,
@@ -274,6 +270,12 @@ def compare(
         },
         provenances=tuple(dict.fromkeys(each.result.provenance for each in order)),
         unpaired=unpaired,
+        verdicts={
+            (table.systems[each.pair[0]], table.systems[each.pair[1]], str(each.measure)): (
+                each.verdict
+            )
+            for each in found
+        },
     )
 
 

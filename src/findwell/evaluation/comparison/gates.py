@@ -7,7 +7,7 @@
     undefined<=5%              queries without a value, of the measure that has most of them,
     failed<=0                  queries whose judge failed,
     queries>=100               counts
-    p95<=300ms, errors<=1%     what retrieval cost; see `findwell.evaluation.comparison.figures`
+    p95<=300ms, errors<=1%     what retrieval cost; see `requirements`
 
 A value that was measured on some queries is an estimate, so its interval decides: on the right
 side of the line it passes, on the wrong side it fails, across the line it is undecided. Against a
@@ -16,6 +16,8 @@ exactly where `findwell compare` calls the difference unclear. Nothing is estima
 differs from the baseline, nor in coverage and counts, which are facts about this evaluation: there
 the value decides, as it does everywhere with `decide="value"`.
 A value by the judge `local:text` is undecided, whatever decides: it is for smoke tests.
+
+`check_update` asks whether a result may replace a baseline: nothing is lost, and nothing is worse.
 """
 
 from __future__ import annotations
@@ -23,53 +25,73 @@ from __future__ import annotations
 import math
 import os
 from collections.abc import Iterable, Iterator
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from findwell.core.errors import OptionError, choose
 from findwell.core.estimate import Estimate
-from findwell.core.findings import first_findings
-from findwell.core.forks import refuse_after_fork
-from findwell.evaluation.comparison.compare import Comparison
-from findwell.evaluation.comparison.contrasts import (
-    SAME,
-    UNCLEAR,
-    Row,
-    Statistics,
-    contrasts,
-    decide_verdicts,
+from findwell.core.findings import (
+    Finding,
+    FindingKind,
+    finding_about,
+    first_findings,
+    merge_findings,
 )
-from findwell.evaluation.comparison.figures import figure_interval, figure_name, is_percentile
+from findwell.core.forks import refuse_after_fork
+from findwell.core.requirement import FAIL, OPEN, PASS, Requirement, read_percentile
+from findwell.core.verdict import SAME, WORSE
+from findwell.evaluation.comparison.compare import Comparison
+from findwell.evaluation.comparison.contrasts import contrasts, slice_rows
 from findwell.evaluation.comparison.pairing import BETWEEN_SYSTEMS, Pairing, pair
 from findwell.evaluation.comparison.requirements import (
-    FAIL,
+    FIGURES,
     NO_BASELINE,
-    OPEN,
-    PASS,
-    Requirement,
     RequirementVerdict,
+    hold,
     is_fact,
+    names_measure,
     parse_requirement,
 )
 from findwell.evaluation.comparison.systems import System
 from findwell.evaluation.results import summaries
 from findwell.evaluation.results.reuse import require_result, same_dialect
+from findwell.judges.limits import verdict_limit
 from findwell.measures.dialects import expand_measures, resolve_measures, select_measures
 from findwell.statistics.paired import paired
-from findwell.statistics.significance import PERMUTATIONS
+from findwell.statistics.verdicts import DifferenceTest
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from findwell.core.findings import Finding
     from findwell.evaluation.results.result import Result
     from findwell.measures import Measure
+    from findwell.statistics.verdicts import Contrast
 
 LEVEL = 0.95  # of the intervals, for a result that was to have none
 DECIDE = ("interval", "value")
 UNDECIDED = ("error", "pass", "fail")
 EXIT = {PASS: 0, FAIL: 1, OPEN: 3}
+MEASURED_OTHERWISE = (FindingKind.OTHER_GOLD, FindingKind.OTHER_CHOICE)
+LOSSES = {
+    "lost-run": ("run of the baseline that this result lacks", "measure it as well"),
+    "lost-measure": (
+        "measure of the baseline that this result cannot have",
+        "draw its relation as well: name the measure with -m",
+    ),
+    "lost-column": (
+        "column of the baseline's queries that this result lacks",
+        "give it: --queries",
+    ),
+    "no-verdict": (
+        "measure whose judge gives no verdict about systems: a loss would not be seen",
+        "measure it by another judge, or leave it out",
+    ),
+    "worse-slice": ("slice that is surely worse than in the baseline", "look at its queries"),
+    "lost-query": ("query with a value in the baseline, and with none now", "measure it as well"),
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,7 +124,7 @@ class GateReport:
         """Return the report as the JSON output prints it."""
         return {
             "gate": self.outcome,
-            "requirements": [asdict(verdict) for verdict in self.verdicts],
+            "requirements": [verdict.as_dict() for verdict in self.verdicts],
         }
 
 
@@ -153,7 +175,7 @@ def gate(
     runs = list(_runs(measured, before, asked)) if asked else []
     findings = first_findings(found for run, _ in runs for found in run.findings)
     verdicts = (
-        run.verdict(each, measure, decide) for run, subjects in runs for each, measure in subjects
+        run.hold(each, measure, decide) for run, subjects in runs for each, measure in subjects
     )
     return GateReport(tuple(verdicts), tuple(findings), undecided)
 
@@ -174,25 +196,22 @@ def no_regression(
 
 def _runs(
     result: Result, baseline: Result | None, asked: Sequence[Requirement]
-) -> Iterator[tuple[RunAgainstBaseline, list[tuple[Requirement, Measure | str]]]]:
-    """Yield each run, with what each requirement is about: a measure, a count, or a figure."""
-    subjects: list[tuple[Requirement, Measure | str]] = [
-        (each, _measure(result, each.subject) if each.is_of_measure else each.subject)
-        for each in asked
-    ]
-    named = [(each, it) for each, it in subjects if not isinstance(it, str)]
-    every = tuple(dict.fromkeys([*result.measures, *(measure for _, measure in named)]))
+) -> Iterator[tuple[RunAgainstBaseline, list[tuple[Requirement, Measure | None]]]]:
+    """Yield each run, with the measure of each requirement; None for a count or a cost."""
+    subjects: list[tuple[Requirement, Measure | None]] = []
+    for each in asked:
+        measure = None
+        if names_measure(each.subject):  # at the relevance level of the result
+            known = select_measures(each.subject, result.measures, result.dialect)
+            measure = [*known, *resolve_measures(each.subject, result.dialect)][0]
+        subjects.append((each, measure))
+    named = [measure for _, measure in subjects if measure is not None]
+    every = tuple(dict.fromkeys([*result.measures, *named]))
     if every != result.measures or result.level is None:
         result = replace(result, measures=every).with_options(level=result.level or LEVEL)
-    compared = tuple(dict.fromkeys(it for each, it in named if each.factor is not None))
+    compared = tuple(dict.fromkeys(it for each, it in subjects if it and each.factor is not None))
     for run in result.runs:
         yield RunAgainstBaseline(result, run, baseline if compared else None, compared), subjects
-
-
-def _measure(result: Result, name: str) -> Measure:
-    """Return the measure that a requirement means: at the relevance level of the result."""
-    known = select_measures(name, result.measures, result.dialect)
-    return [*known, *resolve_measures(name, result.dialect)][0]
 
 
 class RunAgainstBaseline:
@@ -206,6 +225,7 @@ class RunAgainstBaseline:
         self.rows = {row["measure"]: row for row in summaries.rows(result, run)}
         self.pairing: Pairing | None = None
         self.findings: tuple[Finding, ...] = ()
+        clusters = None
         if baseline is not None:
             before = replace(baseline, measures=tuple(measures))
             other = System("baseline", before, _its_run(baseline, run))
@@ -214,102 +234,90 @@ class RunAgainstBaseline:
             self.pairing = pair([other, System(run, mine, run)])
             every = self.pairing.findings
             self.findings = tuple(each for each in every if each.kind in BETWEEN_SYSTEMS)
-
-    def verdict(
-        self, asked: Requirement, measure: Measure | str, decide: str
-    ) -> RequirementVerdict:
-        """Hold the run against one requirement."""
-        if isinstance(measure, str) and figure_name(measure) is not None:
-            timing = self.result.timing.get(self.run)
-            figure = figure_interval(asked.subject, timing, self.level, share=asked.share)
-            fact = decide == "value" or not is_percentile(asked.subject)
-            open_ended = figure.high is None and figure.low is not None
-            held = replace(figure, high=math.inf) if open_ended else figure
-            verdict = asked.verdict(self.run, asked.subject, held, by_value=fact)
-            reason = figure.reason if verdict.outcome == OPEN and open_ended else verdict.reason
-            return replace(verdict, high=figure.high, reason=reason)
-        if isinstance(measure, str):
-            return asked.verdict(self.run, measure, self._count(asked), by_value=True)
-        by_value = decide == "value" or is_fact(measure)
-        if asked.factor is not None and self.pairing is not None:
-            found = self._against(self.pairing, asked, measure, by_value=by_value)
-        else:
-            value = row_interval(self.rows[str(measure)], self.level)
-            if asked.factor is not None:
-                found = asked.verdict(self.run, str(measure), value, by_value=True)
-                found = replace(found, outcome=PASS, reason=NO_BASELINE)
-            else:
-                value = replace(value, low=None, high=None) if is_fact(measure) else value
-                found = asked.verdict(self.run, str(measure), value, by_value=by_value)
-        judges = [self.result.judge, *([] if self.baseline is None else [self.baseline.judge])]
-        return found.by_judge(judges, self.result.relation_name(measure))
-
-    def _count(self, asked: Requirement) -> Estimate:
-        """Return how many queries lack a value, or their share, of the measure with most."""
-        top = max(self.rows.values(), key=lambda row: row[asked.subject])
-        queries = top["n"] + top["undefined"] + top["failed"]
-        count = float(top[asked.subject])
-        value = count / max(queries, 1) if asked.share else count
-        return Estimate(value, None, None, self.level, "", queries, 0)
-
-    def _against(
-        self, pairing: Pairing, asked: Requirement, measure: Measure, *, by_value: bool
-    ) -> RequirementVerdict:
-        """Hold the difference from the baseline, times its factor, against the margin."""
-        row = self._differences[str(measure)]
-        sides = row["baseline_value"], row["system_value"]
-        found = difference_of(row, self.level)
-        same, unclear = (row["verdict"] == each for each in (SAME, UNCLEAR))
-        if asked.factor not in (None, 1.0):
-            at = pairing.measures.index(measure)
-            (scaled,) = paired(
-                pairing.values[:, 0, at],
-                pairing.values[:, 1, at],
-                statistic=measure.aggregation,
-                level=self.level,
-                bounds=measure.bounds,
-                factor=asked.factor or 0.0,
-                clusters=self.statistics.clusters,
-                permutations=1,  # only the interval is asked for
-            )
-            found, unclear = scaled.difference, False
-        return asked.verdict(
-            self.run,
-            str(measure),
-            found,
-            by_value=by_value or same,
-            sides=sides,
-            unclear=unclear,
-        )
-
-    @property
-    def statistics(self) -> Statistics:
-        """How differences from the baseline are judged: as `findwell compare` does."""
-        column = self.result.options.cluster
-        labels = None if column is None or self.pairing is None else self.pairing.column(column)
-        clusters = None if labels is None else tuple(labels)
-        return Statistics(self.level, PERMUTATIONS, 0, "auto", clusters)
+            column = result.options.cluster
+            clusters = None if column is None else tuple(self.pairing.column(column))
+        self.testing = DifferenceTest(self.level, clusters=clusters)  # as `findwell compare` does
 
     @cached_property
-    def _differences(self) -> dict[str, Row]:
+    def contrasts(self) -> dict[str, Contrast]:
         """The differences from the baseline by measure, with their verdicts."""
-        if self.pairing is None:
-            return {}
-        rows = contrasts(self.pairing, [(0, 1)], self.statistics)
-        decide_verdicts(rows, self.pairing, self.level)
-        return {each.row["measure"]: each.row for each in rows}
+        found = [] if self.pairing is None else contrasts(self.pairing, [(0, 1)], self.testing)
+        return {str(each.measure): each for each in found}
+
+    def hold(self, asked: Requirement, measure: Measure | None, decide: str) -> RequirementVerdict:
+        """Hold the run against one requirement."""
+        if measure is None:
+            figure = self._figure(asked)
+            fact = decide == "value" or read_percentile(asked.subject) is None
+            open_ended = figure.high is None and figure.low is not None
+            spanned = replace(figure, high=math.inf) if open_ended else figure
+            held = hold(asked, self.run, asked.subject, spanned, by_value=fact)
+            reason = figure.reason if held.outcome == OPEN and open_ended else held.reason
+            return replace(held, found=figure, reason=reason)
+        name, by_value = str(measure), decide == "value" or is_fact(measure)
+        if asked.factor is None:
+            value = row_interval(self.rows[name], self.level)
+            value = replace(value, low=None, high=None) if is_fact(measure) else value
+            held = hold(asked, self.run, name, value, by_value=by_value)
+        elif self.pairing is None:
+            value = row_interval(self.rows[name], self.level)
+            held = hold(asked, self.run, name, value, by_value=True)
+            held = replace(held, outcome=PASS, reason=NO_BASELINE)
+        else:
+            contrast = self.contrasts[name]
+            verdict = contrast.verdict
+            found = replace(verdict.difference, reason=verdict.reason)
+            if asked.factor != 1:  # another difference than the one that was tested
+                (scaled,) = paired(
+                    *contrast.values,
+                    statistic=measure.aggregation,
+                    level=self.level,
+                    bounds=measure.bounds,
+                    factor=asked.factor,
+                    clusters=self.testing.clusters,
+                    permutations=1,  # only the interval is asked for
+                )
+                found, by_value = scaled.difference, by_value or verdict.word == SAME
+            held = hold(
+                asked,
+                self.run,
+                name,
+                found,
+                by_value=by_value,
+                sides=contrast.sides,
+                verdict=verdict if asked.factor == 1 else None,
+            )
+        judges = [self.result.judge, *([] if self.baseline is None else [self.baseline.judge])]
+        return held.by_judge(judges, self.result.relation_name(measure))
+
+    def _figure(self, asked: Requirement) -> Estimate:
+        """Return a count of queries, or what retrieval cost, with its interval if it has one."""
+        subject, timing = asked.subject, self.result.timing.get(self.run)
+        if subject in FIGURES and not FIGURES[subject].field:
+            row = max(self.rows.values(), key=lambda row: row[subject])  # the measure with most
+            n = row["n"] + row["undefined"] + row["failed"]
+            count = float(row[subject])
+            value = count / max(n, 1) if asked.share else count
+            return Estimate(value, None, None, self.level, "", n)
+        share, reason = read_percentile(subject), f"the run says nothing about {subject}"
+        if timing is None:
+            reason = f"nothing is known about {subject}: the run has no such columns"
+        elif share is not None:
+            found = timing.percentile(float(share) / 100, self.level)
+            if found.value is not None:  # no time is below 0
+                return replace(found, low=0.0 if found.low is None else found.low)
+            reason = "the run has no latency"
+        else:
+            cost = timing.error_rate if asked.share else getattr(timing, FIGURES[subject].field)
+            if cost is not None:
+                return Estimate(float(cost), None, None, self.level, "", timing.queries)
+        return Estimate(None, None, None, self.level, "", 0, reason=reason)
 
 
-def difference_of(row: Row, level: float) -> Estimate:
-    """Return the difference in a row of a comparison, with the interval that its verdict is of."""
-    found = row_interval(row, level, "difference")
-    return replace(found, low=row["low_adjusted"], high=row["high_adjusted"])
-
-
-def row_interval(row: Mapping[str, Any], level: float, value: str = "value") -> Estimate:
-    """Return the interval in a row of a summary or of a comparison."""
+def row_interval(row: Mapping[str, Any], level: float) -> Estimate:
+    """Return the interval in a row of a summary."""
     method, reason = (row[name] or "" for name in ("method", "reason"))
-    return Estimate(row[value], row["low"], row["high"], level, method, row["n"], 0, reason=reason)
+    return Estimate(row["value"], row["low"], row["high"], level, method, row["n"], reason=reason)
 
 
 def _its_run(baseline: Result, run: str) -> str:
@@ -337,13 +345,107 @@ def _on_comparison(
         measure = comparison.measure(each.subject)
         for system in comparison.systems[1:]:
             row = comparison[system, str(measure)]
-            verdict = each.verdict(
+            verdict = comparison.verdicts[comparison.baseline, system, str(measure)]
+            found = hold(
+                each,
                 system,
                 str(measure),
-                difference_of(row, comparison.level),
-                by_value=decide == "value" or row["verdict"] == SAME or is_fact(measure),
+                replace(verdict.difference, reason=verdict.reason),
+                by_value=decide == "value" or is_fact(measure),
                 sides=(row["baseline_value"], row["system_value"]),
-                unclear=row["verdict"] == UNCLEAR,
+                verdict=verdict,
             )
             judges = [each.judge for each in comparison.provenances]
-            yield verdict.by_judge(judges, comparison.matched_by[str(measure)])
+            yield found.by_judge(judges, comparison.matched_by[str(measure)])
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class BaselineUpdate:
+    """A result that may take the place of a baseline, and the reasons against it."""
+
+    result: Result  # with the measures of the baseline as well
+    added: tuple[Measure, ...]  # those that it has only because the baseline has them
+    worse: tuple[RequirementVerdict, ...]
+    findings: tuple[Finding, ...]
+
+    @property
+    def allowed(self) -> bool:
+        """Whether there is no reason against it."""
+        return not (self.worse or self.findings)
+
+
+def check_update(result: Result, baseline: Result, slices: Iterable[str] = ()) -> BaselineUpdate:
+    """Ask whether a result may take the place of a baseline.
+
+    It is measured by all measures of the baseline, whatever was asked for. Reasons against it:
+    a value worse than that of the baseline on the queries that both have, a run, measure, column
+    or query that would be lost, another gold, and choices that were made otherwise. Of `slices`,
+    columns of the queries, only what is surely worse does: some slice is worse by chance.
+    """
+    added = tuple(
+        measure
+        for measure in baseline.measures
+        if measure not in result.measures and _has(result, measure)
+    )
+    grown = replace(result, measures=(*result.measures, *added))
+    known = tuple(measure for measure in grown.measures if _has(baseline, measure))
+    scored = grown.with_options(level=grown.level or LEVEL)
+    findings = _lost(grown, baseline)
+    worse: list[RequirementVerdict] = []
+    for run in grown.runs:
+        against = RunAgainstBaseline(scored, run, baseline, known)
+        if against.pairing is None or not known:
+            continue
+        findings += (found for found in against.findings if found.kind in MEASURED_OTHERWISE)
+        findings += _lost_queries(against.pairing, run)
+        unknown = [
+            str(each) for each in known if verdict_limit(grown.judge, grown.relation_name(each))
+        ]
+        findings += _finding("no-verdict", unknown, run)
+        findings += _worse_slices(against, against.pairing, slices)
+        held = (
+            against.hold(parse_requirement(f"{measure}{sign}baseline"), measure, "value")
+            for measure in known
+            if measure.aggregation != "sum"  # of a count neither side is the better one
+            for sign in [">=" if measure.higher_is_better else "<="]
+        )
+        worse += (each for each in held if each.outcome == FAIL)
+    return BaselineUpdate(grown, added, tuple(worse), merge_findings(findings))
+
+
+def _has(result: Result, measure: Measure) -> bool:
+    name = measure.relation or result.provenance.drawn_by
+    return all((run, name) in result.relations for run in result.runs)
+
+
+def _lost(result: Result, baseline: Result) -> list[Finding]:
+    runs = [run for run in baseline.runs if run not in result.runs]
+    measures = [str(each) for each in baseline.measures if each not in result.measures]
+    columns = [name for name in baseline.queries.columns if name not in result.queries.columns]
+    return [
+        # a single run may have another name now
+        *(_finding("lost-run", runs) if len(baseline.runs) > 1 else []),
+        *_finding("lost-measure", measures),
+        *_finding("lost-column", columns),
+    ]
+
+
+def _lost_queries(pairing: Pairing, run: str) -> list[Finding]:
+    lacks = np.isnan(pairing.values)
+    lost = np.flatnonzero((~lacks[:, 0] & lacks[:, 1]).any(axis=1))
+    return _finding("lost-query", pairing.queries["query"].gather(lost).to_list(), run)
+
+
+def _worse_slices(
+    against: RunAgainstBaseline, pairing: Pairing, slices: Iterable[str]
+) -> list[Finding]:
+    found = [
+        f"{row['column']}={row['slice']}: {row['measure']}"
+        for row in slice_rows(pairing, [(0, 1)], slices, against.testing)
+        if row["verdict"] == WORSE
+    ]
+    return _finding("worse-slice", found, against.run)
+
+
+def _finding(kind: str, names: Sequence[str], run: str = "") -> list[Finding]:
+    return finding_about(kind, names, *LOSSES[kind], run)

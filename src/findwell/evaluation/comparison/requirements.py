@@ -1,160 +1,86 @@
-"""Requirements: `recall@5>=0.8` as text, what it means, and whether an estimate meets it."""
+"""What can be required of a result: a measure, a count of queries, or what retrieval cost.
+
+    p95<=300ms                 a percentile of the latency: any of p1 to p99.9, in ms, s or us
+    errors<=1%                 queries that failed, as a share or a count
+    throughput>=20/s           queries a second
+    cpu<=50ms, memory<=2GB     of the process, per query and at most
+    context_tokens<=4000       of what was retrieved, mean per query; context_bytes, too
+
+A percentile is an estimate, so its interval decides. The others are facts about this evaluation.
+"""
 
 from __future__ import annotations
 
-import math
-import re
-from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
-from findwell.core.errors import MeasureError, OptionError
-from findwell.evaluation.comparison.figures import figure_hint, figure_line, figure_name
+from findwell.core.errors import MeasureError, OptionError, nearest
+from findwell.core.requirement import (
+    ACROSS,
+    COUNTS,
+    OPEN,
+    RATES,
+    SHARES,
+    SIZES,
+    TIMES,
+    Requirement,
+    in_base_unit,
+    plain_text,
+    read_baseline,
+    read_number,
+    read_percentile,
+    split_line,
+)
+from findwell.core.timing import BARE
+from findwell.core.verdict import SAME, UNCLEAR
 from findwell.judges.limits import is_judged, judge_lines, verdict_limit
 from findwell.measures import expand, parse_measure
+from findwell.statistics.verdicts import withhold
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
     from findwell.core.estimate import Estimate
+    from findwell.core.verdict import Verdict
     from findwell.measures import Measure
 
-PASS, FAIL, OPEN = "pass", "fail", "undecided"
-COUNTS = ("failed", "undefined")  # queries without a value, and why
 NO_BASELINE = "there is no baseline yet"
 COVERAGE = ("judged", "unjudged")
-ACROSS = "the interval spans the line"
 FORM = "for example recall@5>=0.8, P@5>=baseline-0.02, judged@10>=0.9, undefined<=5%"
 
-ROUNDING = 1e-9  # what differs by no more is equal
-HOLDS: dict[str, Callable[[float, float], bool]] = {
-    ">=": lambda value, line: value >= line - ROUNDING,
-    "<=": lambda value, line: value <= line + ROUNDING,
-    ">": lambda value, line: value > line + ROUNDING,
-    "<": lambda value, line: value < line - ROUNDING,
+
+@dataclass(frozen=True, slots=True)
+class Figure:
+    """Something that can be required and is not a measure."""
+
+    example: str
+    units: Mapping[str, float]  # that may follow the number
+    field: str = ""  # of a timing; empty: counted over the queries
+    shown: str = ""  # the unit in which it is shown
+
+
+FIGURES = {
+    "failed": Figure("failed<=0", SHARES),  # queries whose judge failed
+    "undefined": Figure("undefined<=5%", SHARES),  # queries without a value
+    "errors": Figure("errors<=1%", SHARES, "errors"),
+    "throughput": Figure("throughput>=20/s", RATES, "throughput", "queries/s"),
+    "cpu": Figure("cpu<=50ms", TIMES, "cpu_ms", "ms"),
+    "memory": Figure("memory<=2GB", SIZES, "peak_memory_mb", "MB"),
+    "context_tokens": Figure("context_tokens<=4000", COUNTS, "context_tokens", "tokens"),
+    "context_bytes": Figure("context_bytes<=16000", COUNTS, "context_bytes", "bytes"),
 }
 
-_DECIMAL = r"(?:\d+\.?\d*|\.\d+)(?:e[+-]?\d+)?"
-_PARTS = re.compile(r"\s*(?P<subject>[^<>]+?)\s*(?P<sign>>=|<=|>|<)\s*(?P<line>.+?)\s*")
-_NUMBER = re.compile(rf"(?P<number>[+-]?{_DECIMAL})\s*(?P<percent>%?)", re.IGNORECASE)
-_BASELINE = re.compile(
-    rf"baseline\s*(?:\*\s*(?P<factor>{_DECIMAL}))?"
-    rf"\s*(?:(?P<add>[+-])\s*(?P<offset>{_DECIMAL})\s*(?P<percent>%?))?",
-    re.IGNORECASE,
-)
 
+def find_figure(subject: str) -> Figure | None:
+    """Return what a requirement is about, if it is not about a measure.
 
-def is_fact(measure: Measure) -> bool:
-    """Tell what is counted on this evaluation from what is estimated by it."""
-    return measure.aggregation == "sum" or measure.name in COVERAGE
-
-
-@dataclass(frozen=True, slots=True)
-class RequirementVerdict:
-    """Whether a run meets a requirement, and what that was decided by.
-
-    Against a baseline, `difference` is compared with the line, and `low` and `high` are its
-    interval; otherwise they are those of `value`.
+    >>> find_figure("latency_p95").example, find_figure("Errors").field, find_figure("recall@5")
+    ('p95<=300ms', 'errors', None)
     """
-
-    requirement: str
-    run: str
-    measure: str
-    outcome: str
-    value: float | None
-    low: float | None
-    high: float | None
-    line: float
-    baseline: float | None
-    difference: float | None
-    n: int
-    level: float
-    decided_by: str  # interval, or value
-    reason: str
-    relation: str = ""  # that the measure reads, with its parameters; none for a count
-    judge: str = ""  # who drew the relation, and what its numbers are worth; '' if none did
-
-    def by_judge(self, judges: Iterable[Mapping[str, Any]], relation: str) -> RequirementVerdict:
-        """Return the verdict with its relation, undecided where the judge of it gives none."""
-        judges = [each for each in judges if each]
-        if not judges or not is_judged(relation):
-            return replace(self, relation=relation)
-        found = replace(self, relation=relation, judge="; ".join(judge_lines(judges)))
-        limit = next(filter(None, (verdict_limit(each, relation) for each in judges)), "")
-        decided = found.reason != NO_BASELINE and not is_fact(parse_measure(self.measure))
-        return replace(found, outcome=OPEN, reason=limit) if limit and decided else found
-
-
-@dataclass(frozen=True, slots=True)
-class Requirement:
-    """A subject, a sign and the line that the subject is compared with."""
-
-    text: str
-    subject: str  # the name of a measure, of a count, or of a figure
-    sign: str
-    number: float  # the line, or what is added to the baseline
-    factor: float | None = None  # of the baseline; None: the line is a number of its own
-    share: bool = False  # whether the number was written in per cent
-
-    @property
-    def is_of_measure(self) -> bool:
-        """Whether it is about a measure, rather than a count or what retrieval cost."""
-        return names_measure(self.subject)
-
-    def decide(self, estimate: Estimate, *, by_value: bool) -> tuple[str, str]:
-        """Return the outcome for an estimate, and the reason if it is undecided.
-
-        >>> from findwell.statistics.intervals import interval
-        >>> parse_requirement("RR>=0.3").decide(interval([0.6, 0.7, 0.9, 0.8]), by_value=False)
-        ('pass', '')
-        >>> parse_requirement("RR>=0.75").decide(interval([0.6, 0.7, 0.9, 0.8]), by_value=False)
-        ('undecided', 'the interval spans the line')
-        """
-        holds = HOLDS[self.sign]
-        if estimate.value is None:
-            return OPEN, estimate.reason
-        if by_value:
-            return PASS if holds(estimate.value, self.number) else FAIL, ""
-        if estimate.low is None or estimate.high is None:
-            return OPEN, estimate.reason
-        sides = {holds(estimate.low, self.number), holds(estimate.high, self.number)}
-        if len(sides) > 1:
-            return OPEN, ACROSS
-        return PASS if sides.pop() else FAIL, ""
-
-    def verdict(
-        self,
-        run: str,
-        measure: str,
-        found: Estimate,
-        *,
-        by_value: bool,
-        sides: tuple[float | None, float | None] | None = None,
-        unclear: bool = False,
-    ) -> RequirementVerdict:
-        """Return the verdict on a value, or on a difference of `sides`: baseline and run.
-
-        Where the comparison calls the difference `unclear`, it is on neither side of 0.
-        """
-        outcome, reason = self.decide(found, by_value=by_value)
-        if unclear and self.number == 0 and not by_value and found.value is not None:
-            outcome, reason = OPEN, reason or ACROSS
-        return RequirementVerdict(
-            self.text,
-            run,
-            measure,
-            outcome,
-            value=found.value if sides is None else sides[1],
-            low=found.low,
-            high=found.high,
-            line=self.number,
-            baseline=None if sides is None else sides[0],
-            difference=None if sides is None else found.value,
-            n=found.n,
-            level=found.level,
-            decided_by="value" if by_value else "interval",
-            reason=reason,
-        )
+    share = read_percentile(subject)
+    if share is not None:
+        return Figure(f"p{share}<=300ms", TIMES, f"p{share}", "ms")
+    return FIGURES.get(subject.lower())
 
 
 def names_measure(subject: str) -> bool:
@@ -163,7 +89,12 @@ def names_measure(subject: str) -> bool:
     >>> names_measure("recall@5"), names_measure("failed"), names_measure("p95")
     (True, False, False)
     """
-    return subject not in COUNTS and figure_name(subject) is None
+    return find_figure(subject) is None
+
+
+def is_fact(measure: Measure) -> bool:
+    """Tell what is counted on this evaluation from what is estimated by it."""
+    return measure.aggregation == "sum" or measure.name in COVERAGE
 
 
 def parse_requirement(text: str) -> Requirement:
@@ -172,65 +103,163 @@ def parse_requirement(text: str) -> Requirement:
     >>> found = parse_requirement("P@5 >= baseline - 0.02")
     >>> found.subject, found.sign, found.number, found.factor
     ('P@5', '>=', -0.02, 1.0)
-    >>> parse_requirement("undefined<=5%").number
-    0.05
+    >>> parse_requirement("undefined<=5%").number, parse_requirement("p90<=0.3 s").number
+    (0.05, 300.0)
     """
-    plain = text.replace("≥", ">=").replace("≤", "<=").replace("−", "-")
-    parts = _PARTS.fullmatch(plain)
-    if parts is None or parts["subject"].endswith("="):
-        raise OptionError(f"{text!r} is no requirement", fix=FORM)
-    subject = _subject(parts["subject"], text)
-    if figure_name(subject) is not None:
-        number, share = figure_line(subject, parts["line"], text)
-        shown = re.sub(r"\s+", "", plain)
-        return Requirement(shown, subject, parts["sign"], number, share=share)
-    line = _NUMBER.fullmatch(parts["line"])
-    shown = re.sub(r"\s+", "", plain)
-    if line is not None:
-        share = bool(line["percent"])
-        number = _finite(line["number"], text) / (100 if share else 1)
-        if subject in COUNTS and not share and not number.is_integer():
+    parts = split_line(text)
+    if parts is None:
+        raise OptionError(f"{text!r} is not a valid requirement", fix=FORM)
+    name, sign, line = parts
+    subject, shown = _subject(name, text), plain_text(text).replace(" ", "")
+    figure, found = find_figure(subject), read_number(line)
+    units = SHARES if figure is None else figure.units
+    if found is not None and found[1] in units:
+        number, unit = found
+        share = unit == "%"
+        if figure is not None and units is SHARES and not (share or number.is_integer()):
             raise OptionError(
                 f"{text!r} counts queries", fix="write a whole number, or a share such as 5%"
             )
-        return Requirement(shown, subject, parts["sign"], number, share=share)
-    line = _BASELINE.fullmatch(parts["line"])
-    if line is None:
-        raise OptionError(
-            f"{parts['line']!r} in {text!r} is neither a number nor a baseline", fix=FORM
-        )
-    if subject in COUNTS:
-        raise OptionError(f"{subject} is not compared with a baseline", fix=f"{subject}<=0")
-    if line["percent"]:
-        raise OptionError(
-            f"{text!r} may mean points or per cent of the baseline",
-            fix="write baseline-0.02 for two points less, baseline*0.98 for two per cent less",
-        )
-    factor = _finite(line["factor"] or "1", text)
-    offset = _finite((line["add"] or "") + (line["offset"] or "0"), text)
-    return Requirement(shown, subject, parts["sign"], offset, factor)
+        return Requirement(shown, subject, sign, in_base_unit(number, unit, units), share=share)
+    if figure is not None:
+        if line.lower().startswith("baseline"):
+            raise OptionError(f"{subject} is not compared with a baseline", fix=figure.example)
+        named = " or ".join(each or "no unit" for each in units)
+        what = "is no such number" if found is None or found[1] else "has no unit"
+        raise OptionError(f"{line!r} in {text!r} {what}", fix=f"{figure.example} ({named})")
+    against = read_baseline(line)
+    if against is None:
+        raise OptionError(f"{line!r} in {text!r} is neither a number nor a baseline", fix=FORM)
+    factor, offset = against
+    return Requirement(shown, subject, sign, offset, factor)
 
 
 def _subject(name: str, text: str) -> str:
-    if name.lower() in COUNTS:
-        return name.lower()
-    figure = figure_name(name)
+    """Return the name of a figure or a measure; refuse others before anything is measured."""
+    figure = find_figure(name)
     if figure is not None:
-        return figure
+        return figure.field if read_percentile(name) else name.lower()
     if len(expand(name)) > 1:
         raise OptionError(f"{text!r} names several measures", fix="write a requirement for each")
     try:
-        parse_measure(name)  # a wrong name is refused here, before anything is measured
+        parse_measure(name)
     except MeasureError as error:
-        hint = figure_hint(name)
+        hint = nearest(name.lower(), FIGURES, most=1)
+        if name.lower() in BARE or name.lower() in ("duration", "time"):
+            hint = "name a percentile of the latency: p95<=300ms"
         if not hint:
             raise
         raise OptionError(f"{name} in {text!r} is not a measure", fix=hint) from error
     return name
 
 
-def _finite(number: str, text: str) -> float:
-    value = float(number)
-    if not math.isfinite(value):
-        raise OptionError(f"the number in {text!r} is too large", fix=FORM)
-    return value
+@dataclass(frozen=True, slots=True)
+class RequirementVerdict:
+    """Whether a run meets a requirement, and what that was decided by."""
+
+    requirement: str
+    run: str
+    measure: str
+    outcome: str
+    found: Estimate  # what is compared with the line: the value, or the difference of `sides`
+    line: float
+    decided_by: str  # interval, or value
+    reason: str
+    sides: tuple[float | None, float | None] | None = None  # baseline and run, if compared
+    relation: str = ""  # that the measure reads, with its parameters; none for a count
+    judge: str = ""  # who drew the relation, and what its numbers are worth; '' if none did
+    verdict: Verdict | None = None  # of the difference, as `findwell.compare` gives it
+
+    @property
+    def value(self) -> float | None:
+        """The value of the run."""
+        return self.found.value if self.sides is None else self.sides[1]
+
+    @property
+    def baseline(self) -> float | None:
+        """The value of the baseline, where the two are compared."""
+        return None if self.sides is None else self.sides[0]
+
+    @property
+    def difference(self) -> float | None:
+        """The difference from the baseline, times its factor."""
+        return None if self.sides is None else self.found.value
+
+    @property
+    def low(self) -> float | None:
+        """The lower limit of the difference; without a baseline, of the value."""
+        return self.found.low
+
+    @property
+    def high(self) -> float | None:
+        """The upper limit."""
+        return self.found.high
+
+    @property
+    def level(self) -> float:
+        """The level of the interval."""
+        return self.found.level
+
+    @property
+    def n(self) -> int:
+        """The queries with a value."""
+        return self.found.n
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return it as the JSON output prints it."""
+        shown = {name: getattr(self, name) for name in IN_JSON}
+        return shown | ({} if self.verdict is None else {"verdict": self.verdict.word})
+
+    def by_judge(self, judges: Iterable[Mapping[str, Any]], relation: str) -> RequirementVerdict:
+        """Return the verdict with its relation, undecided where the judge of it gives none."""
+        judges = [each for each in judges if each]
+        if not judges or not is_judged(relation):
+            return replace(self, relation=relation)
+        found = replace(self, relation=relation, judge="; ".join(judge_lines(judges)))
+        limit = next(filter(None, (verdict_limit(each, relation) for each in judges)), "")
+        if limit and found.verdict is not None:
+            found = replace(found, verdict=withhold(found.verdict, limit))
+        if not limit or found.reason == NO_BASELINE or is_fact(parse_measure(self.measure)):
+            return found
+        return replace(found, outcome=OPEN, reason=limit)
+
+
+IN_JSON = (
+    *("requirement", "run", "measure", "outcome", "value", "low", "high", "line", "baseline"),
+    *("difference", "n", "level", "decided_by", "reason", "relation", "judge"),
+)
+
+
+def hold(
+    asked: Requirement,
+    run: str,
+    measure: str,
+    found: Estimate,
+    *,
+    by_value: bool,
+    sides: tuple[float | None, float | None] | None = None,
+    verdict: Verdict | None = None,
+) -> RequirementVerdict:
+    """Return whether a value meets a requirement, or a difference of `sides`: baseline and run.
+
+    `verdict` is what the comparison says of the difference: where that is `same` there is nothing
+    to estimate, and where it is `unclear` the difference is on neither side of 0.
+    """
+    word = None if verdict is None else verdict.word
+    by_value = by_value or word == SAME
+    outcome, reason = asked.decide(found, by_value=by_value)
+    if word == UNCLEAR and asked.number == 0 and not by_value and found.value is not None:
+        outcome, reason = OPEN, reason or ACROSS
+    decided_by = "value" if by_value else "interval"
+    return RequirementVerdict(
+        asked.text,
+        run,
+        measure,
+        outcome,
+        found,
+        asked.number,
+        decided_by,
+        reason,
+        sides,
+        verdict=verdict,
+    )

@@ -12,7 +12,7 @@ import polars as pl
 
 from findwell.core.errors import InputError, MeasureError, OptionError, choose
 from findwell.core.estimate import Estimate
-from findwell.evaluation.comparison.contrasts import BETTER, SAME, UNCLEAR, UNKNOWN, WORSE
+from findwell.core.verdict import SAME
 from findwell.evaluation.comparison.gates import (
     DECIDE,
     UNDECIDED,
@@ -20,8 +20,8 @@ from findwell.evaluation.comparison.gates import (
     row_interval,
 )
 from findwell.evaluation.comparison.requirements import (
-    COUNTS,
-    Requirement,
+    find_figure,
+    hold,
     is_fact,
     parse_requirement,
 )
@@ -39,12 +39,14 @@ from findwell.measures import parse_measure
 from findwell.measures.dialects import resolve_measures, select_measures
 from findwell.statistics.aggregate import GEOMETRIC_FLOOR
 from findwell.statistics.paired import TIE
-from findwell.statistics.significance import decide_zero, rejects
-from findwell.statistics.values import UNIT, bounds_on_scale, check_share, from_scale
+from findwell.statistics.values import UNIT, bounds_on_scale, check_share
+from findwell.statistics.verdicts import verdict_of, withhold
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
+    from findwell.core.requirement import Requirement
+    from findwell.core.verdict import Verdict
     from findwell.evaluation.comparison.requirements import RequirementVerdict
     from findwell.measures import Measure
 
@@ -81,31 +83,25 @@ class _Paired:
         return value_of(self.before, self.statistic), value_of(self.after, self.statistic)
 
     def interval(self, level: float) -> Estimate:
-        """Return the difference and its interval: of means, sums or geometric means.
+        """Return the difference and its interval: of means, sums or geometric means."""
+        statistic = "sum" if self.statistic == "sum" else "mean"  # `change` has no logarithms
+        bounds = -self.most, self.most
+        span = self.change.moments.interval(level, bounds, statistic=statistic)
+        return self.change.bootstrapped(span, statistic, clustered=True) if self.clustered else span
 
-        The test whether the difference is 0 decides whether 0 is in it, as in `findwell.compare`.
-        """
-        span = self.change.moments.interval(level, (-self.most, self.most))
-        if self.clustered:
-            span = self.change.bootstrapped(span, clustered=True)
-        if self.factor == 1:
-            span = decide_zero(span, self.p, 1 - level)
-        if self.statistic != "sum":
-            return span
-        value, low, high = (
-            None if each is None else from_scale(each, "sum", span.n)
-            for each in (span.value, span.low, span.high)
+    def verdict(self, level: float) -> Verdict:
+        """Return the verdict by the z test, which also decides whether 0 is in the interval."""
+        higher, ties = self.higher_is_better, self.change.moments.n - self.wins - self.losses
+        return verdict_of(
+            self.interval(level),
+            self.p,
+            level=level,
+            higher_is_better=higher,
+            won=self.wins if higher else self.losses,
+            tied=ties,
+            lost=self.losses if higher else self.wins,
+            test="z",
         )
-        return replace(span, value=value, low=low, high=high)
-
-    def verdict(self, level: float) -> str:
-        """Say better, worse, same or unclear, as `findwell.compare` does."""
-        if not (self.wins or self.losses):
-            return SAME
-        value = self.interval(level).value
-        if not value or not rejects(self.p, 1 - level):
-            return UNCLEAR
-        return BETTER if (value > 0) == self.higher_is_better else WORSE
 
     @property
     def p(self) -> float | None:
@@ -114,6 +110,8 @@ class _Paired:
         It is never below what sign flips of as many queries that differ could reach.
         """
         moments = self.tested.moments
+        if moments.n and not (self.wins or self.losses):
+            return 1.0
         if moments.n < 2:
             return None
         one, two = (each.value for each in moments.sums[:2])
@@ -155,22 +153,24 @@ def compare(
     }
     rows = []
     for name, found in sorted(_paired(before, after, 1.0).items()):
-        span = found.interval(level)
+        verdict, limit = found.verdict(level), limits.get(name, "")
+        if limit:
+            verdict = withhold(verdict, limit)
         rows.append(
             {
                 "measure": name,
-                "verdict": UNKNOWN if limits.get(name) else found.verdict(level),
+                "verdict": verdict.word,
                 "before": found.sides[0],
                 "after": found.sides[1],
-                "difference": span.value,
-                "low": span.low,
-                "high": span.high,
-                "p": None if limits.get(name) else found.p,
-                "n": span.n,
+                "difference": verdict.difference.value,
+                "low": verdict.difference.low,
+                "high": verdict.difference.high,
+                "p": verdict.p,
+                "n": verdict.difference.n,
                 "wins": found.wins,
                 "losses": found.losses,
                 "unpaired": found.unpaired,
-                "reason": limits.get(name, ""),
+                "reason": verdict.reason,
             }
         )
     if not rows:
@@ -203,7 +203,8 @@ def gate(
                 f"{each.text} needs a baseline, and there is none",
                 fix="name a result, or the place of its values: baseline= (--baseline)",
             )
-        if not each.is_of_measure and each.subject not in COUNTS:
+        figure = find_figure(each.subject)
+        if figure is not None and figure.field:
             raise OptionError(
                 f"{each.text}: the Spark engine knows nothing about {each.subject}",
                 fix="hold a result of findwell.evaluate against it",
@@ -224,30 +225,35 @@ def _verdict(
     decide: str,
 ) -> RequirementVerdict:
     level = result.level or LEVEL
-    if not asked.is_of_measure:
-        return asked.verdict(result.run, asked.subject, _count(result, asked), by_value=True)
+    if find_figure(asked.subject) is not None:  # queries without a value, by the worst measure
+        most = float(result.summary[asked.subject].max() or 0)  # type: ignore[arg-type]
+        value = most / max(result.queries, 1) if asked.share else most
+        count = Estimate(value, None, None, level, "", result.queries)
+        return hold(asked, result.run, asked.subject, count, by_value=True)
     measure = _measure(result, asked.subject)
     relation = result.matched_by[str(measure)]
     by_value = decide == "value" or is_fact(measure)
     if asked.factor is None:
-        value = row_interval(result.interval_row(measure, level), level)
-        value = replace(value, low=None, high=None) if is_fact(measure) else value
-        verdict = asked.verdict(result.run, str(measure), value, by_value=by_value)
-        return verdict.by_judge([result.judge], relation)
-    found = paired[asked.factor].get(str(measure))
-    if found is None:
+        found = row_interval(result.interval_row(measure, level), level)
+        found = replace(found, low=None, high=None) if is_fact(measure) else found
+        held = hold(asked, result.run, str(measure), found, by_value=by_value)
+        return held.by_judge([result.judge], relation)
+    pairs = paired[asked.factor].get(str(measure))
+    if pairs is None:
         raise MeasureError(
             f"the baseline has no {measure}", where="baseline", fix="evaluate it with this measure"
         )
-    same = not (found.wins or found.losses)
-    verdict = asked.verdict(
+    verdict = pairs.verdict(level)
+    held = hold(
+        asked,
         result.run,
         str(measure),
-        found.interval(level),
-        by_value=by_value or same,
-        sides=found.sides,
+        verdict.difference if asked.factor == 1 else pairs.interval(level),
+        by_value=by_value or verdict.word == SAME,
+        sides=pairs.sides,
+        verdict=verdict if asked.factor == 1 else None,
     )
-    return verdict.by_judge([result.judge], relation)
+    return held.by_judge([result.judge], relation)
 
 
 def _measure(result: SparkResult, name: str) -> Measure:
@@ -259,16 +265,6 @@ def _measure(result: SparkResult, name: str) -> Measure:
         f"{wanted} was not measured",
         fix=f"evaluate with it, too (measured: {', '.join(map(str, result.measures))})",
     )
-
-
-def _count(result: SparkResult, asked: Requirement) -> Estimate:
-    """Return how many queries there are, or lack a value, of the measure with most."""
-    queries = result.queries
-    if asked.subject == "queries":
-        return Estimate(float(queries), None, None, result.level or LEVEL, "", queries, 0)
-    most = float(result.summary[asked.subject].max() or 0)  # type: ignore[arg-type]
-    value = most / max(queries, 1) if asked.share else most
-    return Estimate(value, None, None, result.level or LEVEL, "", queries, 0)
 
 
 def _paired(

@@ -7,8 +7,10 @@ from datetime import datetime
 from math import isfinite
 from typing import Any
 
+from findwell.core.estimate import Estimate
+from findwell.core.requirement import FAIL, OPEN, PASS
 from findwell.evaluation.comparison.gates import EXIT, GateReport
-from findwell.evaluation.comparison.requirements import FAIL, OPEN, PASS, RequirementVerdict
+from findwell.evaluation.comparison.requirements import RequirementVerdict
 
 QUIET, ALARM, STILL_OPEN, RESOLVED, UNDECIDED = "quiet", "alarm", "open", "resolved", "undecided"
 RAISED = (ALARM, STILL_OPEN)
@@ -157,14 +159,9 @@ def _as_requirement(verdict: AlarmVerdict, *, some: bool) -> RequirementVerdict:
         run=verdict.slice or "all calls",
         measure=verdict.signal,
         outcome=PASS if small else AS_GATE[verdict.outcome],
-        value=verdict.now,
-        low=None,
-        high=None,
+        found=Estimate(verdict.difference, None, None, 0.95, "", verdict.n),
+        sides=(verdict.before, verdict.now),
         line=0.0 if verdict.line is None else verdict.line,
-        baseline=verdict.before,
-        difference=verdict.difference,
-        n=verdict.n,
-        level=0.95,
         decided_by="evidence",
         reason="; ".join(filter(None, ("undecided" if small else "", since, verdict.reason))),
     )

@@ -18,6 +18,15 @@ from math import ceil, floor, isfinite
 from typing import TYPE_CHECKING
 
 from findwell.core.errors import OptionError, nearest
+from findwell.core.requirement import (
+    SHARES,
+    TIMES,
+    in_base_unit,
+    plain_text,
+    read_number,
+    read_percentile,
+    split_line,
+)
 from findwell.loop.monitoring.signals import SIGNALS, find_signal
 
 if TYPE_CHECKING:
@@ -34,21 +43,11 @@ DIRECTIONS = {
 }
 SHOWN = {"below": "drops", "above": "rises", "both": "changes"}
 WORSE = {"lower": "below", "higher": "above", "either": "both"}
-TIMES = {"ms": 1.0, "s": 1e3, "us": 1e-3, "µs": 1e-3}
 COUNTED = ("documents", "characters")  # units of whole numbers: 3 or less is below 4
 MOST_SLICED = 3  # columns of one alert
 
-_NUMBER = r"[+-]?(?:\d+\.?\d*|\.\d+)(?:e[+-]?\d+)?"
-_LINE = re.compile(
-    rf"(?P<signal>[^<>=]+?)\s*(?P<sign>>=|<=|>|<)\s*(?P<number>{_NUMBER})\s*(?P<unit>%|[a-zµ]*)",
-    re.IGNORECASE,
-)
-_WORD = re.compile(
-    rf"(?P<signal>\S+)\s+(?P<word>[a-z]+)(?:\s+by\s+(?P<number>{_NUMBER})\s*(?P<unit>%|[a-zµ]*))?",
-    re.IGNORECASE,
-)
+_WORD = re.compile(r"(?P<signal>\S+) (?P<word>[a-z]+)(?: by (?P<margin>[\d.+-].*))?", re.IGNORECASE)
 _SLICES = re.compile(r"(?P<rest>.+?) by (?P<names>[^\s\d.+-].*)", re.IGNORECASE)
-_PERCENTILE = re.compile(r"(?:latency_)?p(?P<share>[1-9]\d?(?:\.\d+)?)", re.IGNORECASE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,25 +87,27 @@ def parse_alert(text: str) -> Alert:
     findwell.core.errors.OptionError: unknown word 'drop' in 'top_score drop'
       fix: did you mean drops? (known: drops, falls, rises, grows, changes, worsens)
     """
-    plain = " ".join(text.replace("≥", ">=").replace("≤", "<=").replace("−", "-").split())
+    plain = plain_text(text)
     by: tuple[str, ...] = ()
     if (sliced := _SLICES.fullmatch(plain)) is not None:
         plain = sliced["rest"]
         by = tuple(dict.fromkeys(filter(None, re.split(r"\s*,\s*", sliced["names"].strip()))))
         if not by or len(by) > MOST_SLICED:
             raise OptionError(f"{text!r} is sliced by {len(by)} columns", fix="name one to three")
-    if (line := _LINE.fullmatch(plain)) is not None:
-        return _at_line(text, line, by)
+    if (parts := split_line(plain)) is not None and (number := read_number(parts[2])) is not None:
+        return _at_line(text, parts[0], parts[1], number, by)
     if (word := _WORD.fullmatch(plain)) is not None:
         return _against_baseline(text, word, by)
-    raise OptionError(f"{text!r} is no alert", fix=FORM)
+    raise OptionError(f"{text!r} is not a valid alert", fix=FORM)
 
 
-def _at_line(text: str, found: re.Match[str], by: tuple[str, ...]) -> Alert:
-    signal, quantile = _subject(found["signal"], text)
-    number = _in_unit(signal, found["number"], found["unit"], text)
-    if found["sign"].endswith("=") and signal.unit in COUNTED:
-        number = ceil(number) - 1 if found["sign"][0] == ">" else floor(number) + 1
+def _at_line(
+    text: str, name: str, sign: str, written: tuple[float, str], by: tuple[str, ...]
+) -> Alert:
+    signal, quantile = _subject(name, text)
+    number = _in_unit(signal, *written, text)
+    if sign.endswith("=") and signal.unit in COUNTED:
+        number = ceil(number) - 1 if sign[0] == ">" else floor(number) + 1
     low, high = signal.bounds
     if not low <= number <= high:
         raise OptionError(
@@ -117,12 +118,13 @@ def _at_line(text: str, found: re.Match[str], by: tuple[str, ...]) -> Alert:
         )
     if quantile is None and not isfinite(signal.bounds[1]):
         quantile = 0.5  # nothing bounds the mean, so that the median is what can be watched
-    sign = found["sign"][0]
-    shown = f"{_name(signal, quantile, found['signal'])}{sign}{_number(signal, number)}"
+    shown = f"{number:.10g}"
+    if signal.unit in ("ms", "share"):
+        shown = f"{number:.10g}ms" if signal.unit == "ms" else f"{100 * number:.10g}%"
     return Alert(
-        shown + _sliced(by),
+        f"{_name(signal, quantile, name)}{sign[0]}{shown}{_sliced(by)}",
         signal.name,
-        "above" if sign == ">" else "below",
+        "above" if sign[0] == ">" else "below",
         line=number,
         quantile=quantile,
         by=by,
@@ -137,15 +139,16 @@ def _against_baseline(text: str, found: re.Match[str], by: tuple[str, ...]) -> A
         raise OptionError(f"unknown word {word!r} in {text!r}", fix=fix)
     signal, quantile = _subject(found["signal"], text)
     side = DIRECTIONS[word] or WORSE[signal.worse]
+    shown = f"{_name(signal, quantile, found['signal'])} {SHOWN[side]}"
     margin, relative = 0.0, False
-    if found["number"] is not None:
-        relative = found["unit"] == "%"
-        margin = float(found["number"]) / 100 if relative else 0.0
-        if not relative:
-            margin = _in_unit(signal, found["number"], found["unit"], text)
+    if found["margin"] is not None:
+        written = read_number(found["margin"])
+        if written is None:
+            raise OptionError(f"{text!r} is not a valid alert", fix=FORM)
+        relative = written[1] == "%"
+        margin = written[0] / 100 if relative else _in_unit(signal, *written, text)
         if margin < 0:
             raise OptionError(f"the margin of {text!r} is below 0", fix="write by how much, from 0")
-    shown = f"{_name(signal, quantile, found['signal'])} {SHOWN[side]}"
     if margin:
         shown += f" by {margin:.6g}" if not relative else f" by {100 * margin:.6g}%"
     return Alert(
@@ -161,11 +164,9 @@ def _against_baseline(text: str, found: re.Match[str], by: tuple[str, ...]) -> A
 
 def _subject(name: str, text: str) -> tuple[Signal, float | None]:
     """Return the signal, and the quantile of its values that is meant, if one is."""
-    named = _PERCENTILE.fullmatch(name.strip())
-    if named is not None:
-        share = round(float(named["share"]) / 100, 9)
-        exact = f"latency_p{named['share']}"
-        return SIGNALS.get(exact, SIGNALS["latency"]), share
+    share = read_percentile(name)
+    if share is not None:
+        return SIGNALS.get(f"latency_p{share}", SIGNALS["latency"]), round(float(share) / 100, 9)
     signal = find_signal(name)
     if not signal.per_call:
         raise OptionError(
@@ -177,40 +178,28 @@ def _subject(name: str, text: str) -> tuple[Signal, float | None]:
     return signal, None
 
 
-def _in_unit(signal: Signal, number: str, unit: str, text: str) -> float:
+def _in_unit(signal: Signal, number: float, unit: str, text: str) -> float:
     """Return a number in the unit of the signal."""
-    unit = unit.lower()
-    if not isfinite(float(number)):
-        raise OptionError(f"{number} in {text!r} is no number", fix="write a smaller one")
-    if signal.unit == "ms":
-        if unit not in TIMES:
-            raise OptionError(
-                f"{text!r} has no unit of time", fix=f"write {signal.name}>{number}ms, or s"
-            )
-        return float(number) * TIMES[unit]
-    if unit == "%":
-        if signal.bounds != (0.0, 1.0):
-            raise OptionError(
-                f"{signal.name} is no share, as {text!r} has it", fix="write a number without %"
-            )
-        return float(number) / 100
-    if unit:
+    if signal.unit == "ms" and unit not in TIMES:
+        raise OptionError(
+            f"{text!r} has no unit of time", fix=f"write {signal.name}>{number:g}ms, or s"
+        )
+    if signal.unit != "ms" and unit == "%" and signal.bounds != (0.0, 1.0):
+        raise OptionError(
+            f"{signal.name} is not a share, as {text!r} has it", fix="write a number without %"
+        )
+    units = TIMES if signal.unit == "ms" else SHARES
+    if unit not in units:
         raise OptionError(
             f"unknown unit {unit!r} in {text!r}", fix="write a number, or a share in %"
         )
-    return float(number)
+    return in_base_unit(number, unit, units)
 
 
 def _name(signal: Signal, quantile: float | None, written: str) -> str:
-    if _PERCENTILE.fullmatch(written.strip()) is not None and quantile is not None:
+    if quantile is not None and read_percentile(written) is not None:
         return f"p{100 * quantile:g}"
     return signal.name
-
-
-def _number(signal: Signal, number: float) -> str:
-    if signal.unit == "ms":
-        return f"{number:.10g}ms"
-    return f"{100 * number:.10g}%" if signal.unit == "share" else f"{number:.10g}"
 
 
 def _sliced(by: tuple[str, ...]) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from findwell.core.spelling import counted
-from findwell.evaluation.comparison.contrasts import BETTER, WORSE
+from findwell.core.verdict import BETTER, WORSE
 from findwell.show.charts import Chart
 from findwell.show.charts.forest import (
     difference_point,
