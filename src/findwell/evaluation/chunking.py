@@ -20,24 +20,25 @@ from findwell.relations.spans.place import cover
 
 if TYPE_CHECKING:
     from findwell.core.data import Gold
-    from findwell.evaluation.evaluate import EvaluationOptions
+    from findwell.evaluation.plan import Reading
 
 CHUNK = ("doc", "text", "source", "start", "end")
 
 
-def check_chunks(
-    run: object, gold: object, chunks: object, options: EvaluationOptions
-) -> list[Finding]:
+def check_chunks(run: object, gold: object, chunks: object, reading: Reading) -> list[Finding]:
     """Compare chunks with the documents of the corpus, and with the labels that have a place there.
 
     The chunks are those given, one file for each way of chunking. Without any they are those that
     the runs retrieved, which need not be all: then only what is too rare for chance is reported.
     """
-    documents = load_corpus(options["corpus"], id_from=options.get("id_from"))
+    if reading.corpus is None:
+        return []
+    corpus: Any = reading.corpus
+    documents = load_corpus(corpus, id_from=reading.id_from)
     if "text" not in documents.columns or "source" in documents.columns:
         return []  # these are chunks, and not the documents that they were cut from
     documents = documents.drop_nulls("text")
-    labels = None if not _readable_again(run, gold) else _labels(run, gold, documents, options)
+    labels = None if not _readable_again(run, gold) else _labels(run, gold, documents, reading)
     findings: list[Finding] = []
     for name, table in _several(chunks).items():
         held, lost = _places(load_corpus(table), documents, name)
@@ -46,9 +47,7 @@ def check_chunks(
             findings += left_out(held, documents, name)
             findings += [] if labels is None else _cut(labels, held, name)
     if chunks is None and labels is not None:
-        how: dict[str, Any] = {"run_format": options.get("run_format")}
-        how |= {"skip_bad": options.get("skip_bad", False), "id_from": options.get("id_from")}
-        for name, each in collect_runs(run, **how)[0].items():
+        for name, each in collect_runs(run, reading)[0].items():
             held, _ = _places(each.rows, documents, name)
             findings += never_reached(held, documents, name) if held.height else []
             findings += _cut_in_lists(labels, held, name)
@@ -105,20 +104,17 @@ def _places(
     )
 
 
-def _labels(
-    run: object, gold: object, documents: pl.DataFrame, options: EvaluationOptions
-) -> pl.DataFrame:
+def _labels(run: object, gold: object, documents: pl.DataFrame, reading: Reading) -> pl.DataFrame:
     """Return the relevant labels that are a part of a document: query, doc, start and end."""
-    how: dict[str, Any] = {"skip_bad": options.get("skip_bad", False), "texts": True}
-    how["id_from"] = options.get("id_from")
+    how = reading.options(texts=True)
     found: Gold
     if gold is None:
         several = isinstance(run, list | tuple) and isinstance(run[0], str | os.PathLike)
         first: Any = run[0] if isinstance(run, list | tuple) and several else run
         first = next(iter(first.values())) if is_several(first) else first
-        found = load_samples(first, format=options.get("run_format"), **how).gold
+        found = load_samples(first, format=reading.run_format, **how).gold
     else:
-        found = load_gold(gold, format=options.get("gold_format"), **how)  # type: ignore[arg-type]
+        found = load_gold(gold, format=reading.gold_format, **how)  # type: ignore[arg-type]
     rows = found.rows()
     said = [pl.col(name).is_not_null() for name in ("text", "start") if name in rows.columns]
     rows = rows.filter(

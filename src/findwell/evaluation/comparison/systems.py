@@ -103,8 +103,7 @@ def gather(
     """
     chosen = dict(options or {})
     if isinstance(chosen.get("judge"), Judge):  # one for all systems: so the budget is one
-        judge, server = on_server(chosen["judge"], chosen.get("base_url"))
-        chosen |= {"judge": find_judge(judge), **({"base_url": server} if server else {})}
+        chosen["judge"] = find_judge(on_server(chosen["judge"], chosen.get("base_url"))[0])
     given = [each for data in systems for each in _given(data)]
     results = [each.result for each in given if each.result is not None]
     if results and len(results) == len(given):
