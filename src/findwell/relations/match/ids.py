@@ -52,11 +52,7 @@ class BoundIds(BoundByRule):
         self._change = normaliser(context.run_ids if context.ids == "identity" else context.ids)
         self.equal = EqualKeys(gold, gold.member_doc)
         self._chosen = context.chosen
-
-    @property
-    def as_given(self) -> bool:
-        """Whether the ids of a run are compared as they are, and with nothing but the gold."""
-        return self._change is None and self._known is None
+        self.plain_ids = self._change is None and self._known is None
 
     def rows(self, rows: pl.DataFrame) -> tuple[pl.DataFrame, list[Finding]]:
         """Normalise the ids, and keep them as they were to break ties."""
