@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import os
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -11,8 +10,8 @@ from typing import TYPE_CHECKING, Any
 import polars as pl
 
 from findwell.core.findings import Finding, finding_about, shorten
-from findwell.evaluation.inputs import asks_retrievers, collect_runs
-from findwell.io.read import is_several, load_gold, load_samples
+from findwell.evaluation.inputs import Kind, collect_runs, each_input, kind_of
+from findwell.io.read import load_gold, load_samples
 from findwell.io.read.corpus import load_corpus
 from findwell.relations.match.spans import placed
 from findwell.relations.spans.coverage import CUT, left_out, never_reached, widened
@@ -54,27 +53,23 @@ def check_chunks(run: object, gold: object, chunks: object, reading: Reading) ->
     return findings
 
 
-def _readable_again(*inputs: object) -> bool:
+def _readable_again(run: object, gold: object) -> bool:
     """Tell whether inputs are still there after they were read once."""
-    for data in inputs:
-        several: Sequence[object] = data if isinstance(data, list | tuple) else [data]
-        for each in several:
-            if isinstance(each, Iterator):
-                return False
-            path = Path(each) if isinstance(each, str | os.PathLike) else None
-            if path is not None and not (path.is_file() or path.is_dir()):
-                return False
-    return not asks_retrievers(inputs[0])
+    for data in (*(each for _, each in each_input(run)), gold):
+        kind = kind_of(data)
+        if kind in (Kind.ITERATOR, Kind.RETRIEVER):
+            return False
+        if kind is Kind.PATH and not (Path(data).is_file() or Path(data).is_dir()):
+            return False
+    return True
 
 
-def _several(chunks: object) -> Mapping[str, object]:
+def _several(chunks: Any) -> Mapping[str, Any]:  # noqa: ANN401
     """Return each way of chunking by its name."""
     if chunks is None:
         return {}
-    given: Sequence[object] = chunks if isinstance(chunks, list | tuple) else [chunks]
-    files = [each for each in given if isinstance(each, str | os.PathLike)]
-    if len(files) == len(given):
-        return {Path(each).stem: each for each in files}
+    if kind_of(chunks) in (Kind.PATH, Kind.LISTED):
+        return {Path(each).stem: each for _, each in each_input(chunks)}
     return {"chunks": chunks}
 
 
@@ -109,9 +104,7 @@ def _labels(run: object, gold: object, documents: pl.DataFrame, reading: Reading
     how = reading.options(texts=True)
     found: Gold
     if gold is None:
-        several = isinstance(run, list | tuple) and isinstance(run[0], str | os.PathLike)
-        first: Any = run[0] if isinstance(run, list | tuple) and several else run
-        first = next(iter(first.values())) if is_several(first) else first
+        _, first = each_input(run)[0]
         found = load_samples(first, format=reading.run_format, **how).gold
     else:
         found = load_gold(gold, format=reading.gold_format, **how)  # type: ignore[arg-type]

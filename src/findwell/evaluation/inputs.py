@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from enum import Enum, auto
 from functools import partial
 from itertools import chain
 from typing import TYPE_CHECKING, Any
@@ -17,6 +18,7 @@ from findwell.core.findings import merge_findings
 from findwell.core.progress import Stages
 from findwell.core.timing import TIMED
 from findwell.engines.prefetch import begin
+from findwell.evaluation.results.result import Result
 from findwell.evaluation.results.store import Input
 from findwell.io.read import is_several, load_gold, load_run, load_samples, trace_sources
 from findwell.io.read.corpus import load_corpus
@@ -24,7 +26,7 @@ from findwell.io.read.queries import join_queries, load_queries
 from findwell.io.read.records import join_about
 from findwell.io.read.source import Source
 from findwell.relations.preflight import only_ids
-from findwell.retrievers.retriever import Retriever, holds_retrievers, is_retriever, name_of
+from findwell.retrievers.retriever import Retriever, is_retriever, name_of
 
 if TYPE_CHECKING:
     from contextlib import ExitStack
@@ -35,6 +37,53 @@ if TYPE_CHECKING:
     from findwell.evaluation.plan import Plan, Reading
 
 NamedInputs = list[tuple[str, Any]]  # each input with its name; "" where it has none
+
+
+class Kind(Enum):
+    """What may be given as a run, or as several."""
+
+    PATH = auto()
+    NAMED = auto()  # a dict of runs, retrievers or results by name
+    LISTED = auto()  # a list of paths or runs
+    RESULT = auto()  # of an earlier evaluation
+    RETRIEVER = auto()  # which is asked for a run
+    ITERATOR = auto()  # records that can be read only once
+    DATA = auto()  # {query: …}, a table, records, a Run: whatever `load_run` reads
+
+
+def kind_of(data: object) -> Kind:
+    """Say what was given: every part of an evaluation asks this function.
+
+    >>> kind_of({"q1": ["d1"]}), kind_of({"bm25": {"q1": ["d1"]}}), kind_of(["bm25.trec"])
+    (<Kind.DATA: 7>, <Kind.NAMED: 2>, <Kind.LISTED: 3>)
+    """
+    if isinstance(data, str | os.PathLike):
+        return Kind.PATH
+    if isinstance(data, Result):
+        return Kind.RESULT
+    if isinstance(data, Iterator):
+        return Kind.ITERATOR
+    if isinstance(data, Mapping):
+        every = data.values()
+        named = is_several(data) or any(isinstance(x, Result) or is_retriever(x) for x in every)
+        return Kind.NAMED if named else Kind.DATA
+    if isinstance(data, list | tuple):
+        listed = data and isinstance(data[0], str | os.PathLike | Run | RunStream)
+        return Kind.LISTED if listed else Kind.DATA
+    return Kind.RETRIEVER if is_retriever(data) else Kind.DATA
+
+
+def each_input(data: Any) -> NamedInputs:  # noqa: ANN401
+    """Return each of several inputs with its name, or the one that it is."""
+    kind = kind_of(data)
+    if kind is Kind.NAMED:
+        return [(str(name), each) for name, each in data.items()]
+    return [("", each) for each in data] if kind is Kind.LISTED else [("", data)]
+
+
+def asks_retrievers(run: object) -> bool:
+    """Tell whether some of what is evaluated is no run yet, but must be asked for one."""
+    return any(kind_of(data) is Kind.RETRIEVER for _, data in each_input(run))
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -66,9 +115,9 @@ def read_inputs(
     `held` ends what was begun; while it lasts, errors name the files.
     """
     reading = plan.reading
-    named = _with_reranked(_named(run), reading)
+    named = _with_reranked(each_input(run), reading)
     given, loaded = gold, None
-    if asking := sum(is_retriever(data) for _, data in named):
+    if asking := sum(kind_of(data) is Kind.RETRIEVER for _, data in named):
         if gold is not None:
             gold = _kept(gold)
             loaded = load_gold(gold, format=reading.gold_format, **reading.options())
@@ -208,14 +257,9 @@ def _is_empty(run: RunStream) -> bool:
     return run.whole is not None and not run.whole["doc"].count()
 
 
-def asks_retrievers(run: object) -> bool:
-    """Tell whether some of what is evaluated is no run yet, but must be asked for one."""
-    return any(is_retriever(data) for _, data in _named(run))
-
-
 def _asked(name: str, data: object, gold: Gold | None, reading: Reading, stages: Stages) -> object:
     """Return the run that a retriever makes; anything else stays what it is."""
-    if not is_retriever(data):
+    if kind_of(data) is not Kind.RETRIEVER:
         return data
     # few evaluations ask a retriever
     from findwell.retrievers.questions import load_questions, questions_for  # noqa: PLC0415
@@ -237,30 +281,20 @@ def _asked(name: str, data: object, gold: Gold | None, reading: Reading, stages:
     return ask_all(settings, load_questions(reading.queries), stages.begin(f"asking {called}"))
 
 
-def _kept(data: object) -> object:
+def _kept(data: Any) -> object:  # noqa: ANN401
     """Return something that can be read again, as an iterator and a pipe cannot."""
-    if isinstance(data, Iterator):
+    kind = kind_of(data)
+    if kind is Kind.ITERATOR:
         return list(data)
-    if isinstance(data, Source) or not isinstance(data, str | os.PathLike):
-        return data
-    return data if os.path.isdir(data) else Source.of(data)  # noqa: PTH112 - errors mean no
-
-
-def _named(run: Any) -> NamedInputs:  # noqa: ANN401
-    """Return each of several runs with its name, or the one that it is."""
-    if isinstance(run, Mapping) and (is_several(run) or holds_retrievers(run)):
-        return [(str(name), data) for name, data in run.items()]
-    listed = isinstance(run, list | tuple) and run
-    if listed and isinstance(run[0], str | os.PathLike | Run | RunStream):  # and not a record
-        return [("", data) for data in run]
-    return [("", run)]
+    is_file = kind is Kind.PATH and not os.path.isdir(data)  # noqa: PTH112 - errors mean no
+    return Source.of(data) if is_file else data
 
 
 def _with_reranked(named: NamedInputs, reading: Reading) -> NamedInputs:
     """Replace a path of traces by the runs that they hold: one before, one after a reranker."""
     found: NamedInputs = []
     for name, data in named:
-        is_path = isinstance(data, str | os.PathLike) and not name
+        is_path = kind_of(data) is Kind.PATH and not name
         runs = trace_sources(data, reading.run_format, reading.id_from) if is_path else []
         found += [(name, each) for each in runs] or [(name, data)]
     return found
@@ -294,7 +328,7 @@ def unlabelled_gold(run: Run) -> Gold:
 def collect_runs(run: object, reading: Reading) -> tuple[dict[str, Run], pl.DataFrame]:
     """Read runs whole, by name, and return the queries that they answer, with what is known."""
     how = {"format": reading.run_format, "about": True, **reading.options(texts=True)}
-    streams = [load_run(data, name=name, **how) for name, data in _named(run)]
+    streams = [load_run(data, name=name, **how) for name, data in each_input(run)]
     runs = [stream.collect() for stream in _unique_names(streams)]
     queries = join_about([unlabelled_gold(each).queries.drop(TIMED, strict=False) for each in runs])
     return {each.name: each for each in runs}, queries.unique("query", maintain_order=True)
