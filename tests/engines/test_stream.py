@@ -6,7 +6,6 @@ import random
 import subprocess
 import sys
 import tempfile
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Literal
 
 import polars as pl
@@ -15,14 +14,11 @@ from polars.testing import assert_frame_equal
 
 import findwell
 from findwell.core.data import Run, RunStream
-from findwell.core.policy import Policy
 from findwell.engines.local import LocalEngine
 from findwell.evaluation.assessment import assess
+from findwell.evaluation.plan import Plan
 from findwell.evaluation.results.store import relation_rows
 from findwell.io.read import source, tables
-from findwell.judges.find import find_judge
-from findwell.measures.dialects import dialect, resolve_measures
-from findwell.relations.match.matcher import MatchContext
 from findwell.relations.pipeline import draw_batch, join
 from tests import sample
 from tests.sample import jsonl, ranked
@@ -32,6 +28,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
 
+    from findwell.core.policy import Policy
     from findwell.relations.facts import FactReader
     from findwell.relations.match.matcher import BoundMatcher
     from findwell.relations.pipeline import Drawn
@@ -264,19 +261,14 @@ def test_another_engine_gives_the_same_relation(
         )
     ]
     gold = [*records, {**records[0], "query": "missing"}]
-    speaks = replace(dialect("findwell"), policy=Policy(missing=missing))
-    measures = resolve_measures([f"recall/{relation}", f"P@2/{relation}"], speaks)
+    measures = [f"recall/{relation}", f"P@2/{relation}"]
+    plan = Plan.of(measures, judge="local:text", missing=missing, keep=3)
     found = [
         assess(
+            plan,
             [findwell.load_run(records, texts=True)],
             findwell.load_gold(gold, texts=True),
-            measures,
-            speaks,
-            "ids",
-            MatchContext(),
-            judge=find_judge("local:text"),
             engine=engine,
-            keep=3,
         )
         for engine in (LocalEngine(), QueryByQuery())
     ]

@@ -10,8 +10,7 @@ import pytest
 
 import findwell
 from findwell.evaluation.assessment import assess
-from findwell.measures.dialects import dialect, expand_measures
-from findwell.relations.match.matcher import MatchContext
+from findwell.evaluation.plan import Plan
 from tests.spark.frames import assert_same, hard_case, records
 
 PAGE = Path(__file__).parents[2] / "ARCHITECTURE.md"
@@ -38,17 +37,6 @@ def test_an_engine_of_ten_lines(by: str) -> None:
         runs = [{"query": each["query"], "retrieved": each["retrieved"]} for each in given]
         golds = [{name: each[name] for name in each if name != "retrieved"} for each in given]
         streams, known = findwell.load_run(runs, texts=True), findwell.load_gold(golds, texts=True)
-    from findwell.judges.find import find_judge
-
-    chosen = dialect("findwell")
-    found = assess(
-        [streams],
-        known,
-        expand_measures([str(each) for each in local.measures], chosen),
-        chosen,
-        by,
-        MatchContext(),
-        judge=find_judge("local:text") if by == "claims" else None,
-        engine=shown_engine(),
-    )
+    plan = Plan.of(local.measures, by=by, judge="local:text")
+    found = assess(plan, [streams], known, engine=shown_engine())
     assert_same(found.per_query, local)

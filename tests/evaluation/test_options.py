@@ -5,7 +5,7 @@ from __future__ import annotations
 import inspect
 
 import findwell
-from findwell.evaluation.evaluate import EvaluationOptions
+from findwell.evaluation.plan import EvaluationOptions
 
 
 def test_the_options_that_are_handed_on_are_those_of_evaluate() -> None:

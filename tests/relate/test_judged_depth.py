@@ -17,7 +17,8 @@ from findwell.core.errors import MeasureError
 from findwell.core.policy import Policy
 from findwell.engines.local import LocalEngine
 from findwell.evaluation.comparison.systems import gather
-from findwell.evaluation.inputs import load_inputs
+from findwell.evaluation.inputs import read_inputs
+from findwell.evaluation.plan import Plan
 from findwell.judges.find import find_judge
 from findwell.judges.function import FunctionJudge
 from findwell.judges.replay import ReplayJudge, record
@@ -86,20 +87,13 @@ def samples_of(lists_: list[list[str]]) -> list[dict[str, Any]]:
 
 def relations(samples: list[dict[str, Any]], depth: int | None = None) -> dict[str, Relation]:
     """Draw what a judge judges, down to a rank."""
-    with ExitStack() as reading:
-        streams, gold, *_ = load_inputs(
-            samples,
-            *(None, None, None),
-            reading,
-            by=None,
-            skip_bad=False,
-            texts=True,
-            unlabelled=True,
-        )
+    plan = Plan.of([f"recall/{name}" for name in FOUR], judge=judge_alone)
+    with ExitStack() as held:
+        data = read_inputs(plan, samples, None, held)
     tasks = {matcher: Task(name, depth) for name, matcher in MATCHERS.items()}
     context = MatchContext(judging=Judging(FunctionJudge(judge_alone), tasks))
     return {
-        name: LocalEngine().draw(streams[0], matcher.bind(gold, context), Policy()).relation
+        name: LocalEngine().draw(data.runs[0], matcher.bind(data.gold, context), Policy()).relation
         for name, matcher in MATCHERS.items()
     }
 

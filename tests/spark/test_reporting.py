@@ -17,9 +17,8 @@ from findwell.evaluation.spark.arrow import to_batches
 from findwell.evaluation.spark.columns import GOLD, QUERIES, RUN, SideColumns
 from findwell.evaluation.spark.result import Made, SparkResult, _checked
 from findwell.evaluation.spark.summary import NOTED, Notes, SummaryPlan, Tally, summarise_batches
-from findwell.evaluation.spark.task import UNMET, Plan, evaluate_batches
-from findwell.measures.dialects import dialect, resolve_measures
-from findwell.relations.match import find_matcher
+from findwell.evaluation.spark.task import UNMET, TaskPlan, evaluate_batches
+from findwell.measures.dialects import resolve_measures
 from findwell.show.spark import render
 from findwell.show.tables import FORMATS
 from findwell.statistics.intervals import ONE_CLUSTER
@@ -45,15 +44,15 @@ def result_of(made: Made, rows: list[Any], adding: SummaryPlan) -> SparkResult:
     return SparkResult(rowless, made, tallies, _checked(notes, made), notes.facts)
 
 
-def made_of(plan: Plan, **more: Any) -> Made:
+def made_of(task: TaskPlan, **more: Any) -> Made:
     """Return how a result is made by such a plan."""
     chosen: dict[str, Any] = {
         "run": "run",
         "run_id": "monday",
-        "measures": plan.measures,
-        "dialect": dialect("findwell"),
-        "matchers": {str(plan.by): find_matcher(plan.by)},
-        "relation": str(plan.by),
+        "measures": task.plan.measures,
+        "dialect": task.plan.dialect,
+        "matchers": task.plan.matchers,
+        "relation": task.plan.drawn_by,
         "ids": "identity",
         "level": 0.95,
     }
@@ -77,7 +76,7 @@ def both() -> tuple[SparkResult, findwell.Result]:
         },
     )
     rows = stacked(side(gold, GOLD), side(run, RUN), side(about, QUERIES))
-    statistics = tuple(measure.aggregation for measure in plan.measures)
+    statistics = tuple(measure.aggregation for measure in plan.plan.measures)
     adding = SummaryPlan(statistics, slices=("topic",), samples=50)
     made = made_of(plan, slices=("topic",), bootstrap=50, bounds=True)
     found = result_of(made, list(evaluate_batches(plan, rows)), adding)
@@ -192,8 +191,6 @@ def test_verdicts_that_failed_in_some_batches_bound_the_values_as_on_one_machine
     plan = plan_of(
         measures,
         by="relevance",
-        texts=True,
-        unlabelled=True,
         judge=judge,
         sides={GOLD: None, QUERIES: None, RUN: SideColumns("query", "query")},
         rows=8,
@@ -215,7 +212,7 @@ def test_a_gold_without_a_relevant_item_is_refused_when_all_parts_were_seen() ->
         rows = list(evaluate_batches(plan, stacked(side(low, GOLD), side(run, RUN))))
         for work in (
             lambda rows=rows, plan=plan: result_of(made_of(plan), rows, SummaryPlan(("mean",))),
-            lambda low=low, plan=plan: findwell.evaluate(run, low, plan.measures),
+            lambda low=low, plan=plan: findwell.evaluate(run, low, plan.plan.measures),
         ):
             with pytest.raises(AlignError, match="the gold has no relevant item for RR"):
                 work()

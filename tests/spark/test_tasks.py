@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from io import BytesIO
 from typing import TYPE_CHECKING, Any
 
@@ -12,6 +13,7 @@ import pytest
 
 import findwell
 from findwell.core.errors import InputError
+from findwell.evaluation.plan import EvaluationOptions, Plan
 from findwell.evaluation.spark.arrow import to_batches
 from findwell.evaluation.spark.columns import (
     GOLD,
@@ -33,9 +35,8 @@ from findwell.evaluation.spark.summary import (
     merge_batches,
     summarise_batches,
 )
-from findwell.evaluation.spark.task import NOTES, VALUES, Plan, evaluate_batches
+from findwell.evaluation.spark.task import NOTES, VALUES, TaskPlan, evaluate_batches
 from findwell.evaluation.spark.worker import error_of, evaluate_part
-from findwell.measures.dialects import dialect as find_dialect
 from findwell.measures.dialects import resolve_measures
 from findwell.statistics.values import from_scale
 from tests.spark.frames import EVERY, STRICT, assert_same, hard_case, records
@@ -66,27 +67,28 @@ def stacked(*sides: pl.DataFrame, batch: int = 10_000) -> Iterator[pa.RecordBatc
         yield from to_batches(part)
 
 
-def plan_of(measures: Any, dialect: str = "findwell", **more: Any) -> Plan:
+def plan_of(measures: Any, dialect: str = "findwell", **more: Any) -> TaskPlan:
+    """Return what a task is sent; `more` are options of an evaluation, or fields of it."""
+    options = {name: more.pop(name) for name in EvaluationOptions.__optional_keys__ & more.keys()}
+    judge = options.get("judge")
+    plan = Plan.of(resolve_measures(measures, dialect), dialect=dialect, **{"by": "ids", **options})
     chosen: dict[str, Any] = {
         "run": "run",
-        "measures": resolve_measures(measures, dialect),
-        "dialect": find_dialect(dialect),
-        "by": "ids",
+        "plan": replace(plan, judge=None),
+        "judge": judge,
         "sides": {
             GOLD: SideColumns("document", "query"),
             RUN: SideColumns("document", "query"),
             QUERIES: None,
         },
-        "texts": False,
-        "unlabelled": False,
     }
-    return Plan(**chosen | more)
+    return TaskPlan(**chosen | more)
 
 
-def values(plan: Plan, found: list[pa.RecordBatch]) -> pl.DataFrame:
+def values(task: TaskPlan, found: list[pa.RecordBatch]) -> pl.DataFrame:
     """Return one row per query and measure."""
     rows = pl.concat([pl.DataFrame(batch) for batch in found]).filter(pl.col("kind") == VALUES)
-    names = [str(measure) for measure in plan.measures]
+    names = [str(measure) for measure in task.plan.measures]
     none = pl.lit([None] * len(names), pl.List(pl.String))
     return (
         rows.select(
@@ -112,7 +114,7 @@ def test_every_measure_of_every_dialect_bit_for_bit(dialect: str) -> None:
 
 def with_whole_gold(
     run: pl.DataFrame, gold: pl.DataFrame, measures: Any, **more: Any
-) -> tuple[Plan, list[pa.RecordBatch]]:
+) -> tuple[TaskPlan, list[pa.RecordBatch]]:
     """Evaluate with a gold that every task has."""
     packed = side(gold, GOLD).rename({"gold": "what"}).drop(SIDE)
     file = BytesIO()
@@ -187,7 +189,6 @@ def test_records_with_lists_texts_and_judges(by: str, measures: list[str]) -> No
     plan = plan_of(
         measures,
         by=by,
-        texts=True,
         judge="local:text" if by in ("relevance", "claims") else None,
         sides={
             GOLD: SideColumns("query", "query"),

@@ -136,7 +136,7 @@ def _estimate(  # noqa: PLR0917
     output: str | None,
 ) -> int:
     """Estimate the systems and their differences from labels of some pairs."""
-    from findwell.evaluation.evaluate import EvaluationOptions  # noqa: PLC0415
+    from findwell.evaluation.plan import EvaluationOptions  # noqa: PLC0415
     from findwell.loop.labels.estimates import evaluate_with_labels  # noqa: PLC0415
     from findwell.measures import DEFAULTS  # noqa: PLC0415
     from findwell.show.result import render  # noqa: PLC0415

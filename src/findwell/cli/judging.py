@@ -339,7 +339,7 @@ def dry_run(
     if not isinstance(chosen.get("judge"), DryRunJudge):
         return False
     from findwell.evaluation.comparison.systems import gather  # noqa: PLC0415
-    from findwell.evaluation.evaluate import EvaluationOptions  # noqa: PLC0415
+    from findwell.evaluation.plan import EvaluationOptions  # noqa: PLC0415
 
     options_of = EvaluationOptions.__optional_keys__ - {"rel"}
     known = {name: value for name, value in chosen.items() if name in options_of}

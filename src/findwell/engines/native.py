@@ -16,7 +16,6 @@ from findwell.engines.spread import PARTS
 from findwell.io.native import DeclinedError, Piece, each_piece, in_threads, kernel
 from findwell.io.read.trec import TrecLines
 from findwell.relations.align import Ties, extra_queries, unsorted_lists
-from findwell.relations.match.ids import BoundIds
 from findwell.relations.match.matcher import Edges
 from findwell.relations.pipeline import DrawnBatch, draw_batch, ties_that_matter
 
@@ -39,7 +38,9 @@ class ScatteredError(Exception):
 class NativeDrawing:
     """Draws the batches of one run."""
 
-    def __init__(self, run: RunStream, lines: TrecLines, bound: BoundIds, policy: Policy) -> None:
+    def __init__(
+        self, run: RunStream, lines: TrecLines, bound: BoundMatcher, policy: Policy
+    ) -> None:
         self._run, self._lines, self._bound, self._policy = run, lines, bound, policy
         self._narrow = policy.scores == "float32"
         self._index = _index(bound)
@@ -52,7 +53,7 @@ class NativeDrawing:
         lines = run.batches
         if kernel() is None or keep or not isinstance(lines, TrecLines):
             return None
-        if not isinstance(bound, BoundIds) or not bound.as_given:
+        if not bound.plain_ids:
             return None
         if bound.gold.member_item.dtype != np.int32:  # more than two billion items
             return None
@@ -144,7 +145,7 @@ def _sorted_ties(query: Ints, first: Ints, last: Ints) -> Ties:
     return Ties(query[order], first[order], last[order])
 
 
-def _index(bound: BoundIds) -> Index:
+def _index(bound: BoundMatcher) -> Index:
     native = kernel()
     assert native is not None  # noqa: S101 - see `of`
     gold = bound.gold

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import os
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -11,8 +10,8 @@ from typing import TYPE_CHECKING, Any
 import polars as pl
 
 from findwell.core.findings import Finding, finding_about, shorten
-from findwell.evaluation.inputs import asks_retrievers, collect_runs
-from findwell.io.read import is_several, load_gold, load_samples
+from findwell.evaluation.inputs import Kind, collect_runs, each_input, kind_of
+from findwell.io.read import load_gold, load_samples
 from findwell.io.read.corpus import load_corpus
 from findwell.relations.match.spans import placed
 from findwell.relations.spans.coverage import CUT, left_out, never_reached, widened
@@ -20,24 +19,25 @@ from findwell.relations.spans.place import cover
 
 if TYPE_CHECKING:
     from findwell.core.data import Gold
-    from findwell.evaluation.evaluate import EvaluationOptions
+    from findwell.evaluation.plan import Reading
 
 CHUNK = ("doc", "text", "source", "start", "end")
 
 
-def check_chunks(
-    run: object, gold: object, chunks: object, options: EvaluationOptions
-) -> list[Finding]:
+def check_chunks(run: object, gold: object, chunks: object, reading: Reading) -> list[Finding]:
     """Compare chunks with the documents of the corpus, and with the labels that have a place there.
 
     The chunks are those given, one file for each way of chunking. Without any they are those that
     the runs retrieved, which need not be all: then only what is too rare for chance is reported.
     """
-    documents = load_corpus(options["corpus"], id_from=options.get("id_from"))
+    if reading.corpus is None:
+        return []
+    corpus: Any = reading.corpus
+    documents = load_corpus(corpus, id_from=reading.id_from)
     if "text" not in documents.columns or "source" in documents.columns:
         return []  # these are chunks, and not the documents that they were cut from
     documents = documents.drop_nulls("text")
-    labels = None if not _readable_again(run, gold) else _labels(run, gold, documents, options)
+    labels = None if not _readable_again(run, gold) else _labels(run, gold, documents, reading)
     findings: list[Finding] = []
     for name, table in _several(chunks).items():
         held, lost = _places(load_corpus(table), documents, name)
@@ -46,36 +46,30 @@ def check_chunks(
             findings += left_out(held, documents, name)
             findings += [] if labels is None else _cut(labels, held, name)
     if chunks is None and labels is not None:
-        how: dict[str, Any] = {"run_format": options.get("run_format")}
-        how |= {"skip_bad": options.get("skip_bad", False), "id_from": options.get("id_from")}
-        for name, each in collect_runs(run, **how)[0].items():
+        for name, each in collect_runs(run, reading)[0].items():
             held, _ = _places(each.rows, documents, name)
             findings += never_reached(held, documents, name) if held.height else []
             findings += _cut_in_lists(labels, held, name)
     return findings
 
 
-def _readable_again(*inputs: object) -> bool:
+def _readable_again(run: object, gold: object) -> bool:
     """Tell whether inputs are still there after they were read once."""
-    for data in inputs:
-        several: Sequence[object] = data if isinstance(data, list | tuple) else [data]
-        for each in several:
-            if isinstance(each, Iterator):
-                return False
-            path = Path(each) if isinstance(each, str | os.PathLike) else None
-            if path is not None and not (path.is_file() or path.is_dir()):
-                return False
-    return not asks_retrievers(inputs[0])
+    for data in (*(each for _, each in each_input(run)), gold):
+        kind = kind_of(data)
+        if kind in (Kind.ITERATOR, Kind.RETRIEVER):
+            return False
+        if kind is Kind.PATH and not (Path(data).is_file() or Path(data).is_dir()):
+            return False
+    return True
 
 
-def _several(chunks: object) -> Mapping[str, object]:
+def _several(chunks: Any) -> Mapping[str, Any]:  # noqa: ANN401
     """Return each way of chunking by its name."""
     if chunks is None:
         return {}
-    given: Sequence[object] = chunks if isinstance(chunks, list | tuple) else [chunks]
-    files = [each for each in given if isinstance(each, str | os.PathLike)]
-    if len(files) == len(given):
-        return {Path(each).stem: each for each in files}
+    if kind_of(chunks) in (Kind.PATH, Kind.LISTED):
+        return {Path(each).stem: each for _, each in each_input(chunks)}
     return {"chunks": chunks}
 
 
@@ -105,20 +99,15 @@ def _places(
     )
 
 
-def _labels(
-    run: object, gold: object, documents: pl.DataFrame, options: EvaluationOptions
-) -> pl.DataFrame:
+def _labels(run: object, gold: object, documents: pl.DataFrame, reading: Reading) -> pl.DataFrame:
     """Return the relevant labels that are a part of a document: query, doc, start and end."""
-    how: dict[str, Any] = {"skip_bad": options.get("skip_bad", False), "texts": True}
-    how["id_from"] = options.get("id_from")
+    how = reading.options(texts=True)
     found: Gold
     if gold is None:
-        several = isinstance(run, list | tuple) and isinstance(run[0], str | os.PathLike)
-        first: Any = run[0] if isinstance(run, list | tuple) and several else run
-        first = next(iter(first.values())) if is_several(first) else first
-        found = load_samples(first, format=options.get("run_format"), **how).gold
+        _, first = each_input(run)[0]
+        found = load_samples(first, format=reading.run_format, **how).gold
     else:
-        found = load_gold(gold, format=options.get("gold_format"), **how)  # type: ignore[arg-type]
+        found = load_gold(gold, format=reading.gold_format, **how)  # type: ignore[arg-type]
     rows = found.rows()
     said = [pl.col(name).is_not_null() for name in ("text", "start") if name in rows.columns]
     rows = rows.filter(

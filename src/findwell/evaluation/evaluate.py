@@ -2,87 +2,38 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
 from contextlib import ExitStack
 from dataclasses import replace
-from typing import TYPE_CHECKING, TypedDict, Unpack
+from typing import TYPE_CHECKING, Unpack
 
 import polars as pl
 
-from findwell.core.errors import OptionError, choose_column, naming_files, takes_options
+from findwell.core.errors import OptionError, takes_options
 from findwell.core.findings import first_findings
-from findwell.core.forks import refuse_after_fork
 from findwell.core.progress import Stages
 from findwell.core.timing import error_column, failures, in_units
-from findwell.evaluation.assessment import (
-    assess,
-    chosen_relation,
-    find_matchers,
-    reads_texts,
-    with_missing,
-)
+from findwell.evaluation.assessment import assess
 from findwell.evaluation.chunking import check_chunks
-from findwell.evaluation.inputs import asks_retrievers, files_of, load_inputs, with_columns
-from findwell.evaluation.results.result import SummaryOptions
-from findwell.evaluation.results.store import Input
-from findwell.io.read.corpus import load_corpus
-from findwell.judges.find import find_judge, on_server
-from findwell.measures import DEFAULTS, Measure
-from findwell.measures.dialects import Dialect, expand_measures
-from findwell.measures.dialects import dialect as find_dialect
-from findwell.relations.match.matcher import MatchContext
-from findwell.relations.preflight import only_ids
+from findwell.evaluation.inputs import asks_retrievers, read_inputs
+from findwell.evaluation.plan import EvaluationOptions, Plan
+from findwell.measures import DEFAULTS
 from findwell.retrievers.answers import failed_queries
-from findwell.statistics.values import check_share
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
     from findwell.core.data import RunStream
     from findwell.core.findings import Finding
     from findwell.core.normalisers import Normaliser
     from findwell.core.progress import Report
     from findwell.evaluation.results.result import Result
     from findwell.io.read import GoldLike, RunLike
+    from findwell.measures import Measure
+    from findwell.measures.dialects import Dialect
     from findwell.relations.match import Matcher
     from findwell.retrievers.retriever import RetrieverLike
 
 JUDGED = ("context_precision", "context_recall", "context_entities_recall", "context_relevancy")
-
-
-class InputOptions(TypedDict, total=False):
-    """How run and gold are read and brought together: options of `evaluate` and `explain`."""
-
-    by: str | Matcher | None
-    ids: Normaliser
-    missing: str | None
-    corpus: object
-    embedder: object
-    tokenizer: object
-    judge: object
-    base_url: str | None
-    run_format: str | None
-    gold_format: str | None
-    skip_bad: bool
-    id_from: str | None
-    query_from: str | None
-
-
-class RunOptions(InputOptions, total=False):
-    """The options of `evaluate` that `compare` and `power` hand on."""
-
-    dialect: str | Dialect
-    bounds: bool
-    latency_unit: str | None
-    keep: int
-    progress: Report | None
-
-
-class EvaluationOptions(RunOptions, total=False):
-    """All options of `evaluate`."""
-
-    queries: object
-    rel: float | None
-    level: float | None
-    cluster: str | None
 
 
 @takes_options(EvaluationOptions)
@@ -156,73 +107,53 @@ def evaluate(
     >>> result["P@2"], result["RR"]
     (0.5, 0.5)
     """
-    refuse_after_fork()
-    if level is not None:
-        check_share("level", level)
-    found = find_dialect(dialect)
-    wanted = expand_measures(measures, found, rel)
-    matchers = find_matchers("ids" if by is None else by, wanted, found)
-    texts = keep > 0 or reads_texts(matchers.values(), wanted)
-    judging = [matcher for matcher in matchers.values() if matcher.judged]
-    judge, server = on_server(judge, base_url)
-    judges = find_judge(judge) if judging else None
+    plan = Plan.of(
+        measures,
+        by=by,
+        dialect=dialect,
+        rel=rel,
+        ids=ids,
+        missing=missing,
+        queries=queries,
+        corpus=corpus,
+        embedder=embedder,
+        tokenizer=tokenizer,
+        judge=judge,
+        base_url=base_url,
+        bounds=bounds,
+        level=level,
+        cluster=cluster,
+        latency_unit=latency_unit,
+        run_format=run_format,
+        gold_format=gold_format,
+        skip_bad=skip_bad,
+        id_from=id_from,
+        query_from=query_from,
+        keep=keep,
+    )
+    return execute(plan, run, gold, progress)
+
+
+def execute(plan: Plan, run: object, gold: object, progress: Report | None = None) -> Result:
+    """Read what a plan is about, draw its relations, and return what can be measured over them."""
     asks = asks_retrievers(run)
     stages = Stages(progress, 1 + asks)
-    chosen = chosen_relation(by, wanted)
-    with ExitStack() as reading:
-        streams, known, inputs, relation = load_inputs(
-            run,
-            gold,
-            run_format,
-            gold_format,
-            reading,
-            by=chosen,
-            skip_bad=skip_bad,
-            texts=texts,
-            id_from=id_from,
-            query_from=query_from,
-            unlabelled=len(judging) == len(matchers),
-            queries=queries,
-            corpus=corpus,
-            progress=stages.begin("") if asks else None,
-        )
-        inputs += [] if corpus is None else [Input.of("corpus", corpus)]
-        reading.enter_context(naming_files(files_of(streams, inputs)))
-        streams = [_timed(stream, latency_unit) for stream in streams]
-        described = with_columns(known, queries)
-        timed = in_units(described.queries, latency_unit, "columns about the queries")
-        table = None if corpus is None else load_corpus(corpus, id_from=id_from)
+    unit = plan.reading.latency_unit
+    with ExitStack() as held:
+        data = read_inputs(plan, run, gold, held, stages.begin("") if asks else None)
+        queries = in_units(data.gold.queries, unit, "columns about the queries")
         result = assess(
-            streams,
-            replace(described, queries=timed),
-            wanted,
-            with_missing(found, missing),
-            relation,
-            MatchContext(
-                corpus=table,
-                embedder=embedder,
-                ids=ids,
-                base_url=server,
-                tokenizer=tokenizer,
-                chosen=by is not None,
-            ),
-            judge=judges,
+            data.plan,
+            [_timed(each, unit) for each in data.runs],
+            replace(data.gold, queries=queries),
+            corpus=data.corpus,
             progress=stages.begin("measuring" if asks else ""),
-            keep=keep,
         )
+    findings = (*result.findings, *data.findings, *_failed(result))
     return replace(
         result,
-        findings=tuple(
-            first_findings(
-                (
-                    *result.findings,
-                    *(only_ids(streams, known) if chosen is None and relation == "ids" else ()),
-                    *_failed(result),
-                )
-            )
-        ),
-        provenance=replace(result.provenance, inputs=tuple(inputs)),
-        options=SummaryOptions(level, cluster_column(result.queries, cluster), bounds),
+        findings=tuple(first_findings(findings)),
+        provenance=replace(result.provenance, inputs=data.sources),
     )
 
 
@@ -251,14 +182,6 @@ def _failed(result: Result) -> Iterable[Finding]:
         yield from (replace(found, run=run) for found in failed_queries(failed["query"], reasons))
 
 
-def cluster_column(queries: pl.DataFrame, named: str | None) -> str | None:
-    """Return the column that shows which queries are not independent of each other."""
-    if named is not None:
-        return choose_column(queries, named)
-    shared = "source" in queries.columns and queries["source"].drop_nulls().is_duplicated().any()
-    return "source" if shared else None
-
-
 @takes_options(EvaluationOptions)
 def check(
     run: RunLike | RetrieverLike | Mapping[str, RunLike | RetrieverLike],
@@ -277,16 +200,15 @@ def check(
     >>> [finding.kind for finding in check({"q1": ["a", "a"], "q2": ["b"]}, {"q1": ["a"]})]
     ['extra-query', 'duplicate-document']
     """
+    if chunks is not None and options.get("corpus") is None:
+        raise OptionError(
+            "chunks were given without the documents to compare them with",
+            fix="give the documents that they were cut from: --corpus PATH (corpus=)",
+        )
     options.setdefault("missing", "zero")
-    findings = evaluate(run, gold, **options).findings
-    if options.get("corpus") is None:
-        if chunks is not None:
-            raise OptionError(
-                "chunks were given without the documents to compare them with",
-                fix="give the documents that they were cut from: --corpus PATH (corpus=)",
-            )
-        return findings
-    return (*findings, *check_chunks(run, gold, chunks, options))
+    plan = Plan.of(DEFAULTS, **options)
+    findings = execute(plan, run, gold, options.get("progress")).findings
+    return (*findings, *check_chunks(run, gold, chunks, plan.reading))
 
 
 @takes_options(EvaluationOptions)

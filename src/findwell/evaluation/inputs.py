@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
+from enum import Enum, auto
 from functools import partial
 from itertools import chain
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
@@ -17,114 +18,169 @@ from findwell.core.findings import merge_findings
 from findwell.core.progress import Stages
 from findwell.core.timing import TIMED
 from findwell.engines.prefetch import begin
+from findwell.evaluation.results.result import Result
 from findwell.evaluation.results.store import Input
 from findwell.io.read import is_several, load_gold, load_run, load_samples, trace_sources
+from findwell.io.read.corpus import load_corpus
 from findwell.io.read.queries import join_queries, load_queries
 from findwell.io.read.records import join_about
 from findwell.io.read.source import Source
-from findwell.retrievers.retriever import Retriever, holds_retrievers, is_retriever, name_of
+from findwell.relations.preflight import only_ids
+from findwell.retrievers.retriever import Retriever, is_retriever, name_of
 
 if TYPE_CHECKING:
     from contextlib import ExitStack
 
     from findwell.core.data import NamedBy
+    from findwell.core.findings import Finding
     from findwell.core.progress import Report
-    from findwell.relations.match import Matcher
+    from findwell.evaluation.plan import Plan, Reading
+
+NamedInputs = list[tuple[str, Any]]  # each input with its name; "" where it has none
 
 
-class LoadedInputs(NamedTuple):
-    """What an evaluation reads: runs, gold, where they came from, and what is compared."""
+class Kind(Enum):
+    """What may be given as a run, or as several."""
 
-    streams: list[RunStream]
+    PATH = auto()
+    NAMED = auto()  # a dict of runs, retrievers or results by name
+    LISTED = auto()  # a list of paths or runs
+    RESULT = auto()  # of an earlier evaluation
+    RETRIEVER = auto()  # which is asked for a run
+    ITERATOR = auto()  # records that can be read only once
+    DATA = auto()  # {query: …}, a table, records, a Run: whatever `load_run` reads
+
+
+def kind_of(data: object) -> Kind:
+    """Say what was given: every part of an evaluation asks this function.
+
+    >>> kind_of({"q1": ["d1"]}), kind_of({"bm25": {"q1": ["d1"]}}), kind_of(["bm25.trec"])
+    (<Kind.DATA: 7>, <Kind.NAMED: 2>, <Kind.LISTED: 3>)
+    """
+    if isinstance(data, str | os.PathLike):
+        return Kind.PATH
+    if isinstance(data, Result):
+        return Kind.RESULT
+    if isinstance(data, Iterator):
+        return Kind.ITERATOR
+    if isinstance(data, Mapping):
+        every = data.values()
+        named = is_several(data) or any(isinstance(x, Result) or is_retriever(x) for x in every)
+        return Kind.NAMED if named else Kind.DATA
+    if isinstance(data, list | tuple):
+        listed = data and isinstance(data[0], str | os.PathLike | Run | RunStream)
+        return Kind.LISTED if listed else Kind.DATA
+    return Kind.RETRIEVER if is_retriever(data) else Kind.DATA
+
+
+def each_input(data: Any) -> NamedInputs:  # noqa: ANN401
+    """Return each of several inputs with its name, or the one that it is."""
+    kind = kind_of(data)
+    if kind is Kind.NAMED:
+        return [(str(name), each) for name, each in data.items()]
+    return [("", each) for each in data] if kind is Kind.LISTED else [("", data)]
+
+
+def asks_retrievers(run: object) -> bool:
+    """Tell whether some of what is evaluated is no run yet, but must be asked for one."""
+    return any(kind_of(data) is Kind.RETRIEVER for _, data in each_input(run))
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Inputs:
+    """What was read for a plan, which now says what is compared."""
+
+    plan: Plan
+    runs: list[RunStream]
     gold: Gold
-    inputs: list[Input]
-    by: str | Matcher
+    corpus: pl.DataFrame | None
+    sources: tuple[Input, ...]  # where they came from
+    findings: tuple[Finding, ...]
 
 
-def load_inputs(
+def read_inputs(
+    plan: Plan,
     run: object,
     gold: Any,  # noqa: ANN401
-    run_format: str | None,
-    gold_format: str | None,
-    reading: ExitStack,
-    *,
-    by: str | Matcher | None,
-    skip_bad: bool,
-    texts: bool,
-    id_from: str | None = None,
-    query_from: str | None = None,
-    unlabelled: bool = False,
-    queries: object = None,
-    corpus: object = None,
+    held: ExitStack,
     progress: Report | None = None,
-) -> LoadedInputs:
+) -> Inputs:
     """Open the runs, begin to read the first, and read the gold meanwhile.
 
-    Traces in which lists were reranked are two runs, unless they have a name, which is for one.
+    Traces in which lists were reranked are two runs, unless they have a name, which is for one. A
+    retriever is asked the questions of the gold, or of the table about the queries, instead. Where
+    every relation is judged, the records need no gold; what they say about the queries is kept.
+    Where the plan leaves open what is compared, the inputs decide (`default_relation`).
 
-    A retriever is asked the questions of the gold, or of the table `queries`, instead.
-
-    `reading` ends what was begun. With `unlabelled` the records need no gold; what they say about
-    the queries is kept. Where `by` is None, what the inputs hold decides what is compared
-    (`default_relation`); places are then read too.
+    `held` ends what was begun; while it lasts, errors name the files.
     """
-    how: dict[str, Any] = {"skip_bad": skip_bad, "texts": texts, "id_from": id_from}
-    named = _with_reranked(_named(run), run_format, id_from)
+    reading = plan.reading
+    named = _with_reranked(each_input(run), reading)
     given, loaded = gold, None
-    if any(is_retriever(data) for _, data in named):
+    if asking := sum(kind_of(data) is Kind.RETRIEVER for _, data in named):
         if gold is not None:
             gold = _kept(gold)
-            loaded = load_gold(gold, format=gold_format, **how)
-        stages = Stages(progress, sum(is_retriever(data) for _, data in named))
-        named = [
-            (name, _asked(name, data, loaded, queries, id_from, stages)) for name, data in named
-        ]
-    if gold is None:
-        inputs = [Input.of("samples", data) for _, data in named]
-    else:
-        inputs = [*(Input.of("run", data) for _, data in named), Input.of("gold", given)]
+            loaded = load_gold(gold, format=reading.gold_format, **reading.options())
+        stages = Stages(progress, asking)
+        named = [(name, _asked(name, data, loaded, reading, stages)) for name, data in named]
+    sources = [Input.of("samples" if gold is None else "run", data) for _, data in named]
+    sources += [] if gold is None else [Input.of("gold", given)]
     named = [(name, _kept(data)) for name, data in named]
     gold = _kept(gold)
 
-    def read(gold: Any, how: dict[str, Any]) -> tuple[list[RunStream], Gold]:  # noqa: ANN401
-        if gold is None:
-            about = {"query_from": query_from} if unlabelled else {}
-            return _load_both(named, run_format, how | about, inputs, unlabelled=unlabelled)
-        formats = run_format, gold_format
-        return _load_run_and_gold(named, gold, formats, how | {"query_from": query_from}, reading)
+    def read(gold: Any, *, texts: bool = False) -> tuple[list[RunStream], Gold]:  # noqa: ANN401
+        how = reading.options(texts=texts)
+        if gold is not None:
+            return _run_and_gold(named, gold, reading, how, held)
+        read_both = _runs_alone if plan.unlabelled else _samples
+        return read_both(named, reading, how, sources)
 
-    streams, known = read(loaded or gold, how)
-    if by is None:
+    streams, known = read(loaded or gold)
+    settled = plan.over("ids")
+    if plan.is_open:
         carried = {each.name: each.carries for each in streams if not _is_empty(each)}
-        by = "ids" if unlabelled else default_relation(carried, known.carries, corpus)
-        if by == "spans" and not texts:
-            streams, known = read(gold, how | {"texts": True})
-            if known.member_facts is None:  # a Gold that was read before
-                raise InputError(
-                    "the gold labels places, and was read without them",
-                    where="gold",
-                    fix="read it with load_gold(…, texts=True), or give what it was read from",
-                )
-    return LoadedInputs(streams, known, inputs, by)
+        settled = plan.over(default_relation(carried, known.carries, reading.corpus))
+        if settled.reads_texts and not reading.texts:
+            streams, known = read(gold, texts=True)
+            _require_places(known)
+    corpus: Any = reading.corpus
+    sources += [] if corpus is None else [Input.of("corpus", corpus)]
+    held.enter_context(naming_files(_files_of(streams, sources)))
+    return Inputs(
+        plan=settled,
+        runs=streams,
+        gold=with_columns(known, reading.queries),
+        corpus=None if corpus is None else load_corpus(corpus, id_from=reading.id_from),
+        sources=tuple(sources),
+        findings=tuple(only_ids(streams, known) if plan.is_open and settled.by == "ids" else ()),
+    )
 
 
-def _load_run_and_gold(
-    named: list[tuple[str, Any]],
+def _require_places(gold: Gold) -> None:
+    if gold.member_facts is None:  # a Gold that was read before
+        raise InputError(
+            "the gold labels places, and was read without them",
+            where="gold",
+            fix="read it with load_gold(…, texts=True), or give what it was read from",
+        )
+
+
+def _run_and_gold(
+    named: NamedInputs,
     gold: Any,  # noqa: ANN401
-    formats: tuple[str | None, str | None],
+    reading: Reading,
     how: dict[str, Any],
-    reading: ExitStack,
+    held: ExitStack,
 ) -> tuple[list[RunStream], Gold]:
     """Open the runs, begin to read the first, and read the gold meanwhile."""
-    run_format, gold_format = formats
 
     def opened(name: str, data: Any, names: NamedBy = "id") -> RunStream:  # noqa: ANN401
-        return load_run(data, name=name, format=run_format, names=names, **how)
+        own = {"format": reading.run_format, "query_from": reading.query_from}
+        return load_run(data, name=name, names=names, **how | own)
 
     streams = [opened(name, data) for name, data in named]
-    begun = reading.enter_context(begin(streams[0]))
-    known = {name: choice for name, choice in how.items() if name != "query_from"}
-    loaded = load_gold(gold, format=gold_format, **known)
+    begun = held.enter_context(begin(streams[0]))
+    loaded = load_gold(gold, format=reading.gold_format, **how)
     joined = [
         join_queries(stream, loaded, partial(opened, name, data))
         for stream, (name, data) in zip(streams, named, strict=True)
@@ -132,6 +188,42 @@ def _load_run_and_gold(
     if joined[0] is streams[0]:  # otherwise what is being read carries other ids
         joined[0] = begun
     return _unique_names(joined), loaded
+
+
+def _runs_alone(
+    named: NamedInputs, reading: Reading, how: dict[str, Any], given: Sequence[Input]
+) -> tuple[list[RunStream], Gold]:
+    """Read records that need no gold: what they say about the queries is all of it."""
+    run = {"format": reading.run_format, "query_from": reading.query_from, "about": True, **how}
+    streams = [load_run(data, name=name, **run) for name, data in named]
+    whole = [stream.collect() for stream in streams]
+    golds = [
+        replace(unlabelled_gold(each), named_by=stream.named_by)
+        for each, stream in zip(whole, streams, strict=True)
+    ]
+    return _with_one_gold([each.stream() for each in whole], golds, given)
+
+
+def _samples(
+    named: NamedInputs, reading: Reading, how: dict[str, Any], given: Sequence[Input]
+) -> tuple[list[RunStream], Gold]:
+    """Read records that hold both run and gold."""
+    samples = [
+        load_samples(data, name=name, format=reading.run_format, **how) for name, data in named
+    ]
+    return _with_one_gold([each.run for each in samples], [each.gold for each in samples], given)
+
+
+def _with_one_gold(
+    streams: list[RunStream], golds: list[Gold], given: Sequence[Input]
+) -> tuple[list[RunStream], Gold]:
+    """Return runs with the gold that all of them share."""
+    if len(golds) == 1:
+        return streams, golds[0]
+    streams = _unique_names(streams)
+    names = (stream.name for stream in streams)
+    with naming_files(_files_of(streams, given)):
+        return streams, share_gold(dict(zip(names, golds, strict=True)))
 
 
 def default_relation(
@@ -165,21 +257,9 @@ def _is_empty(run: RunStream) -> bool:
     return run.whole is not None and not run.whole["doc"].count()
 
 
-def asks_retrievers(run: object) -> bool:
-    """Tell whether some of what is evaluated is no run yet, but must be asked for one."""
-    return any(is_retriever(data) for _, data in _named(run))
-
-
-def _asked(  # noqa: PLR0917
-    name: str,
-    data: object,
-    gold: Gold | None,
-    queries: object,
-    id_from: str | None,
-    stages: Stages,
-) -> object:
+def _asked(name: str, data: object, gold: Gold | None, reading: Reading, stages: Stages) -> object:
     """Return the run that a retriever makes; anything else stays what it is."""
-    if not is_retriever(data):
+    if kind_of(data) is not Kind.RETRIEVER:
         return data
     # few evaluations ask a retriever
     from findwell.retrievers.questions import load_questions, questions_for  # noqa: PLC0415
@@ -187,81 +267,40 @@ def _asked(  # noqa: PLR0917
 
     settings = data if isinstance(data, Retriever) else Retriever(data)
     called = name or settings.name or name_of(settings.target)
-    settings = replace(settings, name=called, id_from=settings.id_from or id_from)
+    settings = replace(settings, name=called, id_from=settings.id_from or reading.id_from)
     if gold is not None:
-        asked = questions_for(gold, queries).select("query", "question")
+        asked = questions_for(gold, reading.queries).select("query", "question")
         run = ask_all(settings, asked, stages.begin(f"asking {called}"))
         return replace(run, about=None if run.about is None else run.about.drop("question"))
-    if queries is None:
+    if reading.queries is None:
         raise InputError(
             "a retriever is asked questions, and there are none",
             where=f"run {called}",
             fix="give a gold whose records have a question, or queries={id: question}",
         )
-    return ask_all(settings, load_questions(queries), stages.begin(f"asking {called}"))
+    return ask_all(settings, load_questions(reading.queries), stages.begin(f"asking {called}"))
 
 
-def _kept(data: object) -> object:
+def _kept(data: Any) -> object:  # noqa: ANN401
     """Return something that can be read again, as an iterator and a pipe cannot."""
-    if isinstance(data, Iterator):
+    kind = kind_of(data)
+    if kind is Kind.ITERATOR:
         return list(data)
-    if isinstance(data, Source) or not isinstance(data, str | os.PathLike):
-        return data
-    return data if os.path.isdir(data) else Source.of(data)  # noqa: PTH112 - errors mean no
+    is_file = kind is Kind.PATH and not os.path.isdir(data)  # noqa: PTH112 - errors mean no
+    return Source.of(data) if is_file else data
 
 
-def _named(run: Any) -> list[tuple[str, Any]]:  # noqa: ANN401
-    """Return each of several runs with its name, or the one that it is."""
-    if isinstance(run, Mapping) and (is_several(run) or holds_retrievers(run)):
-        return [(str(name), data) for name, data in run.items()]
-    listed = isinstance(run, list | tuple) and run
-    if listed and isinstance(run[0], str | os.PathLike | Run | RunStream):  # and not a record
-        return [("", data) for data in run]
-    return [("", run)]
-
-
-def _with_reranked(
-    named: list[tuple[str, Any]], run_format: str | None, id_from: str | None
-) -> list[tuple[str, Any]]:
-    """Put traces, which may hold a run before and one after a reranker, into the place of paths."""
-    found: list[tuple[str, Any]] = []
+def _with_reranked(named: NamedInputs, reading: Reading) -> NamedInputs:
+    """Replace a path of traces by the runs that they hold: one before, one after a reranker."""
+    found: NamedInputs = []
     for name, data in named:
-        is_path = isinstance(data, str | os.PathLike) and not name
-        runs = trace_sources(data, run_format, id_from) if is_path else []
+        is_path = kind_of(data) is Kind.PATH and not name
+        runs = trace_sources(data, reading.run_format, reading.id_from) if is_path else []
         found += [(name, each) for each in runs] or [(name, data)]
     return found
 
 
-def _load_both(
-    named: list[tuple[str, Any]],
-    run_format: str | None,
-    how: dict[str, Any],
-    given: list[Input],
-    *,
-    unlabelled: bool,
-) -> tuple[list[RunStream], Gold]:
-    """Read records that hold both run and gold, or need no gold; several have one gold."""
-    streams: list[RunStream] = []
-    golds: list[Gold] = []
-    for name, data in named:
-        if unlabelled:
-            stream = load_run(data, name=name, format=run_format, about=True, **how)
-            whole = stream.collect()
-            streams.append(whole.stream())
-            golds.append(replace(unlabelled_gold(whole), named_by=stream.named_by))
-        else:
-            samples = load_samples(data, name=name, format=run_format, **how)
-            streams.append(samples.run)
-            golds.append(samples.gold)
-    if len(golds) == 1:
-        return streams, golds[0]
-    streams = _unique_names(streams)
-    names = (stream.name for stream in streams)
-    with naming_files(files_of(streams, given)):
-        return streams, share_gold(dict(zip(names, golds, strict=True)))
-
-
-def files_of(streams: list[RunStream], inputs: Sequence[Input]) -> dict[str, str]:
+def _files_of(streams: list[RunStream], inputs: Sequence[Input]) -> dict[str, str]:
     """Return the files by what errors call the inputs: gold, samples, corpus, run NAME."""
     files: dict[str, str] = {}
     paths = [each.path for each in inputs if each.role in ("run", "samples")]
@@ -286,12 +325,10 @@ def unlabelled_gold(run: Run) -> Gold:
     return Gold.build(none, queries=queries)
 
 
-def collect_runs(
-    run: object, *, run_format: str | None, skip_bad: bool, id_from: str | None
-) -> tuple[dict[str, Run], pl.DataFrame]:
+def collect_runs(run: object, reading: Reading) -> tuple[dict[str, Run], pl.DataFrame]:
     """Read runs whole, by name, and return the queries that they answer, with what is known."""
-    how: dict[str, Any] = {"skip_bad": skip_bad, "id_from": id_from, "texts": True, "about": True}
-    streams = [load_run(data, name=name, format=run_format, **how) for name, data in _named(run)]
+    how = {"format": reading.run_format, "about": True, **reading.options(texts=True)}
+    streams = [load_run(data, name=name, **how) for name, data in each_input(run)]
     runs = [stream.collect() for stream in _unique_names(streams)]
     queries = join_about([unlabelled_gold(each).queries.drop(TIMED, strict=False) for each in runs])
     return {each.name: each for each in runs}, queries.unique("query", maintain_order=True)

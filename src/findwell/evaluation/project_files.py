@@ -5,17 +5,16 @@ from __future__ import annotations
 import os
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Literal, TypeVar
 
 from findwell.core.errors import FindwellError, InputError
 from findwell.io.read import load_gold, load_run, load_samples
 from findwell.io.read.corpus import load_corpus
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
 
-    from findwell.core.data import Gold
-
+T = TypeVar("T")
 Role = Literal["run", "gold", "samples", "corpus"]
 
 SUFFIXES = (
@@ -23,9 +22,9 @@ SUFFIXES = (
     ".parquet", ".gz",
 )  # fmt: skip
 DEPTH = 2  # folders below the one that is looked at
-MOST = 200  # files; a folder with more is no project to guess about
-LARGEST = 500_000_000  # bytes of a file that is read to find out what it is
-SKIPPED = ("node_modules", "__pycache__", "site-packages", "build", "dist")
+MOST_FILES = 200  # a folder with more is not a project to guess about
+LARGEST_FILE = 500_000_000  # bytes of a file that is read to find out what it is
+SKIPPED_FOLDERS = ("node_modules", "__pycache__", "site-packages", "build", "dist")
 # a table of pairs may be a run or a gold; then its name tells
 GOLD_WORDS = ("gold", "qrel", "label", "truth", "question", "quer", "judg", "relev", "expect")
 CORPUS_WORDS = ("corpus", "passage", "chunk", "doc", "text")
@@ -51,7 +50,7 @@ def project_files(folder: str | os.PathLike[str] = ".") -> list[ProjectFile]:
     by_length = sorted(paths, key=lambda path: len(path.parts), reverse=True)
     nearest = {path.resolve(): path for path in by_length}
     paths = [path for path in paths if nearest[path.resolve()] == path]
-    if len(paths) > MOST:
+    if len(paths) > MOST_FILES:
         raise InputError(
             f"{len(paths)} files could hold runs or judgements; that is too many to look at",
             where=str(folder),
@@ -63,63 +62,47 @@ def project_files(folder: str | os.PathLike[str] = ".") -> list[ProjectFile]:
 def _candidates(folder: Path, depth: int) -> Iterator[Path]:
     """Go through the files that may be meant, in the order of their names."""
     for path in sorted(folder.iterdir()):
-        if path.name.startswith(".") or path.name in SKIPPED:
+        if path.name.startswith(".") or path.name in SKIPPED_FOLDERS:
             continue
         if path.is_dir() and depth:
             yield from _candidates(path, depth - 1)
         elif (
             path.is_file()
             and path.suffix.lower() in SUFFIXES
-            and 0 < path.stat().st_size <= LARGEST
+            and 0 < path.stat().st_size <= LARGEST_FILE
         ):
             yield path
 
 
 def _recognised(path: Path) -> ProjectFile | None:
     """Find out what a file holds, by reading it; None if findwell cannot."""
-    labels, run = _gold(path), _run_queries(path)
-    if labels is not None:
-        gold = frozenset(labels.queries["query"])
-        places = "places" in labels.carries and "chunks" not in labels.carries
-        if run is not None and _holds_both(path):
-            return ProjectFile(path, "samples", gold, places)
-        meant = run is None or any(word in path.name.casefold() for word in GOLD_WORDS)
-        if meant:
-            return ProjectFile(path, "gold", gold, places)
-    if run is not None:
-        return ProjectFile(path, "run", run)
-    if any(word in path.name.casefold() for word in CORPUS_WORDS) and _is_corpus(path):
-        return ProjectFile(path, "corpus")
-    return None
+    gold = _attempt(lambda: load_gold(path))
+    first = _attempt(lambda: next(iter(load_run(path).batches()), None))
+    retrieved = None if first is None or first.is_empty() else first["query"]
+    if gold is not None and gold.queries.height:
+        queries = frozenset(gold.queries["query"])
+        places = "places" in gold.carries and "chunks" not in gold.carries
+        if retrieved is not None and _attempt(lambda: _holds_both(path)):
+            return ProjectFile(path, "samples", queries, places)
+        if retrieved is None or _is_called(path, GOLD_WORDS):
+            return ProjectFile(path, "gold", queries, places)
+    if retrieved is not None:
+        return ProjectFile(path, "run", frozenset(retrieved))
+    corpus = _attempt(lambda: load_corpus(path)) if _is_called(path, CORPUS_WORDS) else None
+    return None if corpus is None or corpus.is_empty() else ProjectFile(path, "corpus")
 
 
-def _gold(path: Path) -> Gold | None:
+def _attempt(read: Callable[[], T]) -> T | None:
+    """Read something; None if it cannot be read so."""
     try:
-        gold = load_gold(path)
+        return read()
     except FindwellError:
         return None
-    return gold if gold.queries.height else None
-
-
-def _run_queries(path: Path) -> frozenset[str] | None:
-    """Return the queries of the first batch, which tell whether this is a run."""
-    try:
-        first = next(iter(load_run(path).batches()), None)
-    except FindwellError:
-        return None
-    return None if first is None or first.is_empty() else frozenset(first["query"])
 
 
 def _holds_both(path: Path) -> bool:
-    try:
-        samples = load_samples(path)
-        return any(not batch.is_empty() for batch in samples.run.batches())
-    except FindwellError:
-        return False
+    return any(not batch.is_empty() for batch in load_samples(path).run.batches())
 
 
-def _is_corpus(path: Path) -> bool:
-    try:
-        return not load_corpus(path).is_empty()
-    except FindwellError:
-        return False
+def _is_called(path: Path, words: tuple[str, ...]) -> bool:
+    return any(word in path.name.casefold() for word in words)

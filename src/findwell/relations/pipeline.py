@@ -22,8 +22,6 @@ from findwell.core.relation import Relation
 from findwell.relations.align import Ties, align, in_order
 from findwell.relations.facts import join_facts
 from findwell.relations.match.matcher import NO_EDGES
-from findwell.relations.match.spans import require_places
-from findwell.relations.match.texts import require_texts
 from findwell.relations.preflight import (
     UnmetRun,
     missing_queries,
@@ -101,7 +99,7 @@ def draw_batch(
     aligned = align(replace(batch, rows=rows), bound.gold, policy, by_id=not bound.blank_is_unit)
     documents = batch.rows["doc"].count()
     if bound.finds_items:
-        require_texts(found, documents, batch.name)  # before anybody is paid to look at them
+        bound.check_rows(found, documents, batch.name)  # before a judge is paid to look at them
     edges = bound.edges(aligned)
     seen = aligned.first(bound.depth)
     first = np.flatnonzero(np.diff(seen.query, prepend=-1))  # rows of a query stand together
@@ -147,8 +145,7 @@ def join(run: RunStream, drawn: Iterable[DrawnBatch], bound: BoundMatcher, polic
     found = (each for part in parts for each in part.findings)
     findings = [*run.findings, *in_order(found)]  # however the run was cut
     documents = sum(part.documents for part in parts)
-    findings = require_texts(findings, documents, run.name)
-    require_places(findings, documents, run.name)
+    findings = bound.check_rows(findings, documents, run.name)
     if parts and not seen.any() and not is_part():
         raise no_shared_query(_first_rows(run)["query"], gold, run.name)
     findings += missing_queries(seen, gold, run.name, policy)

@@ -130,11 +130,6 @@ def is_retriever(data: object) -> bool:
     return callable(data) or any(callable(getattr(data, name, None)) for name in METHODS)
 
 
-def holds_retrievers(data: object) -> bool:
-    """Tell whether this is a dict of which at least one value is a retriever."""
-    return isinstance(data, Mapping) and any(map(is_retriever, data.values()))
-
-
 @dataclass(frozen=True, slots=True)
 class Call:
     """How a retriever is called with a question."""

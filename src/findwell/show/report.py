@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from findwell.core.errors import OptionError, takes_options
 from findwell.core.forks import refuse_after_fork
-from findwell.evaluation.evaluate import EvaluationOptions
+from findwell.evaluation.plan import EvaluationOptions
 from findwell.evaluation.results.result import Result
 from findwell.io.storage.files import write_text
 from findwell.io.storage.folders import is_folder

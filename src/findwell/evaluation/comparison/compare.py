@@ -23,7 +23,7 @@ from findwell.evaluation.comparison.contrasts import (
 )
 from findwell.evaluation.comparison.pairing import Pairing, pair, stack
 from findwell.evaluation.comparison.systems import System, gather, take_gold
-from findwell.evaluation.evaluate import RunOptions
+from findwell.evaluation.plan import RunOptions
 from findwell.judges.limits import judge_lines, verdict_limit
 from findwell.measures.dialects import select_measures
 from findwell.statistics.aggregate import aggregate

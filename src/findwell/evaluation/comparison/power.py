@@ -14,7 +14,7 @@ from findwell.core.forks import refuse_after_fork
 from findwell.core.spelling import counted
 from findwell.evaluation.comparison.pairing import pair
 from findwell.evaluation.comparison.systems import gather
-from findwell.evaluation.evaluate import RunOptions
+from findwell.evaluation.plan import RunOptions
 from findwell.judges.limits import judge_lines
 from findwell.statistics.power import PlannedComparison, PowerPoint, sd_of_difference, spread
 from findwell.statistics.values import Quantity, check_share, is_binary

@@ -12,16 +12,15 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 from findwell.core.progress import Stages
 from findwell.evaluation.evaluate import evaluate
+from findwell.evaluation.inputs import Kind, asks_retrievers, each_input, kind_of
 from findwell.evaluation.results.result import Result
 from findwell.evaluation.results.reuse import as_result, refuse_inputs, same_dialect
-from findwell.io.read import is_several
 from findwell.io.read.source import Source
 from findwell.io.storage.folders import is_folder
 from findwell.judges.find import find_judge, on_server
 from findwell.judges.settings import Judge
 from findwell.measures import DEFAULTS
 from findwell.measures.dialects import dialect, expand_measures, resolve_measures
-from findwell.retrievers.retriever import holds_retrievers, is_retriever
 
 if TYPE_CHECKING:
     from findwell.core.findings import Finding
@@ -66,7 +65,7 @@ class _Given:
 
     @property
     def path(self) -> str:
-        return os.fspath(self.data) if isinstance(self.data, str | os.PathLike) else ""
+        return os.fspath(self.data) if kind_of(self.data) is Kind.PATH else ""
 
     def spellings(self, run: str) -> list[str]:
         """Return names for a run of the result, from short to long, all of them valid Unicode."""
@@ -103,8 +102,7 @@ def gather(
     """
     chosen = dict(options or {})
     if isinstance(chosen.get("judge"), Judge):  # one for all systems: so the budget is one
-        judge, server = on_server(chosen["judge"], chosen.get("base_url"))
-        chosen |= {"judge": find_judge(judge), **({"base_url": server} if server else {})}
+        chosen["judge"] = find_judge(on_server(chosen["judge"], chosen.get("base_url"))[0])
     given = [each for data in systems for each in _given(data)]
     results = [each.result for each in given if each.result is not None]
     if results and len(results) == len(given):
@@ -145,8 +143,8 @@ def take_gold(
     A retriever cannot be compared without a gold, so what comes last and cannot be asked is one.
     """
     *others, last = systems or [None]
-    asked = any(is_retriever(each) or holds_retrievers(each) for each in others)
-    is_system = is_retriever(last) or holds_retrievers(last) or isinstance(last, Result)
+    asked = any(map(asks_retrievers, others))
+    is_system = asks_retrievers(last) or isinstance(last, Result)
     if gold is not None or not asked or is_system:
         return systems, gold
     return others, last  # type: ignore[return-value]
@@ -182,13 +180,7 @@ def unique_names(spellings: Sequence[Sequence[str]]) -> list[str]:
 
 def _given(data: object) -> list[_Given]:
     """Return the systems of one argument; a dict by name holds several."""
-    named: Iterable[tuple[str | None, object]] = [(None, data)]
-    if isinstance(data, Mapping) and (
-        is_several(data)
-        or holds_retrievers(data)
-        or any(isinstance(each, Result) for each in data.values())
-    ):
-        named = [(str(name), each) for name, each in data.items()]
+    named = each_input(data) if kind_of(data) is Kind.NAMED else [(None, data)]
     return [_Given(name, each, as_result(each)) for name, each in named]
 
 

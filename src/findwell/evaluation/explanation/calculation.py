@@ -8,14 +8,14 @@ from __future__ import annotations
 
 import inspect
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
 from findwell.evaluation.explanation.ranking import grade_words, level_of
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Callable, Iterable
 
     from findwell.core.data import Floats, Ints
     from findwell.core.relation import Relation
@@ -91,52 +91,40 @@ class Calculation:
         return self.total / self.divisor if self.divisor else None
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class _Ranked:
-    """Ranks with a value, one query after another."""
-
-    start: Ints  # n+1: where those of each query begin
-    rank: Ints
-    value: Floats
-
-    @classmethod
-    def of(cls, relation: Relation, query: Ints, rank: Ints, value: Floats) -> _Ranked:
-        order = np.lexsort((rank, query))
-        start = np.concatenate(([0], np.cumsum(relation.count(query))))
-        return cls(start, rank[order], value[order])
-
-    def at(self, query: int) -> tuple[tuple[int, float], ...]:
-        """Return those of the query with this number."""
-        mine = slice(self.start[query], self.start[query + 1])
-        return tuple(zip(self.rank[mine].tolist(), self.value[mine].tolist(), strict=True))
+Ranked: TypeAlias = "Callable[[int], tuple[tuple[int, float], ...]]"  # by number of the query
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class _Sum:
-    """The terms of a measure for all queries, what they are divided by, and the ideal list."""
+def _ranked(relation: Relation, query: Ints, rank: Ints, value: Floats) -> Ranked:
+    """Return what gives the ranks of a query with their values."""
+    order = np.lexsort((rank, query))
+    ranks, values = rank[order], value[order]
+    start = np.concatenate(([0], np.cumsum(relation.count(query))))
 
-    terms: _Ranked
-    divisor: Floats
-    divided_by: str
-    ideal: _Ranked | None
+    def of(at: int) -> tuple[tuple[int, float], ...]:
+        mine = slice(start[at], start[at + 1])
+        return tuple(zip(ranks[mine].tolist(), values[mine].tolist(), strict=True))
 
-    @classmethod
-    def of(cls, measure: Measure, relation: Relation) -> _Sum:
-        """Take the parts of the sum from the measure itself."""
-        with np.errstate(divide="ignore", invalid="ignore"):
-            terms, by = measure.terms(relation), measure.divisor(relation)
-        values = np.ones(len(terms.rank)) if terms.value is None else terms.value
-        ideal = None
-        if by.ideal is not None:
-            gains = by.ideal.gain > 0
-            best = (by.ideal.query[gains], by.ideal.rank[gains], by.ideal.gain[gains])
-            ideal = _Ranked.of(relation, *best)
-        return cls(
-            terms=_Ranked.of(relation, terms.query, terms.rank, values),
-            divisor=np.broadcast_to(np.asarray(by.value, dtype=np.float64), relation.n),
-            divided_by=by.name,
-            ideal=ideal,
-        )
+    return of
+
+
+def _sum(measure: Measure, relation: Relation) -> Callable[[int], dict[str, Any]]:
+    """Return what gives the parts of a sum for a query, as the measure itself adds them up."""
+    with np.errstate(divide="ignore", invalid="ignore"):
+        terms, by = measure.terms(relation), measure.divisor(relation)
+    values = np.ones(len(terms.rank)) if terms.value is None else terms.value
+    listed = _ranked(relation, terms.query, terms.rank, values)
+    divisor = np.broadcast_to(np.asarray(by.value, dtype=np.float64), relation.n)
+    ideal: Ranked | None = None
+    if by.ideal is not None:
+        gains = by.ideal.gain > 0
+        best = (by.ideal.query[gains], by.ideal.rank[gains], by.ideal.gain[gains])
+        ideal = _ranked(relation, *best)
+    return lambda at: {
+        "terms": listed(at),
+        "divisor": float(divisor[at]),
+        "divided_by": by.name,
+        "ideal": () if ideal is None else ideal(at),
+    }
 
 
 class Calculations:
@@ -148,7 +136,7 @@ class Calculations:
         self._run = run
         self._relations = {each: self._scored.relation(run, each) for each in self.names}
         self._sums = {
-            measure: _Sum.of(measure, relation)
+            measure: _sum(measure, relation)
             for measure, relation in self._relations.items()
             if measure.is_sum()
         }
@@ -181,14 +169,7 @@ class Calculations:
         if at is None:
             return calculation
         if measure in self._sums:
-            parts = self._sums[measure]
-            calculation = replace(
-                calculation,
-                terms=parts.terms.at(at),
-                divisor=float(parts.divisor[at]),
-                divided_by=parts.divided_by,
-                ideal=() if parts.ideal is None else parts.ideal.at(at),
-            )
+            calculation = replace(calculation, **self._sums[measure](at))
         value = float(result.arrays[self._run, measure][at])
         if np.isnan(value):
             reason = relation.reasons.get(at) or measure.why_undefined

@@ -14,56 +14,40 @@ from typing import TYPE_CHECKING, Any, TypeAlias, Unpack
 import polars as pl
 
 from findwell.core import display
-from findwell.core.data import Gold, Run, RunStream
-from findwell.core.errors import (
-    InputError,
-    OptionError,
-    choose,
-    naming_files,
-    nearest,
-    takes_options,
-)
+from findwell.core.data import Run
+from findwell.core.errors import InputError, OptionError, choose, nearest, takes_options
 from findwell.core.findings import Finding, merge_findings
 from findwell.core.forks import refuse_after_fork
-from findwell.evaluation.assessment import (
-    assess,
-    chosen_relation,
-    find_matchers,
-    reads_texts,
-    with_missing,
-)
-from findwell.evaluation.evaluate import InputOptions
+from findwell.evaluation.assessment import assess
 from findwell.evaluation.explanation.calculation import Calculation, Calculations, differences
 from findwell.evaluation.explanation.ranking import Item, Ranking, Step, Unit, views
 from findwell.evaluation.explanation.units import ExplainedVerdict, KeptRun, bound_units
-from findwell.evaluation.inputs import files_of, load_inputs
+from findwell.evaluation.inputs import read_inputs
+from findwell.evaluation.plan import InputOptions, Plan
 from findwell.evaluation.results.reuse import as_result, refuse_inputs, rescore, same_dialect
-from findwell.evaluation.results.store import Input
-from findwell.io.read.corpus import load_corpus
-from findwell.judges.find import find_judge, on_server
 from findwell.judges.limits import judge_limits
 from findwell.judges.settings import Judge
 from findwell.judges.verdicts import Judged
 from findwell.measures import DEFAULTS
 from findwell.measures.dialects import Dialect, dialect, resolve_measures
 from findwell.relations.align import align
-from findwell.relations.match.matcher import BoundByRule, MatchContext
+from findwell.relations.match.matcher import BoundByRule
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
+    from findwell.core.data import RunStream
     from findwell.core.progress import Report
-    from findwell.evaluation.explanation.ranking import RelationView
+    from findwell.evaluation.inputs import Inputs
     from findwell.evaluation.results.result import Result
     from findwell.io.read import GoldLike, RunLike
     from findwell.judges.verdicts import JudgeProtocol, Sample
     from findwell.measures import Measure
-    from findwell.relations.match import Matcher
 
 Measures: TypeAlias = "Iterable[str | Measure] | str"
 UnitLists: TypeAlias = dict[str, dict[str, list[Unit]]]  # by relation and query
 
-EVERY = 1 << 31  # documents of a list that are kept: all of them
+ALL_DOCUMENTS = 1 << 31  # how many of a list are kept
 
 
 @dataclass(frozen=True, slots=True)
@@ -152,60 +136,29 @@ def explain(
         queries = worst_queries(result, chosen, worst) if query is None else [query]
         _require(queries, result.queries)
         findings = tuple(found for found in result.findings if found.run in ("", chosen))
-        measured = [_Measured.of(result, chosen, queries, {})]
+        measured = [_Measured(result, chosen, queries, {})]
         return _explanations(queries, measured, [dialect(result.dialect)], findings)
-    listed = _several(DEFAULTS if measures is None else measures)
-
-    def read_by(relation: str | Matcher) -> list[_DialectMeasures]:
-        found = []
-        for each in map(dialect, _several(dialects, "findwell")):
-            wanted = resolve_measures(listed, each, rel)
-            matchers = find_matchers(relation, wanted, each)
-            chosen_dialect = with_missing(each, options.get("missing"))
-            found.append(_DialectMeasures(chosen_dialect, wanted, matchers))
-        return found
-
-    readings = read_by(options.get("by") or "ids")
-    every = [matcher for reading in readings for matcher in reading.matchers.values()]
-    judged = [matcher.judged for matcher in every]
-    asked = [each for reading in readings for each in reading.measures]
-    with ExitStack() as prefetching:
-        streams, known, inputs, by = load_inputs(
-            run,
-            gold,
-            options.get("run_format"),
-            options.get("gold_format"),
-            prefetching,
-            by=chosen_relation(options.get("by"), asked),
-            corpus=options.get("corpus"),
-            skip_bad=options.get("skip_bad", False),
-            id_from=options.get("id_from"),
-            query_from=options.get("query_from"),
-            texts=reads_texts(every, asked),
-            unlabelled=all(judged),
+    plans: list[Plan] = []
+    for each in map(dialect, _several(dialects, "findwell")):
+        wanted = resolve_measures(_several(DEFAULTS if measures is None else measures), each, rel)
+        plans.append(Plan.of(wanted, dialect=each, **options))
+        options["judge"] = plans[-1].judge or options.get("judge", "local")  # one for all
+    with ExitStack() as held:
+        inputs = read_inputs(_together(plans), run, gold, held)
+        chosen = _choose_run([each.name for each in inputs.runs], system)
+        explained = _ExplainedRun(
+            inputs,
+            next(each for each in inputs.runs if each.name == chosen),
+            [plan.over(inputs.plan.by or "ids") for plan in plans],
         )
-    readings = read_by(by)
-    chosen = _choose_run([stream.name for stream in streams], system)
-    corpus = options.get("corpus")
-    judge, server = on_server(options.get("judge", "local"), options.get("base_url"))
-    explainer = _Explainer(
-        next(stream for stream in streams if stream.name == chosen),
-        known,
-        MatchContext(
-            corpus=None if corpus is None else load_corpus(corpus, id_from=options.get("id_from")),
-            embedder=options.get("embedder"),
-            ids=options.get("ids", "identity"),
-            base_url=server,
-            tokenizer=options.get("tokenizer"),
-            chosen=options.get("by") is not None,
-        ),
-        find_judge(judge) if any(judged) else None,
-        by,
-        readings,
-    )
-    inputs += [] if corpus is None else [Input.of("corpus", corpus)]
-    with naming_files(files_of(streams, inputs)):
-        return explainer.explain(explainer.worst(worst) if query is None else [query])
+        return explained.explain(explained.worst(worst) if query is None else [query])
+
+
+def _together(plans: list[Plan]) -> Plan:
+    """Return a plan to read inputs by that serve all of these plans."""
+    measures = tuple(measure for plan in plans for measure in plan.measures)
+    texts = any(plan.reading.texts for plan in plans)
+    return replace(plans[0], measures=measures, reading=replace(plans[0].reading, texts=texts))
 
 
 def _is_set(option: object) -> bool:
@@ -270,27 +223,21 @@ def _require(queries: list[str], table: pl.DataFrame) -> None:
             )
 
 
-@dataclass(frozen=True, slots=True)
 class _Measured:
     """A run as a dialect measures it, ready to explain its queries."""
 
-    result: Result
-    calculations: Calculations
-    views: list[RelationView]
-    kept: KeptRun
-    lists: UnitLists  # where the inputs are at hand
-
-    @classmethod
-    def of(cls, result: Result, run: str, queries: list[str], lists: UnitLists) -> _Measured:
-        calculations = Calculations(result, run)
-        seen = views(result, run, calculations.names)
-        return cls(result, calculations, seen, KeptRun(result, run, queries), lists)
+    def __init__(self, result: Result, run: str, queries: list[str], lists: UnitLists) -> None:
+        self.result = result
+        self.calculations = Calculations(result, run)
+        self.kept = KeptRun(result, run, queries)
+        self._views = views(result, run, self.calculations.names)
+        self._lists = lists  # where the inputs are at hand
 
     def rankings(self, query: str) -> Iterable[tuple[Ranking, list[tuple[str, str]]]]:
         """Lay out the list of a query as the measures see it, and say which of them do."""
-        for view in self.views:
-            if view.relation in self.lists:
-                units = self.lists[view.relation].get(query, [])
+        for view in self._views:
+            if view.relation in self._lists:
+                units = self._lists[view.relation].get(query, [])
             else:
                 units = self.kept.units(view, query)
             relation = self.result.relation_name(view.measures[0])
@@ -299,77 +246,58 @@ class _Measured:
 
 
 @dataclass(frozen=True, slots=True)
-class _DialectMeasures:
-    """A dialect, measures as it means them, and what draws the relations that they read."""
-
-    dialect: Dialect
-    measures: tuple[Measure, ...]
-    matchers: Mapping[str, Matcher]
-
-
-@dataclass(frozen=True, slots=True)
-class _Explainer:
-    """A run, a gold, and how they are brought together.
+class _ExplainedRun:
+    """A run, what else was read, and a plan for each dialect.
 
     The whole run is measured, though few queries are explained: what is a text and what an id may
     depend on the others, and an explained number is the one that was measured.
     """
 
-    stream: RunStream
-    gold: Gold
-    context: MatchContext
-    judge: JudgeProtocol | None
-    by: str | Matcher
-    readings: list[_DialectMeasures]
+    inputs: Inputs
+    run: RunStream
+    plans: list[Plan]
 
     def worst(self, count: int) -> list[str]:
         """Return the queries with the lowest values of the first measure; last those without."""
-        first = self.readings[0]
-        result = self._result(replace(first, measures=first.measures[:1]), self.judge)
-        return worst_queries(result, self.stream.name, count)
+        first = self.plans[0]
+        result = self._result(replace(first, measures=first.measures[:1]))
+        return worst_queries(result, self.run.name, count)
 
     def explain(self, queries: list[str]) -> Explanations:
         """Explain some queries."""
-        _require(queries, self.gold.queries)
-        # the other queries cost money, and change nothing
-        judge = None if self.judge is None else _OnlyQueries(self.judge, queries)
+        gold = self.inputs.gold
+        _require(queries, gold.queries)
         measured = []
-        for reading in self.readings:
-            result, lists = self._result(reading, judge), self._lists(reading, queries)
-            measured.append(_Measured.of(result, self.stream.name, queries, lists))
-        findings = merge_findings((*self.stream.findings, *self.gold.findings))
-        dialects = [reading.dialect for reading in self.readings]
-        return _explanations(queries, measured, dialects, findings)
+        for plan in self.plans:
+            # the other queries cost money, and change nothing
+            judge = None if plan.judge is None else _OnlyQueries(plan.judge, queries)
+            keep = ALL_DOCUMENTS if judge else 0
+            result = self._result(replace(plan, judge=judge, keep=keep))
+            measured.append(_Measured(result, self.run.name, queries, self._lists(plan, queries)))
+        findings = merge_findings((*self.run.findings, *gold.findings))
+        return _explanations(queries, measured, [plan.dialect for plan in self.plans], findings)
 
-    def _result(self, reading: _DialectMeasures, judge: JudgeProtocol | None) -> Result:
+    def _result(self, plan: Plan) -> Result:
         """Measure the run; a query that it lacks is explained, not refused."""
-        policy = reading.dialect.policy
+        policy = plan.policy
         kind = replace(policy, missing="skip" if policy.missing == "error" else policy.missing)
-        result = assess(
-            [self.stream],
-            self.gold,
-            reading.measures,
-            replace(reading.dialect, policy=kind),
-            self.by,
-            self.context,
-            judge=judge,
-            keep=EVERY if judge else 0,
-        )
+        lenient = replace(plan, dialect=replace(plan.dialect, policy=kind))
+        result = assess(lenient, [self.run], self.inputs.gold, corpus=self.inputs.corpus)
         return replace(result, provenance=replace(result.provenance, policy=policy))
 
-    def _lists(self, reading: _DialectMeasures, queries: list[str]) -> UnitLists:
+    def _lists(self, plan: Plan, queries: list[str]) -> UnitLists:
         """Return the units of queries as rules compare them with the gold, by relation."""
-        context = replace(self.context, run_ids=reading.dialect.run_ids)
-        policy = replace(reading.dialect.policy, blank="kept")
+        context = plan.context(self.inputs.corpus)
+        policy = replace(plan.policy, blank="kept")
         found = {}
-        for name, matcher in reading.matchers.items():
-            bound = None if matcher.judged else matcher.bind(self.gold, context)
+        for name, matcher in plan.matchers.items():
+            bound = None if matcher.judged else matcher.bind(self.inputs.gold, context)
             if not isinstance(bound, BoundByRule):
                 continue
-            batches = (bound.rows(batch)[0] for batch in self.stream.batches())
+            batches = (bound.rows(batch)[0] for batch in self.run.batches())
             mine = pl.col("query").is_in(queries)
             rows = pl.concat([batch.filter(mine) for batch in batches], how="diagonal")
-            run = Run(self.stream.name, rows, self.stream.order)
+            run = Run(self.run.name, rows, self.run.order)
             aligned = align(run, bound.gold, policy, by_id=not bound.blank_is_unit)
             found[name] = bound_units(aligned, bound)
         return found

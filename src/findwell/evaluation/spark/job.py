@@ -13,13 +13,8 @@ from typing import TYPE_CHECKING, Any, Literal
 import polars as pl
 
 from findwell.core.errors import InputError, OptionError, choose
-from findwell.evaluation.assessment import (
-    chosen_relation,
-    find_matchers,
-    reads_texts,
-    with_missing,
-)
 from findwell.evaluation.inputs import default_relation
+from findwell.evaluation.plan import Plan, Reading
 from findwell.evaluation.spark import columns as sides
 from findwell.evaluation.spark.gateway import ModelGateway
 from findwell.evaluation.spark.result import Made, SparkResult
@@ -30,16 +25,13 @@ from findwell.evaluation.spark.session import (
     read_frame,
     require_pyspark,
 )
-from findwell.evaluation.spark.task import ROWS, SCHEMA, SHARED, Plan
+from findwell.evaluation.spark.task import ROWS, SCHEMA, SHARED, TaskPlan
 from findwell.evaluation.spark.worker import evaluate_part
 from findwell.io.read.by_document import COLUMNS
 from findwell.io.read.corpus import load_corpus
-from findwell.judges.find import find_judge, on_server
+from findwell.judges.find import on_server
 from findwell.judges.settings import Judge
 from findwell.measures import DEFAULTS, Measure
-from findwell.measures.dialects import Dialect, expand_measures
-from findwell.measures.dialects import dialect as find_dialect
-from findwell.statistics.values import check_share
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -48,6 +40,7 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
     from findwell.core.normalisers import Normaliser
+    from findwell.measures.dialects import Dialect
     from findwell.relations.match import Matcher
 
 BROADCAST_ROWS = 1_000_000  # of a gold that is sent to every executor, at most
@@ -120,19 +113,27 @@ def evaluate(
     """
     require_pyspark()
     choose("way to join the gold", gold_join, JOINS)
-    _check_shares(level, sample, bootstrap)
+    _check_shares(sample, bootstrap)
     if cluster is not None and not bootstrap:
         bootstrap = 200
-    found = find_dialect(dialect)
-    wanted = expand_measures(measures, found, rel)
-    chosen_by = chosen_relation(by, wanted)
-    matchers = find_matchers(chosen_by or "ids", wanted, found)
-    judged = [matcher for matcher in matchers.values() if matcher.judged]
-    unlabelled = gold_df is None and len(judged) == len(matchers)
-    chosen = with_missing(found, missing)
-    strict = chosen.policy.missing == "error"  # which is known when all parts have been seen
-    if strict:
-        chosen = replace(chosen, policy=replace(chosen.policy, missing="zero"))
+    plan = Plan.of(
+        measures,
+        by=by,
+        dialect=dialect,
+        rel=rel,
+        ids=ids,
+        missing=missing,
+        corpus=corpus,
+        embedder=embedder,
+        tokenizer=tokenizer,
+        judge=judge,
+        base_url=base_url,
+        bounds=bounds,
+        level=level,
+        cluster=cluster,
+        skip_bad=skip_bad,
+    )
+    unlabelled = gold_df is None and plan.unlabelled
     sliced = (slices,) if isinstance(slices, str) else tuple(slices)
     frames = [each for each in (run_df, gold_df, queries) if each is not None]
     session = _session(frames, master)
@@ -142,10 +143,9 @@ def evaluate(
     )
     if run is None:
         raise OptionError("there is no run")
-    if chosen_by is None and not unlabelled:
-        chosen_by = _default_relation(run, gold, columns, name, corpus)
-        matchers = find_matchers(chosen_by, wanted, found)
-    texts = sample > 0 or reads_texts(matchers.values(), wanted)
+    if plan.is_open:
+        plan = plan.over(_default_relation(run, gold, columns, name, corpus))
+    texts = sample > 0 or plan.reads_texts
     named = {*sliced, *((cluster,) if cluster else ()), *ABOUT}
     taken: dict[int, sides.Side | None] = {
         sides.GOLD: None,
@@ -162,32 +162,23 @@ def evaluate(
             wanted=named,
         )
     _require_columns(sliced, cluster, taken)
-    judge, server = on_server(judge, base_url)
     with ExitStack() as held:
-        gateway = None
-        if judged:
-            gateway = _gateway(judge, session, held, gateway_host, gateway_port, calls_per_minute)
-            judge = judge if gateway is None else gateway.settings()
+        gateway, sent_judge = None, None
+        if plan.judge is not None:
+            sent_judge, _ = on_server(judge, base_url)
+            gateway = _gateway(
+                sent_judge, session, held, gateway_host, gateway_port, calls_per_minute
+            )
+            sent_judge = sent_judge if gateway is None else gateway.settings()
         sent = _broadcast(session, taken[sides.GOLD], gold_join)
-        plan = Plan(
+        task = TaskPlan(
             run=name,
-            measures=wanted,
-            dialect=chosen,
-            by=chosen_by or "ids",
+            plan=_of_a_part(plan, texts=texts, keep=KEPT if sample else 0),
             sides={at: None if side is None else side.columns for at, side in taken.items()},
-            texts=texts,
-            unlabelled=unlabelled,
             about=tuple(sorted(named)),
             slices=sliced,
             cluster=cluster,
-            bounds=bounds,
-            skip_bad=skip_bad,
-            ids=ids,
-            embedder=embedder,
-            tokenizer=tokenizer,
-            base_url=server,
-            judge=judge if judged else None,
-            keep=KEPT,
+            judge=sent_judge,
             sample=math.floor(sample * SHARED),
             rows=batch_rows,
             gold=sent,
@@ -197,17 +188,15 @@ def evaluate(
         if sent is not None and (whole := taken[sides.GOLD]) is not None:
             taken[sides.GOLD] = sides.names_only(whole)
         with naming_errors():
-            values = sides.stack(taken, partitions).mapInArrow(_work(plan), SCHEMA)
+            values = sides.stack(taken, partitions).mapInArrow(_work(task), SCHEMA)
             values = _kept(session, values, keep_at)
             made = Made(
                 run=name,
                 run_id=run_id or secrets.token_hex(8),
-                measures=wanted,
-                dialect=replace(chosen, policy=replace(chosen.policy, missing="error"))
-                if strict
-                else chosen,
-                matchers=matchers,
-                relation=chosen_by if isinstance(chosen_by, str) else next(iter(matchers), "ids"),
+                measures=plan.measures,
+                dialect=plan.dialect,
+                matchers=plan.matchers,
+                relation=plan.drawn_by,
                 ids=ids if isinstance(ids, str) else getattr(ids, "__qualname__", repr(ids)),
                 level=level,
                 slices=sliced,
@@ -215,16 +204,32 @@ def evaluate(
                 bootstrap=bootstrap,
                 bounds=bounds,
                 sampled=sample,
-                chosen=by is not None,
+                chosen=plan.chosen,
             )
             result = SparkResult.summarise(values, made)
         # tasks know what they asked themselves; what all of them took is known to the driver
         return result if gateway is None else replace(result, judge=gateway.about(result.judge))
 
 
-def _check_shares(level: float | None, sample: float, bootstrap: int) -> None:
-    if level is not None:
-        check_share("level", level)
+def _of_a_part(plan: Plan, *, texts: bool, keep: int) -> Plan:
+    """Return the plan as a task executes it, which sees some of the queries only.
+
+    Whether a query is missing, and how values are summarised, is known when all parts were seen.
+    """
+    zero = replace(plan.policy, missing="zero") if plan.policy.missing == "error" else plan.policy
+    return replace(
+        plan,
+        by=plan.by or "ids",
+        dialect=replace(plan.dialect, policy=zero),
+        judge=None,
+        reading=Reading(skip_bad=plan.reading.skip_bad, texts=texts),
+        keep=keep,
+        level=None,
+        cluster=None,
+    )
+
+
+def _check_shares(sample: float, bootstrap: int) -> None:
     if not 0 <= sample <= 1:
         raise OptionError(f"the sample is {sample}", fix="give the share of the queries, 0 to 1")
     if bootstrap < 0:
@@ -247,9 +252,9 @@ def _default_relation(
     return default_relation({name: mine}, theirs, corpus)
 
 
-def _work(plan: Plan) -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
+def _work(task: TaskPlan) -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
     def work(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        return evaluate_part(plan, batches)
+        return evaluate_part(task, batches)
 
     return work
 
@@ -312,7 +317,6 @@ def _gateway(  # noqa: PLR0917
         return held.enter_context(
             ModelGateway(settings, host=host, port=port, calls_per_minute=calls_per_minute)
         )
-    find_judge(judge)  # what is wrong with it is said before a job begins
     return None
 
 

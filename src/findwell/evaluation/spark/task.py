@@ -23,7 +23,6 @@ from findwell.core.values import BOUNDS
 from findwell.engines.part import PartEngine
 from findwell.evaluation.assessment import assess
 from findwell.evaluation.inputs import unlabelled_gold, with_columns
-from findwell.evaluation.results.result import SummaryOptions
 from findwell.evaluation.results.store import tables_of
 from findwell.evaluation.spark.arrow import to_batches
 from findwell.evaluation.spark.columns import GOLD, QUERIES, QUERY, RUN, SIDE, SIDES
@@ -34,7 +33,6 @@ from findwell.io.read.reading import ReadContext
 from findwell.io.read.records import RUN as RUN_ROWS
 from findwell.io.read.records import TEXT
 from findwell.judges.find import find_judge
-from findwell.relations.match.matcher import MatchContext
 from findwell.statistics.poisson import name_hashes
 
 if TYPE_CHECKING:
@@ -43,11 +41,10 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
     from findwell.core.findings import Finding
+    from findwell.evaluation.plan import Plan
     from findwell.evaluation.results.result import Result
     from findwell.evaluation.spark.columns import SideColumns
     from findwell.measures import Measure
-    from findwell.measures.dialects import Dialect
-    from findwell.relations.match import Matcher
 
 ROWS = 1 << 18  # rows of a batch, but for a query that has more
 BYTES = 64 << 20
@@ -76,38 +73,32 @@ FRAME: dict[str, Any] = {
 
 
 @dataclass(frozen=True, slots=True)
-class Plan:
+class TaskPlan:
     """All that a task must know; it is sent to the executors."""
 
     run: str  # the name of the run
-    measures: tuple[Measure, ...]
-    dialect: Dialect
-    by: str | Matcher
+    plan: Plan  # without a judge: each task finds its own
     sides: dict[int, SideColumns | None]
-    texts: bool
-    unlabelled: bool  # the records need no gold: a judge says all
     about: tuple[str, ...] = ()  # columns about the queries that may stand in the gold
     slices: tuple[str, ...] = ()
     cluster: str | None = None
-    bounds: bool = False
-    skip_bad: bool = False
-    ids: Any = "identity"
-    embedder: object = None
-    tokenizer: object = None
-    base_url: str | None = None
     judge: object = None
-    keep: int = 0  # documents of each list that a sample remembers
     sample: int = 0  # of SHARED: the share of queries that are sampled
     rows: int = ROWS
     gold: Callable[[], bytes] | None = None  # the whole gold, where it was sent to every task
     corpus: Callable[[], bytes] | None = None
-    token: str = field(default="")  # tells plans apart: what is made for one serves its batches
+    token: str = field(default="")  # distinguishes plans: what is made for one serves its batches
+
+    @property
+    def unlabelled(self) -> bool:
+        """Whether the records need no gold: a judge says all."""
+        return self.sides[GOLD] is None
 
 
-def evaluate_batches(plan: Plan, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+def evaluate_batches(task: TaskPlan, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     """Return the values of all queries of a partition, and what is worth knowing about them."""
-    work = _Work.of(plan)
-    for rows in whole_queries(_gathered(batches, plan.rows)):
+    work = _Work.of(task)
+    for rows in whole_queries(_gathered(batches, task.rows)):
         frame = work.evaluate(rows)
         yield from to_batches(frame)
 
@@ -161,19 +152,19 @@ def _gold_table(token: str, load: Callable[[], bytes]) -> GoldTable:
 class _Work:
     """The evaluation of the batches of a partition."""
 
+    task: TaskPlan
     plan: Plan
-    judge: Any
     corpus: pl.DataFrame | None
 
     @classmethod
-    def of(cls, plan: Plan) -> _Work:
-        judge = None if plan.judge is None else find_judge(plan.judge)
-        corpus = None if plan.corpus is None else pl.read_ipc(io.BytesIO(plan.corpus()))
-        return cls(plan, judge, corpus)
+    def of(cls, task: TaskPlan) -> _Work:
+        judge = None if task.judge is None else find_judge(task.judge)
+        corpus = None if task.corpus is None else pl.read_ipc(io.BytesIO(task.corpus()))
+        return cls(task, replace(task.plan, judge=judge), corpus)
 
     def evaluate(self, rows: pl.DataFrame) -> pl.DataFrame:
         """Evaluate a batch of whole queries: one row per query, and one of notes."""
-        plan = self.plan
+        task, plan = self.task, self.plan
         with working_on_part():
             run, gold, noted = self._read(rows)
             documents = int(run.rows["doc"].count())
@@ -182,13 +173,13 @@ class _Work:
             facts |= {"told": len(told), "told_of_gold": int((gold.find(told) >= 0).sum())}
             if not gold.queries.height:  # queries that the gold does not have
                 extra = run.rows["query"].unique(maintain_order=True)
-                return _frame([_notes((*noted, *_extra(extra, plan.run)), facts)])
+                return _frame([_notes((*noted, *_extra(extra, task.run)), facts)])
             facts |= {
                 relevant_fact(level): int((gold.item_grade >= level).sum())
                 for level in {each.level() for each in plan.measures if each.needs_relevant}
             }
-            result = self._assess(run, gold)
-        if not result.relation(plan.run).n:  # all are missing, and those are left out
+            result = assess(plan, [run.stream()], gold, corpus=self.corpus, engine=PartEngine())
+        if not result.relation(task.run).n:  # all are missing, and those are left out
             return _frame([_notes((*noted, *result.findings), facts | {"queries": 0})])
         shared = int((gold.find(run.rows["query"].unique()) >= 0).sum())
         hit = sum(int(each.unit_judged.sum()) for each in result.relations.values())
@@ -207,52 +198,54 @@ class _Work:
         )
 
     def _read(self, rows: pl.DataFrame) -> tuple[Run, Gold, list[Finding]]:
-        plan = self.plan
+        task = self.task
         noted: list[Finding] = []
 
+        how = self.plan.reading
+
         def context() -> ReadContext:
-            return ReadContext(skip=plan.skip_bad, texts=plan.texts, about=plan.unlabelled)
+            return ReadContext(skip=how.skip_bad, texts=how.texts, about=task.unlabelled)
 
         reading = context()
-        run = self._run(_side_rows(rows, RUN, plan), reading)
-        noted += [replace(found, run=plan.run) for found in reading.findings()]
+        run = self._run(_side_rows(rows, RUN, task), reading)
+        noted += [replace(found, run=task.run) for found in reading.findings()]
         reading = context()
-        gold = unlabelled_gold(run) if plan.unlabelled else self._gold(rows, reading)
+        gold = unlabelled_gold(run) if task.unlabelled else self._gold(rows, reading)
         noted += reading.findings()
-        about = _side_rows(rows, QUERIES, plan)
+        about = _side_rows(rows, QUERIES, task)
         if about is not None and about.height and gold.queries.height:
-            known = about.filter(about[_key(plan, QUERIES)].is_in(gold.queries["query"].implode()))
+            known = about.filter(about[_key(task, QUERIES)].is_in(gold.queries["query"].implode()))
             gold = with_columns(gold, known) if known.height else gold
         return run, gold, noted
 
     def _run(self, frame: pl.DataFrame | None, reading: ReadContext) -> Run:
-        plan = self.plan
-        side = plan.sides[RUN]
-        place = QueryPlace(f"run {plan.run}", names=_names(frame, plan, RUN))
+        task = self.task
+        side = task.sides[RUN]
+        place = QueryPlace(f"run {task.run}", names=_names(frame, task, RUN))
         if frame is None or side is None or not frame.height:
-            kinds = RUN_ROWS | (TEXT if plan.texts else {})
+            kinds = RUN_ROWS | (TEXT if self.plan.reading.texts else {})
             listed = side is not None and side.kind == "query"
-            return Run(plan.run, pl.DataFrame(schema=kinds), "listed" if listed else "mapped")
+            return Run(task.run, pl.DataFrame(schema=kinds), "listed" if listed else "mapped")
         if side.kind == "query":
-            return read_frame(frame, "run", place, reading).run(plan.run).collect()
+            return read_frame(frame, "run", place, reading).run(task.run).collect()
         # rows of a distributed table have no order of their own: the scores decide
-        return Run(plan.run, run_rows(frame, place, reading)[0], "mapped")
+        return Run(task.run, run_rows(frame, place, reading)[0], "mapped")
 
     def _gold(self, rows: pl.DataFrame, reading: ReadContext) -> Gold:
-        plan = self.plan
-        side = plan.sides[GOLD]
-        if plan.gold is None:
-            frame = _side_rows(rows, GOLD, plan)
+        task = self.task
+        side = task.sides[GOLD]
+        if task.gold is None:
+            frame = _side_rows(rows, GOLD, task)
         else:
             asked = rows.filter(rows[SIDE] != QUERIES)[QUERY]
-            frame = _unpacked(_gold_table(plan.token, plan.gold).of(asked), GOLD, plan)
+            frame = _unpacked(_gold_table(task.token, task.gold).of(asked), GOLD, task)
         if frame is None or side is None or not frame.height:
             return Gold.build(pl.DataFrame(schema=NO_GOLD))
-        place = QueryPlace("gold", names=_names(frame, plan, GOLD))
+        place = QueryPlace("gold", names=_names(frame, task, GOLD))
         if side.kind == "query":
             return read_frame(frame, "gold", place, reading).gold()
         # a column of the gold itself stays one, though one about the queries has its name
-        about = [name for name in plan.about if name in frame.columns and name not in COLUMNS]
+        about = [name for name in task.about if name in frame.columns and name not in COLUMNS]
         gold = gold_of(frame.drop(about), place, reading)
         named = frame.with_columns(pl.col("query").cast(pl.String))
         named = named.filter(pl.col("query").is_in(gold.queries["query"].implode()))
@@ -266,33 +259,11 @@ class _Work:
         )
         return with_columns(gold, named.group_by("query", maintain_order=True).agg(*said))
 
-    def _assess(self, run: Run, gold: Gold) -> Result:
-        plan = self.plan
-        context = MatchContext(
-            corpus=self.corpus,
-            embedder=plan.embedder,
-            ids=plan.ids,
-            base_url=plan.base_url,
-            tokenizer=plan.tokenizer,
-        )
-        result = assess(
-            [run.stream()],
-            gold,
-            plan.measures,
-            plan.dialect,
-            plan.by,
-            context,
-            judge=self.judge,
-            engine=PartEngine(),
-            keep=plan.keep if plan.sample else 0,
-        )
-        return replace(result, options=SummaryOptions(None, None, plan.bounds))
-
     def _values(self, result: Result) -> pl.DataFrame:
         """Return one row per query, with lists in the order of the measures."""
-        plan = self.plan
-        columns = [result.arrays[plan.run, measure] for measure in plan.measures]
-        relations = [result.relation(plan.run, measure) for measure in plan.measures]
+        task, measures = self.task, self.plan.measures
+        columns = [result.arrays[task.run, measure] for measure in measures]
+        relations = [result.relation(task.run, measure) for measure in measures]
         queries = relations[0].queries
         table = np.column_stack(columns) if columns else np.zeros((len(queries), 0))
         missing = np.isnan(table)
@@ -303,15 +274,13 @@ class _Work:
             }
         )
         if missing.any():
-            frame = frame.with_columns(reasons=_reasons(plan, relations, missing))
+            frame = frame.with_columns(reasons=_reasons(measures, relations, missing))
         failed = np.column_stack([each.failed for each in relations])
         if failed.any():
             frame = frame.with_columns(failed=_lists(failed))
         if result.measured.bounds is not None:
-            ends = zip(
-                *(result.measured.bounds_of(plan.run, each) for each in plan.measures), strict=True
-            )
-            for name, sides in zip(BOUNDS, ends, strict=True):
+            both = [result.measured.bounds_of(task.run, each) for each in measures]
+            for name, sides in zip(BOUNDS, zip(*both, strict=True), strict=True):
                 limits = np.column_stack(sides)
                 limits = np.where(np.isnan(limits), table, limits)  # a measure without bounds
                 known = _lists(limits).list.eval(pl.element().fill_nan(None))
@@ -319,18 +288,18 @@ class _Work:
         about = frame.select("query").join(
             result.queries, on="query", how="left", maintain_order="left"
         )
-        if plan.slices:
-            labels = [_label(about, name) for name in plan.slices]
+        if task.slices:
+            labels = [_label(about, name) for name in task.slices]
             frame = frame.with_columns(slices=pl.concat_list(labels))
-        if plan.cluster is not None:
-            frame = frame.with_columns(_label(about, plan.cluster).alias("cluster"))
+        if task.cluster is not None:
+            frame = frame.with_columns(_label(about, task.cluster).alias("cluster"))
         return _frame_of(frame.with_columns(kind=pl.lit(VALUES, pl.Int8)))
 
     def _sample(self, result: Result) -> list[dict[str, Any]]:
         """Return the sampled queries of a result, as the tables of a saved one."""
-        if not self.plan.sample:
+        if not self.task.sample:
             return []
-        chosen = sampled(result.queries["query"], self.plan.sample)
+        chosen = sampled(result.queries["query"], self.task.sample)
         if not chosen.any():
             return []
         part = result.among(result.queries["query"].filter(chosen))
@@ -368,28 +337,28 @@ def sampled(queries: pl.Series, share: int) -> np.ndarray:
     return np.asarray((name_hashes(queries) >> np.uint64(11)) < np.uint64(share))
 
 
-def _side_rows(rows: pl.DataFrame, side: int, plan: Plan) -> pl.DataFrame | None:
+def _side_rows(rows: pl.DataFrame, side: int, task: TaskPlan) -> pl.DataFrame | None:
     """Return the rows of a side under their own columns; None if there is no such side."""
-    if plan.sides.get(side) is None:
+    if task.sides.get(side) is None:
         return None
-    return _unpacked(rows.filter(rows[SIDE] == side), side, plan)
+    return _unpacked(rows.filter(rows[SIDE] == side), side, task)
 
 
-def _unpacked(rows: pl.DataFrame, side: int, plan: Plan) -> pl.DataFrame:
+def _unpacked(rows: pl.DataFrame, side: int, task: TaskPlan) -> pl.DataFrame:
     struct = SIDES[side] if SIDES[side] in rows.columns else "what"
-    named = rows.select(pl.col(QUERY).alias(_key(plan, side)))
+    named = rows.select(pl.col(QUERY).alias(_key(task, side)))
     if struct not in rows.columns:
         return named
     return named.hstack(rows[struct].struct.unnest())
 
 
-def _key(plan: Plan, side: int) -> str:
-    columns = plan.sides[side]
+def _key(task: TaskPlan, side: int) -> str:
+    columns = task.sides[side]
     return QUERY if columns is None else columns.query
 
 
-def _names(frame: pl.DataFrame | None, plan: Plan, side: int) -> pl.Series | None:
-    return None if frame is None else frame[_key(plan, side)]
+def _names(frame: pl.DataFrame | None, task: TaskPlan, side: int) -> pl.Series | None:
+    return None if frame is None else frame[_key(task, side)]
 
 
 def _extra(names: pl.Series, run: str) -> list[Finding]:
@@ -404,9 +373,9 @@ def _label(about: pl.DataFrame, name: str) -> pl.Series:
     return about[name].cast(pl.String)
 
 
-def _reasons(plan: Plan, relations: list[Any], missing: np.ndarray) -> pl.Series:
+def _reasons(measures: tuple[Measure, ...], relations: list[Any], missing: np.ndarray) -> pl.Series:
     columns = []
-    for at, (measure, relation) in enumerate(zip(plan.measures, relations, strict=True)):
+    for at, (measure, relation) in enumerate(zip(measures, relations, strict=True)):
         why = relation.why_undefined(measure.why_undefined)
         columns.append(why.set(pl.Series(~missing[:, at]), None).alias(str(at)))
     return pl.DataFrame(columns).select(pl.concat_list(pl.all())).to_series()

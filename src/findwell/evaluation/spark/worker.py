@@ -19,18 +19,18 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
     from findwell.evaluation.spark.summary import SummaryPlan
-    from findwell.evaluation.spark.task import Plan
+    from findwell.evaluation.spark.task import TaskPlan
 
 MARK = "findwell-error:"  # before an error of findwell in what Spark says about a failed task
 END = ":end"
 
 
-def evaluate_part(plan: Plan, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+def evaluate_part(task: TaskPlan, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     """Evaluate the queries of a partition."""
     _prepare()
     from findwell.evaluation.spark.task import evaluate_batches  # noqa: PLC0415
 
-    yield from _marking(evaluate_batches(plan, batches))
+    yield from _marking(evaluate_batches(task, batches))
 
 
 def summarise_part(

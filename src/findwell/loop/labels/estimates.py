@@ -18,8 +18,9 @@ import polars as pl
 
 from findwell.core.errors import InputError, MeasureError, OptionError, takes_options
 from findwell.core.forks import refuse_after_fork
-from findwell.evaluation.evaluate import EvaluationOptions, evaluate
+from findwell.evaluation.evaluate import evaluate
 from findwell.evaluation.inputs import collect_runs
+from findwell.evaluation.plan import EvaluationOptions, Plan
 from findwell.evaluation.results.estimates import Estimates
 from findwell.loop.labels.estimator import Estimator
 from findwell.loop.labels.known_pairs import UNJUDGED, load_pairs
@@ -97,12 +98,7 @@ def evaluate_with_labels(
     runs: Any = run
     queries = known.queries
     if queries is None:
-        runs, answered = collect_runs(
-            run,
-            run_format=options.get("run_format"),
-            skip_bad=options.get("skip_bad", False),
-            id_from=options.get("id_from"),
-        )
+        runs, answered = collect_runs(run, Plan.of(wanted, **options).reading)
         more = known.pairs.select("query").unique(maintain_order=True)
         queries = pl.concat([answered, more.join(answered, on="query", how="anti")], how="diagonal")
     level = options.setdefault("level", 0.95) or 0.95

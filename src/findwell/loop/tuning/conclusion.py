@@ -12,7 +12,7 @@ import polars as pl
 from findwell.core import display
 from findwell.core.errors import choose_column
 from findwell.core.findings import finding_about, first_findings
-from findwell.evaluation.evaluate import cluster_column
+from findwell.evaluation.assessment import cluster_column
 from findwell.loop.tuning.choice import choose_by_slice, choose_setting
 from findwell.loop.tuning.gains import CURRENT, gains_over, worth_keeping
 from findwell.loop.tuning.history import remember

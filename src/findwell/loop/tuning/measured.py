@@ -11,19 +11,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import polars as pl
 
-from findwell.core.errors import InputError, OptionError, naming_files
+from findwell.core.errors import InputError, OptionError
 from findwell.core.findings import finding_about
-from findwell.evaluation.assessment import (
-    assess,
-    chosen_relation,
-    find_matchers,
-    reads_texts,
-    with_missing,
-)
-from findwell.evaluation.inputs import files_of, load_inputs, with_columns
-from findwell.evaluation.results.store import Input
-from findwell.io.read.corpus import load_corpus
-from findwell.judges.find import find_judge, on_server
+from findwell.evaluation.assessment import assess
+from findwell.evaluation.inputs import read_inputs
+from findwell.evaluation.plan import EvaluationOptions, Plan
 from findwell.judges.limits import limit_findings
 from findwell.loop.tuning.grid import STEPS
 from findwell.loop.tuning.pool import Pool
@@ -34,10 +26,6 @@ from findwell.loop.tuning.pooled import (
     refuse_lists,
     setting_values,
 )
-from findwell.measures.dialects import dialect as find_dialect
-from findwell.measures.dialects import expand_measures
-from findwell.relations.match.matcher import MatchContext
-from findwell.relations.preflight import only_ids
 
 if TYPE_CHECKING:
     from findwell.core.data import Bools, Floats, Gold, Run
@@ -86,6 +74,12 @@ def name_runs(runs: Sequence[RunLike] | Mapping[str, RunLike]) -> dict[str, Any]
     return named
 
 
+def plan_of(measures: Iterable[str | Measure] | str, options: Mapping[str, Any]) -> Plan:
+    """Return the plan of the options that are those of an evaluation."""
+    given = {each: options[each] for each in EvaluationOptions.__optional_keys__ & options.keys()}
+    return Plan.of(measures, **given)
+
+
 def measure_settings(  # noqa: PLR0917
     named: Mapping[str, Any],
     gold: GoldLike | None,
@@ -95,73 +89,40 @@ def measure_settings(  # noqa: PLR0917
     options: Mapping[str, Any],
 ) -> MeasuredSettings:
     """Read the inputs, draw the relations of all candidates, and measure every setting."""
-    found = find_dialect(options["dialect"])
-    wanted = expand_measures(measures, found, options["rel"])
-    matchers = find_matchers(options.get("by") or "ids", wanted, found)
-    refuse_lists(list(matchers.values()))
-    judging = [matcher for matcher in matchers.values() if matcher.judged]
-    judge, server = on_server(options.get("judge", "local"), options.get("base_url"))
-    corpus, id_from = options.get("corpus"), options.get("id_from")
-    with ExitStack() as reading:
-        streams, known, inputs, by = load_inputs(
-            _as_given(named),
-            gold,
-            options.get("run_format"),
-            options.get("gold_format"),
-            reading,
-            by=chosen_relation(options.get("by"), wanted),
-            corpus=corpus,
-            skip_bad=options.get("skip_bad", False),
-            texts=reads_texts(matchers.values(), wanted),
-            id_from=id_from,
-            query_from=options.get("query_from"),
-            unlabelled=len(judging) == len(matchers),
-            queries=options["queries"],
-        )
-        inputs += [] if corpus is None else [Input.of("corpus", corpus)]
-        reading.enter_context(naming_files(files_of(streams, inputs)))
-        described = with_columns(known, options["queries"])
-        loaded = [stream.collect() for stream in streams]
+    plan = plan_of(measures, options)
+    refuse_lists(list(plan.matchers.values()))
+    with ExitStack() as held:
+        data = read_inputs(plan, _as_given(named), gold, held)
+        loaded = [stream.collect() for stream in data.runs]
         pool = engine.arranged(Pool.of(loaded, disjoint=options.get("disjoint", False)))
         unshared = _check_queries(pool)
         lists = FusedLists(engine, pool, settings)
-        drawing = PooledEngine(lists, deepest(wanted))
+        drawing = PooledEngine(lists, deepest(plan.measures))
         result = assess(
+            data.plan,
             [lists.candidates().stream()],
-            described,
-            wanted,
-            with_missing(found, options.get("missing")),
-            by,
-            MatchContext(
-                corpus=None if corpus is None else load_corpus(corpus, id_from=id_from),
-                embedder=options.get("embedder"),
-                ids=options.get("ids", "identity"),
-                base_url=server,
-                tokenizer=options.get("tokenizer"),
-                chosen=options.get("by") is not None,
-            ),
-            judge=find_judge(judge) if judging else None,
+            data.gold,
+            corpus=data.corpus,
             engine=drawing,
             progress=options.get("progress"),
         )
-        values = setting_values(result, drawing, wanted)
-    forgotten = options.get("by") is None and by == "ids"
+        values = setting_values(result, drawing, plan.measures)
     findings = [replace(each, run="") for each in result.findings]
     findings += unshared
     findings += limit_findings(result.judge, result.matched_by)
-    findings += only_ids(streams, known) if forgotten else []
+    findings += data.findings
     names = pl.DataFrame({"query": result.relation(result.runs[0]).queries})
     return MeasuredSettings(
         lists=lists,
         loaded=tuple(loaded),
-        gold=described,
+        gold=data.gold,
         result=result,
         drawing=drawing,
-        measures=wanted,
+        measures=plan.measures,
         values=values,
         queries=names.join(result.queries, on="query", how="left", maintain_order="left"),
         findings=tuple(findings),
-        matched_by=result.matched_by[str(wanted[0])],
+        matched_by=result.matched_by[str(plan.measures[0])],
     )
 
 

@@ -209,6 +209,8 @@ class _Watched:
         self.needed = inner.needed
         self.depth = inner.depth
         self.order_matters = inner.order_matters
+        self.plain_ids = inner.plain_ids
+        self.check_rows = inner.check_rows
         self.seen: tuple[Aligned, Units] | None = None
 
     def rows(self, rows: pl.DataFrame) -> tuple[pl.DataFrame, list[Finding]]:

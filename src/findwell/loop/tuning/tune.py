@@ -8,9 +8,7 @@ from typing import TYPE_CHECKING, Any, Unpack, overload
 
 from findwell.core.errors import OptionError, takes_options
 from findwell.core.forks import refuse_after_fork
-from findwell.evaluation.assessment import find_matchers
-from findwell.evaluation.evaluate import InputOptions
-from findwell.judges.find import find_judge
+from findwell.evaluation.plan import InputOptions, Plan
 from findwell.judges.limits import verdict_limit
 from findwell.judges.settings import Judge
 from findwell.loop.tuning.choice import DRAWS, FOLDS, REPEATS
@@ -20,7 +18,6 @@ from findwell.loop.tuning.grid import grid_of, setting_of
 from findwell.loop.tuning.measured import measure_settings, name_runs
 from findwell.loop.tuning.tune_retriever import tune_retriever
 from findwell.loop.tuning.tune_space import tune_space
-from findwell.measures.dialects import dialect as find_dialect
 from findwell.measures.dialects import expand_measures
 from findwell.statistics.significance import PERMUTATIONS
 from findwell.statistics.values import check_share
@@ -246,11 +243,11 @@ def _refuse_smoke_test(
     settings = Judge(judge) if isinstance(judge, str) else judge
     if isinstance(settings, Judge) and settings.asks_model:
         return
-    found = find_dialect(name)
-    matchers = find_matchers(by or "ids", expand_measures(measures, found)[:1], found)
-    if any(each.judged for each in matchers.values()):
-        who = find_judge(judge)
-        limits = (verdict_limit({"name": who.name, **who.about()}, each) for each in matchers)
+    first = expand_measures(measures, name)[:1]
+    plan = Plan.of(first, by=by, dialect=name, judge=judge)
+    if plan.judge is not None:
+        about = {"name": plan.judge.name, **plan.judge.about()}
+        limits = (verdict_limit(about, each) for each in plan.matchers)
         if limit := next(filter(None, limits), ""):
             raise OptionError(
                 f"{limit}: it cannot choose a setting",

@@ -16,9 +16,10 @@ from findwell.core.errors import OptionError, RetrieverError
 from findwell.core.findings import Finding, finding_about
 from findwell.core.forks import refuse_after_fork
 from findwell.core.progress import Progress
-from findwell.evaluation.assessment import find_matchers
-from findwell.evaluation.evaluate import cluster_column, evaluate
+from findwell.evaluation.assessment import cluster_column
+from findwell.evaluation.evaluate import evaluate
 from findwell.evaluation.inputs import with_columns
+from findwell.evaluation.plan import Plan
 from findwell.evaluation.results.timing import Timing, timing
 from findwell.io.read import load_gold
 from findwell.judges.limits import limit_findings
@@ -27,7 +28,6 @@ from findwell.loop.tuning.halving import HalvingPlan, deal_queries, halve, plan_
 from findwell.loop.tuning.history import remember
 from findwell.loop.tuning.retriever_tuning import Claims, RetrieverTuning
 from findwell.loop.tuning.space import Space, identify
-from findwell.measures.dialects import dialect as find_dialect
 from findwell.measures.dialects import expand_measures
 from findwell.retrievers.questions import questions_for
 from findwell.retrievers.retriever import RetrievalOptions, name_of
@@ -36,7 +36,7 @@ from findwell.statistics.values import check_share
 if TYPE_CHECKING:
     from findwell.core.data import Bools, Floats, Ints
     from findwell.core.progress import Report
-    from findwell.evaluation.evaluate import RunOptions
+    from findwell.evaluation.plan import RunOptions
     from findwell.io.read import GoldLike
     from findwell.loop.tuning.space import Knobs, SpaceLike
     from findwell.measures import Measure
@@ -201,9 +201,7 @@ class _Questions:
         table = questions_for(gold, queries)
         extra = [name for name in gold.queries.columns if name not in table.columns]
         table = table.hstack(gold.queries.select(extra)) if extra else table
-        by = options.get("by") or "ids"
-        dialect = find_dialect(options.get("dialect", "findwell"))
-        judged = any(each.judged for each in find_matchers(by, (measure,), dialect).values())
+        judged = Plan.of([measure], **options).judge is not None
         if judged:  # what a judge would say is not known before it is asked
             return cls(table, ())
         empty: dict[str, list[str]] = {query: [] for query in table["query"]}

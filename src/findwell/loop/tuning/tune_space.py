@@ -9,13 +9,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from findwell.core.errors import OptionError
-from findwell.evaluation.assessment import find_matchers
-from findwell.evaluation.evaluate import cluster_column
-from findwell.judges.find import find_judge, on_server
+from findwell.evaluation.assessment import cluster_column
 from findwell.loop.tuning.conclusion import Tuning, conclude, kind_of
 from findwell.loop.tuning.engines import ENGINES
 from findwell.loop.tuning.grid import SettingGrid, setting_of
-from findwell.loop.tuning.measured import MeasuredSettings, measure_settings, name_runs
+from findwell.loop.tuning.measured import MeasuredSettings, measure_settings, name_runs, plan_of
 from findwell.loop.tuning.once import OnceJudge
 from findwell.loop.tuning.space import Space
 from findwell.loop.tuning.trials import (
@@ -27,8 +25,6 @@ from findwell.loop.tuning.trials import (
     places_of,
     search_by_optuna,
 )
-from findwell.measures.dialects import dialect as find_dialect
-from findwell.measures.dialects import expand_measures
 
 if TYPE_CHECKING:
     from findwell.core.data import Floats, Run
@@ -199,12 +195,10 @@ class _Measuring:
         self.named = named
         self._gold: Any = gold
         self._options = dict(options)
-        found = find_dialect(options["dialect"])
-        self.measures = expand_measures(measures, found, options["rel"])
-        by = options.get("by") or "ids"
-        if any(each.judged for each in find_matchers(by, self.measures, found).values()):
-            judge, _ = on_server(options.get("judge", "local"), options.get("base_url"))
-            self._options["judge"] = OnceJudge(find_judge(judge))
+        plan = plan_of(measures, options)
+        self.measures = plan.measures
+        if plan.judge is not None:
+            self._options["judge"] = OnceJudge(plan.judge)
         self._known: dict[str, MeasuredSettings] = {}
         self._values: dict[EngineSetting, dict[Measure, Floats]] = {}
 

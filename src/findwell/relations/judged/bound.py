@@ -24,7 +24,7 @@ from findwell.judges.verdicts import AspectVerdicts, Judged, Verdict
 from findwell.relations.align import positions
 from findwell.relations.judged.judging import number_chunks
 from findwell.relations.match.matcher import Edges, Items
-from findwell.relations.match.texts import with_texts
+from findwell.relations.match.texts import require_texts, with_texts
 
 if TYPE_CHECKING:
     from findwell.core.data import Gold, Ints
@@ -47,6 +47,7 @@ class BoundJudged:
     blank_is_unit = True
     finds_items = True
     order_matters = True  # items may be what was retrieved
+    plain_ids = False
 
     @property
     def needed(self) -> bool:
@@ -61,6 +62,10 @@ class BoundJudged:
     def rows(self, rows: pl.DataFrame) -> tuple[pl.DataFrame, list[Finding]]:
         """Return the rows of a run with their texts, which tell chunks apart."""
         return with_texts(rows, self.corpus, "plain")
+
+    def check_rows(self, found: list[Finding], documents: int, run: str) -> list[Finding]:
+        """Refuse a run in which no document has a text."""
+        return require_texts(found, documents, run)
 
     def nothing_met(self, run: UnmetRun) -> list[Finding]:
         """Say nothing: the verdicts are about the texts, whatever the ids are."""

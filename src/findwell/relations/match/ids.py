@@ -52,16 +52,12 @@ class BoundIds(BoundByRule):
         self.gold = replace(gold, findings=(*gold.findings, *dangling)) if dangling else gold
         self._change = normaliser(context.run_ids if context.ids == "identity" else context.ids)
         self._chosen = context.chosen
+        self.plain_ids = self._change is None and self._known is None
 
     @cached_property
     def equal(self) -> EqualKeys:  # type: ignore[override]
         """What finds equal ids; the native kernel does without it."""
         return EqualKeys(self.gold, self.gold.member_doc)
-
-    @property
-    def as_given(self) -> bool:
-        """Whether the ids of a run are compared as they are, and with nothing but the gold."""
-        return self._change is None and self._known is None
 
     def rows(self, rows: pl.DataFrame) -> tuple[pl.DataFrame, list[Finding]]:
         """Normalise the ids, and keep them as they were to break ties."""

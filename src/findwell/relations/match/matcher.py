@@ -233,8 +233,18 @@ class BoundMatcher(Protocol):
     def order_matters(self) -> bool:
         """Whether the edges of a unit depend on the units above it; if in doubt, say so."""
 
+    @property
+    def plain_ids(self) -> bool:
+        """Whether ids are all that is compared, as they are given: compiled code can do that."""
+
     def rows(self, rows: pl.DataFrame) -> tuple[pl.DataFrame, list[Finding]]:
         """Return the rows of a run with the key of each unit in the column doc."""
+
+    def check_rows(self, found: list[Finding], documents: int, run: str) -> list[Finding]:
+        """Return what is worth knowing of what was found about the rows of a run.
+
+        Raise where none of its documents has what is compared, such as a text.
+        """
 
     def edges(self, aligned: Aligned) -> Edges:
         """Return the edges of a batch, which was not cut at `depth` yet."""
@@ -256,6 +266,7 @@ class BoundByRule:
     needed: bool = False
     depth: int | None = None
     order_matters: bool = True
+    plain_ids: bool = False
 
     def edges(self, aligned: Aligned) -> Edges:
         """Return the edges of a batch."""
@@ -264,6 +275,11 @@ class BoundByRule:
     def rows(self, rows: pl.DataFrame) -> tuple[pl.DataFrame, list[Finding]]:
         """Return the rows of a run with the key of each unit in the column doc."""
         raise NotImplementedError
+
+    def check_rows(self, found: list[Finding], documents: int, run: str) -> list[Finding]:
+        """Return what was found about the rows of a run: ids are always there."""
+        del documents, run
+        return found
 
     def units(self, aligned: Aligned) -> Units:
         """Return the units of a batch."""

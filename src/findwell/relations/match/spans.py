@@ -83,10 +83,20 @@ class Spans(Matcher):
         return BoundSpans(gold, context, self.threshold)
 
 
-class BoundSpans(BoundByRule):
-    """Draws an edge from a chunk to the gold spans that it covers or completes."""
+class BoundPlaces(BoundByRule):
+    """What both have in common that draw edges between places in documents."""
 
     blank_is_unit = True
+
+    def check_rows(self, found: list[Finding], documents: int, run: str) -> list[Finding]:
+        """Refuse a run in which no document has a place."""
+        left = require_texts(found, documents, run)
+        require_places(left, documents, run)
+        return left
+
+
+class BoundSpans(BoundPlaces):
+    """Draws an edge from a chunk to the gold spans that it covers or completes."""
 
     def __init__(self, gold: Gold, context: MatchContext, threshold: float) -> None:
         self._change, self._chosen = normaliser(context.ids), context.chosen
@@ -201,10 +211,9 @@ class SpanWords(Matcher):
         return BoundSpanWords(gold, context)
 
 
-class BoundSpanWords(BoundByRule):
+class BoundSpanWords(BoundPlaces):
     """Draws an edge from a word to the gold word at the same place."""
 
-    blank_is_unit = True
     order_matters = False
 
     def __init__(self, gold: Gold, context: MatchContext) -> None:

@@ -233,6 +233,10 @@ class BoundTexts(BoundByRule):
         """Put texts in the place of ids."""
         return with_texts(rows, self._corpus, self._policy)
 
+    def check_rows(self, found: list[Finding], documents: int, run: str) -> list[Finding]:
+        """Refuse a run in which no document has a text."""
+        return require_texts(found, documents, run)
+
     def units(self, aligned: Aligned) -> Units:
         """Return the chunks of a batch, or their sentences."""
         if self._splitter is None:

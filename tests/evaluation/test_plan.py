@@ -1,0 +1,114 @@
+"""A plan makes every choice of an evaluation before anything is read."""
+
+from __future__ import annotations
+
+from dataclasses import FrozenInstanceError, fields
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import polars as pl
+import pytest
+
+import findwell
+from findwell.core.errors import FindwellError
+from findwell.evaluation.evaluate import execute
+from findwell.evaluation.inputs import Kind, each_input, kind_of
+from findwell.evaluation.plan import EvaluationOptions, Plan, Reading
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+RUN, GOLD = {"q1": ["a", "b"]}, {"q1": ["b"]}
+NOWHERE = "there/is/no/such.file"
+
+
+def test_every_option_of_an_evaluation_is_a_choice_of_the_plan() -> None:
+    made_of = {"rel", "missing", "progress"}  # part of measures and dialect; a way to tell
+    chosen = {each.name for kind in (Plan, Reading) for each in fields(kind)}
+    assert EvaluationOptions.__optional_keys__ - made_of <= chosen
+
+
+def test_a_plan_does_not_change() -> None:
+    plan = Plan.of("P@2")
+    with pytest.raises(FrozenInstanceError):
+        plan.level = 0.5  # type: ignore[misc]
+
+
+def test_a_plan_serves_several_evaluations() -> None:
+    plan = Plan.of(["P@2", "RR"], missing="zero")
+    for run in (RUN, {"q1": ["b"]}):
+        assert execute(plan, run, GOLD).values == findwell.evaluate(run, GOLD, ["P@2", "RR"]).values
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"dialect": "trec_evl"},
+        {"measures": "ndgc"},
+        {"by": "roug"},
+        {"by": "relevance", "judge": "locl"},
+        {"by": "sufficiency"},
+        {"missing": "zeros"},
+        {"level": 2},
+    ],
+)
+@pytest.mark.parametrize("function", [findwell.evaluate, findwell.explain])
+def test_a_wrong_choice_is_refused_before_anything_is_read(
+    function: Callable[..., Any], options: dict[str, Any]
+) -> None:
+    if function is findwell.explain:
+        options = {"dialects" if name == "dialect" else name: options[name] for name in options}
+    if function is findwell.explain and "level" in options:
+        pytest.skip("an explanation has no intervals")
+    with pytest.raises(FindwellError) as refused:
+        function(NOWHERE, NOWHERE, **options)
+    assert NOWHERE not in str(refused.value)
+
+
+@pytest.mark.parametrize(
+    ("by", "measures", "relations", "is_open"),
+    [
+        (None, "P@2", ["ids"], True),
+        (None, "P@2/rouge", ["rouge"], False),
+        ("ids", "P@2", ["ids"], False),
+        ("rouge", ["P@2", "RR/exact"], ["rouge", "exact"], False),
+        ("rouge", ["P@2", "RR/rouge"], ["rouge"], False),
+    ],
+)
+def test_the_relations_of_a_plan(
+    by: str | None, measures: Any, relations: list[str], is_open: bool
+) -> None:
+    plan = Plan.of(measures, by=by)
+    assert ([*plan.matchers], plan.is_open, plan.chosen) == (relations, is_open, by is not None)
+    assert [*plan.over("spans").matchers] == (["spans"] if is_open else relations)
+
+
+RESULT = findwell.evaluate(RUN, GOLD, "P@2")
+GIVEN: list[tuple[object, Kind, int]] = [
+    ("run.trec", Kind.PATH, 1),
+    (Path("run.trec"), Kind.PATH, 1),
+    (["run.trec", Path("other.trec")], Kind.LISTED, 2),
+    ([findwell.load_run(RUN)], Kind.LISTED, 1),
+    ({"old": "run.trec", "new": RUN}, Kind.NAMED, 2),
+    ({"old": RUN, "new": RUN}, Kind.NAMED, 2),
+    ({"old": RUN, "new": lambda _: ["a"]}, Kind.NAMED, 2),
+    ({"old": RESULT}, Kind.NAMED, 1),
+    (RESULT, Kind.RESULT, 1),
+    (lambda _: ["a"], Kind.RETRIEVER, 1),
+    (findwell.Retriever(lambda _: ["a"]), Kind.RETRIEVER, 1),
+    (iter([{"query": "q1", "retrieved": ["a"]}]), Kind.ITERATOR, 1),
+    (RUN, Kind.DATA, 1),
+    ({}, Kind.DATA, 1),
+    ({"q1": {"a": 1.0}}, Kind.DATA, 1),
+    ([{"query": "q1", "retrieved": ["a"]}], Kind.DATA, 1),
+    ([], Kind.DATA, 1),
+    (pl.DataFrame({"query": ["q1"], "doc": ["a"]}), Kind.DATA, 1),
+    (pl.LazyFrame({"query": ["q1"], "doc": ["a"]}), Kind.DATA, 1),
+    (findwell.load_run(RUN), Kind.DATA, 1),
+]
+
+
+@pytest.mark.parametrize(("data", "kind", "count"), GIVEN)
+def test_what_was_given(data: object, kind: Kind, count: int) -> None:
+    assert kind_of(data) is kind
+    assert len(each_input(data)) == count
