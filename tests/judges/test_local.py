@@ -20,7 +20,7 @@ from findwell.judges.local import LocalJudge
 from findwell.judges.local.calibration import MODELS, logit
 from findwell.judges.local.pieces import LONGEST
 from findwell.judges.local.rules import negation
-from findwell.judges.verdicts import Judged, Sample, Verdict
+from findwell.judges.verdicts import Judged, Judgement, Sample
 from tests.judges.building import FOUR, sample_of
 
 if TYPE_CHECKING:
@@ -61,7 +61,7 @@ def relevance(question: str, *chunks: str, judge: LocalJudge = TEXT) -> list[int
     return [verdict.value for verdict in judged["relevance"].row]
 
 
-def supports(claim: str, chunk: str, judge: LocalJudge = TEXT) -> Verdict:
+def supports(claim: str, chunk: str, judge: LocalJudge = TEXT) -> Judgement:
     judged = one(sample_of("q", "", (chunk,), claims=(claim,)), judge, frozenset({"claims"}))
     return judged["claims"].rows[0][0]
 

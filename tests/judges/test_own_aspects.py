@@ -13,7 +13,7 @@ import findwell
 from findwell.core.errors import FindwellError, OptionError
 from findwell.judges.aspects import ASPECTS
 from findwell.judges.find import find_judge
-from findwell.judges.llm.contract import example_entry, schema
+from findwell.judges.llm.prompts import example_entry, schema
 from findwell.judges.replay import ReplayJudge, record
 from findwell.judges.verdicts import JudgeReason, Sample
 from tests.client.server import Call, Reaction, chat, serve

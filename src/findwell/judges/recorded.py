@@ -19,9 +19,9 @@ from findwell.judges.verdicts import (
     AspectVerdicts,
     Judged,
     JudgeFailure,
+    Judgement,
     JudgeReason,
     Sample,
-    Verdict,
 )
 
 REASONS: dict[str, JudgeReason | Reason] = {str(each): each for each in (*Reason, *JudgeReason)}
@@ -34,7 +34,7 @@ class _UnfitError(Exception):
 def as_record(judged: Judged) -> dict[str, Any]:
     """Return verdicts as plain data; what is empty is left out.
 
-    >>> row = (Verdict(2, "on the point"), Verdict(0))
+    >>> row = (Judgement(2, "on the point"), Judgement(0))
     >>> as_record(Judged({"relevance": AspectVerdicts((row,))}))
     {'relevance': [{'value': 2, 'reason': 'on the point'}, {'value': 0}]}
     """
@@ -54,7 +54,7 @@ def as_record(judged: Judged) -> dict[str, Any]:
     return {name: value for name, value in record.items() if value}
 
 
-def _plain(verdict: Verdict) -> dict[str, Any]:
+def _plain(verdict: Judgement) -> dict[str, Any]:
     if verdict.failure is not None:
         return {"value": None, **_reason(verdict.failure)}
     fields = {"reason": verdict.reason, "quote": verdict.quote, "unproven": verdict.unproven}
@@ -171,7 +171,7 @@ _READERS = {
 
 def _row(
     given: object, units: Sequence[str], aspect: Aspect, what: str, around: str = ""
-) -> tuple[Verdict, ...]:
+) -> tuple[Judgement, ...]:
     """Return a verdict for each unit; `around` is the chunk that it is a part of."""
     if not _is_list(given):
         raise _UnfitError(f"{str(given)[:40]!r} is no list of verdicts about {what}")
@@ -185,19 +185,19 @@ def _row(
     )
 
 
-def _verdict(given: object, unit: str, highest: int) -> Verdict:
+def _verdict(given: object, unit: str, highest: int) -> Judgement:
     """Return one verdict; a quote that is not in the text does not prove a yes."""
     fields = given if isinstance(given, Mapping) else {"value": given}
     value, reason, quote = (fields.get(name) for name in ("value", "reason", "quote"))
     why, shown = (str(text) if text else "" for text in (reason, quote))
     if value is None:
-        return Verdict(None, failure=_failure(fields))
+        return Judgement(None, failure=_failure(fields))
     if not isinstance(value, bool | int | float) or value not in range(highest + 1):
         what = f"grade from 0 to {highest}" if highest > 1 else "verdict, 0 or 1"
-        return Verdict.failed(JudgeReason.UNFIT, f"{str(value)[:40]} is no {what}")
+        return Judgement.failed(JudgeReason.UNFIT, f"{str(value)[:40]} is no {what}")
     there = not shown.strip() or proves(shown, unit)
     chance = fields.get("probability")
-    return Verdict(
+    return Judgement(
         int(value),
         why,
         shown,

@@ -21,7 +21,7 @@ from findwell.judges.aspects.sufficiency import SUFFICIENCY
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-    from findwell.judges.verdicts import Judged, Sample, Verdict
+    from findwell.judges.verdicts import Judged, Judgement, Sample
 
 ASPECTS = {aspect.name: aspect for aspect in (RELEVANCE, CLAIMS, ENTITIES, STATEMENTS, SUFFICIENCY)}
 BUILT_IN = frozenset(ASPECTS)
@@ -87,7 +87,7 @@ def items_of(judged: Judged, aspect: str, *, failed: bool) -> list[tuple[str, fl
     if aspect in judged.failures:
         return [(UNKNOWN, 1.0, [(0, 0)] if failed else [])]
 
-    def value(verdict: Verdict) -> int:
+    def value(verdict: Judgement) -> int:
         return about.highest * failed if verdict.value is None else verdict.value
 
     match about.shape:
@@ -122,7 +122,7 @@ def parts_of(judged: Judged, aspect: str) -> Sequence[Sequence[str]] | None:
     return judged[aspect].parts if find_aspect(aspect).shape is VerdictShape.PARTS else None
 
 
-def all_verdicts(judged: Judged, aspect: str) -> list[Verdict]:
+def all_verdicts(judged: Judged, aspect: str) -> list[Judgement]:
     """Return every verdict about one aspect of a sample."""
     return [verdict for row in judged[aspect].rows for verdict in row]
 
@@ -135,7 +135,7 @@ def rows_of(aspect: str, sample: Sample, judged: Judged) -> Iterator[tuple[objec
         yield sample.query, aspect, item, chunk, verdict.value, reason, *proof
 
 
-def _cells(aspect: Aspect, sample: Sample, judged: Judged) -> Iterator[tuple[str, str, Verdict]]:
+def _cells(aspect: Aspect, sample: Sample, judged: Judged) -> Iterator[tuple[str, str, Judgement]]:
     """Go through the verdicts with the item and the chunk that each is about."""
     given = judged[aspect.name]
     if aspect.shape is VerdictShape.LIST:

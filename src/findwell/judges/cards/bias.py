@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from findwell.core.progress import Report
     from findwell.judges.cards.samples import LabelledSamples
     from findwell.judges.client.budget import Forecast
-    from findwell.judges.verdicts import JudgeProtocol, Verdict
+    from findwell.judges.verdicts import Judgement, JudgeProtocol
 
 ALONE = "every chunk is asked about alone, so it has no place"
 NO_ORDER = "no question has two chunks or more"
@@ -65,7 +65,7 @@ class BiasProbe:
 def find_bias(
     judge: JudgeProtocol,
     asked: LabelledSamples,
-    said: Sequence[Verdict | None],
+    said: Sequence[Judgement | None],
     questions: Sequence[str],
     *,
     level: float = 0.95,
@@ -151,7 +151,7 @@ def _no_order(judge: JudgeProtocol, asked: LabelledSamples) -> str:
     return "" if (asked.sizes > 1).any() else NO_ORDER
 
 
-def _yes(said: Sequence[Verdict | None]) -> Floats:
+def _yes(said: Sequence[Judgement | None]) -> Floats:
     """Return 1 for each yes, 0 for each no, NaN where there is no verdict."""
     values = [None if each is None else each.value for each in said]
     return np.array([np.nan if value is None else float(value > 0) for value in values])

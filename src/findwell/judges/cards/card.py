@@ -40,7 +40,7 @@ from findwell.statistics.values import UNIT, check_share
 if TYPE_CHECKING:
     from findwell.core.data import Ints
     from findwell.core.progress import Report
-    from findwell.judges.verdicts import JudgeProtocol, Verdict
+    from findwell.judges.verdicts import Judgement, JudgeProtocol
 
 
 LAYOUT = 1
@@ -271,7 +271,7 @@ def _refuse_own_labels(asked: JudgeProtocol, given: LabelledPairs) -> None:
         )
 
 
-def _chance(verdict: Verdict | None) -> float:
+def _chance(verdict: Judgement | None) -> float:
     """Return the probability of a verdict; NaN without one."""
     told = None if verdict is None or verdict.value is None else verdict.probability
     return float("nan") if told is None else told

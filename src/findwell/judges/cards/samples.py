@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from findwell.core.data import Ints
     from findwell.core.progress import Report
     from findwell.judges.cards.labels import LabelledPairs
-    from findwell.judges.verdicts import Judged, JudgeProtocol, Verdict
+    from findwell.judges.verdicts import Judged, Judgement, JudgeProtocol
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -48,7 +48,7 @@ class LabelledSamples:
         )
         return cls(aspect, made, np.array(sample, dtype=np.int64), np.array(place, dtype=np.int64))
 
-    def ask(self, judge: JudgeProtocol, progress: Report | None = None) -> list[Verdict | None]:
+    def ask(self, judge: JudgeProtocol, progress: Report | None = None) -> list[Judgement | None]:
         """Return the verdict about each pair; None if the judge was asked something else."""
         judged = judge.judge(list(self.samples), frozenset({self.aspect}), progress)
         places = zip(self.sample.tolist(), self.place.tolist(), strict=True)
@@ -92,7 +92,7 @@ def _sample(query: str, question: str, chunks: tuple[str, ...], aspect: str) -> 
     return Sample(query, question, chunks, parts=parts)
 
 
-def _verdict(judged: Judged, aspect: str, place: int) -> Verdict | None:
+def _verdict(judged: Judged, aspect: str, place: int) -> Judgement | None:
     """Return the verdict about a chunk; None if it failed, or if the judge asked something else."""
     if aspect in judged.failures:
         return None
@@ -100,5 +100,5 @@ def _verdict(judged: Judged, aspect: str, place: int) -> Verdict | None:
     if find_aspect(aspect).shape is VerdictShape.PARTS:
         own = rows[place] if place < len(rows) else ()
         return own[0] if len(own) == 1 else None
-    row: Sequence[Verdict] = rows[0] if len(rows) == 1 else ()
+    row: Sequence[Judgement] = rows[0] if len(rows) == 1 else ()
     return row[place] if place < len(row) else None

@@ -22,7 +22,7 @@ from findwell.judges.local.calibration import Model, logistic
 from findwell.judges.local.clauses import entries_of
 from findwell.judges.local.entities import EntityFinder, Holdings, entities_by_rules
 from findwell.judges.local.signals import Signals, compare
-from findwell.judges.verdicts import AspectVerdicts, JudgeReason, Sample, Verdict
+from findwell.judges.verdicts import AspectVerdicts, Judgement, JudgeReason, Sample
 
 if TYPE_CHECKING:
     from findwell.core.data import Floats
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 Pairs: TypeAlias = list[tuple[str, str]]
 Held: TypeAlias = Callable[[str], Holdings]  # remembers the texts it was asked about
 
-MISSING = Verdict(0, "not in the chunk")
+MISSING = Judgement(0, "not in the chunk")
 NOT = re.compile(r"\b(?:not|never|cannot|neither)\b|n['’]t\b", re.IGNORECASE)
 COMPOUND = re.compile(r"\d|\w \w|\w[A-ZÄÖÜ]")  # numbers, several words, acronyms
 NEGATIVE = re.compile(
@@ -79,7 +79,7 @@ def claims(
     asked = [bool(verdict.value) for verdict in judged]
     against = objections(pairs, signals, asked, holdings, entries)
     found = (
-        Verdict(0, f"{reason}; {verdict.reason}", verdict.quote, probability=0.0)
+        Judgement(0, f"{reason}; {verdict.reason}", verdict.quote, probability=0.0)
         if reason
         else verdict
         for verdict, reason in zip(judged, against, strict=True)
@@ -146,7 +146,7 @@ def _verdicts(
     reader: Reader,
     *,
     related: bool = True,
-) -> list[Verdict]:
+) -> list[Judgement]:
     if not pairs:
         return []
     counted = "often" in model.weights
@@ -154,16 +154,16 @@ def _verdicts(
     return _judged(signals, model, "the question")
 
 
-def _judged(signals: Signals, model: Model, what: str) -> list[Verdict]:
+def _judged(signals: Signals, model: Model, what: str) -> list[Judgement]:
     """Judge pairs of a text and a chunk by the weights of a model."""
     columns = signals.columns()
     sums = model.sums(columns)
     likeness = columns.get("closest", columns.get("similarity"))
     reason = cache(partial(_reason, model.thresholds[0]))  # many pairs share no word, or all
     return [
-        Verdict(grade, reason(score, cover, like), quote, probability=score)
+        Judgement(grade, reason(score, cover, like), quote, probability=score)
         if words
-        else Verdict.failed(JudgeReason.NO_WORDS, what)
+        else Judgement.failed(JudgeReason.NO_WORDS, what)
         for grade, score, cover, like, words, quote in zip(
             model.grades(sums).tolist(),
             map(logistic, sums.tolist()),
@@ -181,13 +181,13 @@ def _reason(threshold: float, score: float, cover: float, likeness: float | None
     return f"score {score:.2f} (yes from {threshold:.2f}): {cover:.0%} of the words{like}"
 
 
-def _held(entity: str, chunk: str, reader: Reader, holdings: Held, quoted: Held) -> Verdict:
+def _held(entity: str, chunk: str, reader: Reader, holdings: Held, quoted: Held) -> Judgement:
     if not holdings(chunk).holds(entity):
         return MISSING
     for piece in reader.pieces_of(chunk):
         if quoted(piece).holds(entity):
-            return Verdict(1, "in the chunk", piece)
-    return Verdict(1, "in the chunk")
+            return Judgement(1, "in the chunk", piece)
+    return Judgement(1, "in the chunk")
 
 
 def objections(
