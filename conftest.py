@@ -21,7 +21,7 @@ from findwell.relations.match import known_matchers
 from findwell.relations.match.matcher import MATCHERS
 
 REGISTRIES: tuple[dict[str, Any], ...] = (
-    ASPECTS,
+    ASPECTS._entries,  # noqa: SLF001
     DIALECTS,
     FORMATS,
     MATCHERS,

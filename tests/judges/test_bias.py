@@ -9,13 +9,11 @@ import pytest
 
 import findwell
 from findwell.core.errors import OptionError
-from findwell.judges.cards.bias import ALONE, NO_ORDER, forecast_probe
-from findwell.judges.cards.card import JudgeCard, judge_card
-from findwell.judges.cards.labels import load_labels
-from findwell.judges.cards.samples import LabelledSamples
+from findwell.judges.cards.card import ALONE, NO_ORDER, JudgeCard, forecast_probe, judge_card
+from findwell.judges.cards.labels import LabelledSamples, load_labels
 from findwell.judges.client.cache import Cache
 from findwell.judges.find import find_judge
-from findwell.judges.function import FunctionJudge
+from findwell.judges.replay import FunctionJudge
 from findwell.judges.verdicts import Judgement
 from findwell.show.judge_card import render_judges
 from tests.client.server import Call, Reaction, chat, serve

@@ -12,11 +12,16 @@ from hypothesis import strategies as st
 from findwell.core.errors import InputError, OptionError
 from findwell.judges.client.protocol import Reason
 from findwell.judges.find import find_judge
-from findwell.judges.function import FunctionJudge
 from findwell.judges.local import LocalJudge
 from findwell.judges.panel import PanelJudge
-from findwell.judges.recorded import as_judged, as_record
-from findwell.judges.replay import ReplayJudge, fingerprint, record
+from findwell.judges.replay import (
+    FunctionJudge,
+    ReplayJudge,
+    as_judged,
+    as_record,
+    fingerprint,
+    record,
+)
 from findwell.judges.settings import Judge
 from findwell.judges.verdicts import (
     AspectVerdicts,

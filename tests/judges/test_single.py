@@ -12,7 +12,7 @@ from findwell.judges.aspects import ASPECTS
 from findwell.judges.client.cache import Cache
 from findwell.judges.client.protocol import Answer, Usage
 from findwell.judges.llm.single import YES_NO, read_grade, read_yes
-from findwell.judges.recorded import as_judged, as_record
+from findwell.judges.replay import as_judged, as_record
 from findwell.judges.verdicts import Judged, Judgement, Sample
 from tests.client.server import Call, Reaction, chat, error, serve
 from tests.judges.judging import ALL, check_shape, check_totals, expect, judge_of, sample, verdicts
@@ -306,7 +306,7 @@ def test_aspects_of_ones_own_are_asked_one_by_one() -> None:
             judge = judge_of(server, ask="single")
             [judged] = judge.judge([one], frozenset({"fresh_single", "topics_single"}))
     finally:
-        del ASPECTS["fresh_single"], ASPECTS["topics_single"]
+        del ASPECTS._entries["fresh_single"], ASPECTS._entries["topics_single"]
     assert [verdict.value for verdict in judged["fresh_single"].row] == [2, 0]
     assert judged["fresh_single"].row[1].probability == pytest.approx(0.1)
     assert [verdict.value for verdict in judged["topics_single"].row] == [1, 0]

@@ -11,8 +11,7 @@ import findwell
 from findwell.core.errors import MeasureError, OptionError
 from findwell.judges.client.protocol import Reason
 from findwell.judges.find import find_judge
-from findwell.judges.function import FunctionJudge
-from findwell.judges.replay import ReplayJudge, record
+from findwell.judges.replay import FunctionJudge, ReplayJudge, record
 from findwell.judges.verdicts import Judgement, JudgeReason, Sample
 from tests.client.server import Call, Reaction, chat, serve
 from tests.judges.judging import judge_of

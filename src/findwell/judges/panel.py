@@ -37,7 +37,7 @@ FEWEST = 2  # judges of a panel
 class PanelJudge:
     """Asks several judges and gives the verdict of the majority, or the mean.
 
-    >>> from findwell.judges.function import FunctionJudge
+    >>> from findwell.judges.replay import FunctionJudge
     >>> strict = FunctionJudge(lambda sample: {"relevance": [0, 0]}, name="strict")
     >>> kind = FunctionJudge(lambda sample: {"relevance": [3, 1]}, name="kind")
     >>> fair = FunctionJudge(lambda sample: {"relevance": [2, 0]}, name="fair")

@@ -23,10 +23,10 @@ from findwell.core.texts.languages import ENGLISH
 from findwell.judges.aspects import find_aspect
 from findwell.judges.client.budget import Budget, Forecast, Limits, Prices, forecast, load_prices
 from findwell.judges.client.cache import Cache
+from findwell.judges.client.client import RetryPolicy
 from findwell.judges.client.endpoint import Endpoint, without_secrets
 from findwell.judges.client.jobs import Ask, Conversation, Session
 from findwell.judges.client.providers import OPENAI, Provider, requires_batches, split_spec
-from findwell.judges.client.retry import RetryPolicy
 from findwell.judges.llm.check import find_check
 from findwell.judges.llm.open_sample import OpenSample, Question
 from findwell.judges.llm.prompts import (
@@ -42,8 +42,7 @@ from findwell.judges.settings import AUTO
 
 if TYPE_CHECKING:
     from findwell.core.findings import Finding
-    from findwell.judges.client.protocol import Json
-    from findwell.judges.client.requests import ChatRequest
+    from findwell.judges.client.protocol import ChatRequest, Json
     from findwell.judges.llm.check import JudgeCheck
     from findwell.judges.llm.prompts import Prompt
     from findwell.judges.settings import Judge

@@ -28,8 +28,7 @@ from findwell.judges.quotes import distinct, is_quoted
 from findwell.judges.verdicts import JudgeFailure, Judgement, JudgeReason
 
 if TYPE_CHECKING:
-    from findwell.judges.client.protocol import Json
-    from findwell.judges.client.requests import ChatRequest
+    from findwell.judges.client.protocol import ChatRequest, Json
     from findwell.judges.llm.open_sample import OpenSample
     from findwell.judges.llm.prompts import PromptItems
 

@@ -33,7 +33,7 @@ from findwell.core.errors import InputError, nearest
 from findwell.core.texts.languages import ENGLISH, languages_of
 from findwell.judges.aspects import ASPECTS, Aspect, VerdictShape, find_aspect
 from findwell.judges.client.budget import estimate_tokens
-from findwell.judges.client.requests import ChatRequest, Message
+from findwell.judges.client.protocol import ChatRequest, Message
 from findwell.judges.quotes import tame
 from findwell.judges.settings import LANGUAGES
 
@@ -128,7 +128,7 @@ def load_prompts(
     language are in English.
     """
     found = packaged_prompts(PACKAGE, SHARED_FILLS, language=language)
-    for aspect in ASPECTS.values():
+    for aspect in ASPECTS.known().values():
         found |= aspect_prompts(aspect, language=language)
     return replace_prompts(found, folder, others)
 

@@ -30,8 +30,7 @@ from findwell.judges.quotes import distinct, is_quoted, proves
 from findwell.judges.verdicts import JudgeFailure, Judgement, JudgeReason
 
 if TYPE_CHECKING:
-    from findwell.judges.client.protocol import TokenChoices
-    from findwell.judges.client.requests import ChatRequest
+    from findwell.judges.client.protocol import ChatRequest, TokenChoices
     from findwell.judges.llm.open_sample import OpenSample
     from findwell.judges.llm.prompts import Prompt
 

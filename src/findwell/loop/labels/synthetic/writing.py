@@ -32,8 +32,7 @@ from findwell.loop.labels.synthetic.wording import copied_share
 from findwell.relations.spans.locate import locate
 
 if TYPE_CHECKING:
-    from findwell.judges.client.protocol import Json
-    from findwell.judges.client.requests import ChatRequest
+    from findwell.judges.client.protocol import ChatRequest, Json
     from findwell.judges.llm.prompts import PromptWriter
     from findwell.loop.labels.synthetic.passages import Passage
 
