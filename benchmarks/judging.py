@@ -19,7 +19,7 @@ from benchmarks.data import ROOT
 from benchmarks.judge_calls import divided, samples
 from benchmarks.report import Table
 from findwell.judges.client.cache import Cache
-from findwell.judges.client.retry import RetryPolicy
+from findwell.judges.client.client import RetryPolicy
 from findwell.judges.llm.judge import LLMJudge
 from findwell.judges.settings import Judge
 from findwell.judges.verdicts import Sample

@@ -22,7 +22,7 @@ from typing import Any
 
 import findwell
 from findwell.judges.client.cache import Cache
-from findwell.judges.client.retry import RetryPolicy
+from findwell.judges.client.client import RetryPolicy
 from findwell.judges.llm.check import ORDER
 
 SERVER = """

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import findwell
-from findwell.judges.verdicts import Judged, Verdict
+from findwell.judges.verdicts import Judged, Judgement
 from tests.judges.building import judged_of
 
 if TYPE_CHECKING:
@@ -46,7 +46,7 @@ class Jury:
         return [
             judged_of(
                 relevance=tuple(
-                    Verdict(2 - min(at, 2), f"{ATTACKS[1]} because", chunk[:40])
+                    Judgement(2 - min(at, 2), f"{ATTACKS[1]} because", chunk[:40])
                     for at, chunk in enumerate(sample.chunks)
                 )
             )

@@ -34,8 +34,7 @@ if TYPE_CHECKING:
     from findwell.evaluation.results.store import load
     from findwell.io.read import GoldLike, RunLike, Shape, load_gold, load_run, register_shape
     from findwell.io.read.corpus import load_corpus
-    from findwell.judges.cards.card import JudgeCard, judge_card
-    from findwell.judges.cards.comparison import JudgeComparison, compare_judges
+    from findwell.judges.cards.card import JudgeCard, JudgeComparison, compare_judges, judge_card
     from findwell.judges.llm.check import JudgeCheck, judge_check
     from findwell.judges.settings import Judge
     from findwell.loop.labels.agree import Agreement, agree
@@ -74,8 +73,7 @@ _MODULES = {
     "findwell.evaluation.evaluate": "check evaluate judge",
     "findwell.evaluation.explanation.explain": "Explanation explain",
     "findwell.core.findings": "Finding",
-    "findwell.judges.cards.card": "JudgeCard judge_card",
-    "findwell.judges.cards.comparison": "JudgeComparison compare_judges",
+    "findwell.judges.cards.card": "JudgeCard JudgeComparison compare_judges judge_card",
     "findwell.judges.llm.check": "JudgeCheck judge_check",
     "findwell.judges.settings": "Judge",
     "findwell.loop.labels.anchor": "anchor drift",

@@ -14,7 +14,7 @@ import findwell
 from findwell.cli import COMMANDS
 from findwell.cli import cli as group
 from findwell.cli.options import DEFAULT_MEASURES, DIALECT_HELP
-from findwell.judges.client.retry import RetryPolicy
+from findwell.judges.client.client import RetryPolicy
 from findwell.measures import DEFAULTS
 from tests.sample import jsonl
 

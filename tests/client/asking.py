@@ -5,10 +5,10 @@ from __future__ import annotations
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
+from findwell.judges.client.client import RetryPolicy
 from findwell.judges.client.endpoint import Endpoint
 from findwell.judges.client.jobs import Session
-from findwell.judges.client.requests import ChatRequest, Message
-from findwell.judges.client.retry import RetryPolicy
+from findwell.judges.client.protocol import ChatRequest, Message
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

@@ -18,7 +18,7 @@ import pytest
 
 from findwell.core.errors import EndpointError
 from findwell.judges.client import batches
-from findwell.judges.client.batch_records import FILE, BatchRecord, BatchRecords
+from findwell.judges.client.batches import BATCHES_FILE, BatchRecord, BatchRecords
 from findwell.judges.client.budget import Budget, Limits, Prices
 from findwell.judges.client.cache import Cache
 from findwell.judges.client.endpoint import Endpoint
@@ -32,7 +32,7 @@ from tests.client.server import Call, Reaction, chat, echo, error, serve
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from findwell.judges.client.requests import ChatRequest
+    from findwell.judges.client.protocol import ChatRequest
     from tests.client.server import Server
 
 ROOT = Path(__file__).parents[2]
@@ -332,7 +332,7 @@ def test_killed_and_started_again_nothing_is_paid_twice(tmp_path: Path) -> None:
 
 def _left(folder: Path) -> list[str]:
     """Return the tables of records that still have rows."""
-    connection = sqlite3.connect(folder / FILE)
+    connection = sqlite3.connect(folder / BATCHES_FILE)
     found = [
         table
         for table in ("batch", "line")

@@ -14,8 +14,7 @@ from findwell.core.errors import FindwellError, InputError, OptionError, SaveErr
 from findwell.io.storage.database import cache_folder
 from findwell.judges.client.cache import FILE, Cache
 from findwell.judges.client.endpoint import Endpoint
-from findwell.judges.client.protocol import Answer, Reason, Usage
-from findwell.judges.client.requests import ChatRequest, Message
+from findwell.judges.client.protocol import Answer, ChatRequest, Message, Reason, Usage
 from tests.client.asking import SCHEMA, ask, question
 from tests.client.server import chat, echo, serve
 

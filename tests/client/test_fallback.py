@@ -7,8 +7,14 @@ from typing import Any
 
 import pytest
 
-from findwell.judges.client.protocol import Answer, Failure, Reason, read_error
-from findwell.judges.client.requests import CallFormat, ServerSupport
+from findwell.judges.client.protocol import (
+    Answer,
+    CallFormat,
+    Failure,
+    Reason,
+    ServerSupport,
+    read_error,
+)
 from tests.client.asking import SCHEMA, ask, endpoint_of, question
 from tests.client.server import Call, Reaction, as_json, echo, error, serve
 

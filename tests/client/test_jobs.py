@@ -30,7 +30,7 @@ from tests.client.server import Barrier, Call, Reaction, chat, echo, error, serv
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from findwell.judges.client.requests import ChatRequest
+    from findwell.judges.client.protocol import ChatRequest
     from tests.client.server import Server
 
 ROOT = Path(__file__).parents[2]
@@ -360,7 +360,7 @@ def test_an_error_inside_a_conversation_is_raised_as_it_is() -> None:
 def test_the_same_seed_waits_the_same() -> None:
     import numpy as np
 
-    from findwell.judges.client.pacing import Pacer
+    from findwell.judges.client.client import Pacer
 
     def waits(seed: int) -> list[float]:
         gate = Pacer(4, first_wait=1.0, rng=np.random.default_rng(seed))

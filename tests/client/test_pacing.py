@@ -8,7 +8,8 @@ import time
 import numpy as np
 import pytest
 
-from findwell.judges.client.pacing import LONGEST, Capacity, Pacer
+from findwell.judges.client.budget import Capacity
+from findwell.judges.client.client import LONGEST_WAIT, Pacer
 from findwell.judges.client.protocol import retry_after
 
 
@@ -91,7 +92,7 @@ def test_who_is_told_no_time_waits_all_the_same(told: float | None) -> None:
 
 @pytest.mark.parametrize("attempt", [1, 2, 5, 30, 10_000])
 def test_waits_are_random_up_to_a_doubling_time(attempt: int) -> None:
-    longest = min(0.5 * 2.0 ** min(attempt - 1, 30), LONGEST)
+    longest = min(0.5 * 2.0 ** min(attempt - 1, 30), LONGEST_WAIT)
     waits = [pacer(seed=seed).back_off(attempt) for seed in range(200)]
     assert all(0 <= wait <= longest for wait in waits)
     assert min(waits) < 0.1 * longest

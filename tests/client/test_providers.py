@@ -120,9 +120,7 @@ def test_every_row_is_tested() -> None:
         assert row.source, name
         assert row.name == name
         assert set(row.modes) <= set(OUTPUT_MODES)
-        assert (
-            row.url.startswith("https://") or row.url.startswith("http://localhost") or row.locate
-        )
+        assert row.url.startswith(("https://", "http://localhost")) or row.deployments
         assert row.spelling in known_judges()
         assert (row.spelling in EMBEDDERS) == row.embeddings
 

@@ -16,9 +16,9 @@ import pytest
 from findwell.core.errors import EndpointError, FindwellError
 from findwell.judges.client.budget import Budget
 from findwell.judges.client.cache import Cache
+from findwell.judges.client.client import RetryPolicy
 from findwell.judges.client.protocol import Answer, Failure, Outcome, Reason
-from findwell.judges.client.retry import RetryPolicy
-from findwell.judges.llm.parse import Unreadable, extract_object
+from findwell.judges.llm.answers import Unreadable, extract_object
 from tests.client.asking import HASTE, KEY, ask, ask_all, endpoint_of, question
 from tests.client.server import Call, Reaction, Script, as_json, chat, echo, error, serve
 

@@ -13,9 +13,9 @@ import pytest
 from findwell.core.errors import EndpointError, FindwellError, OptionError
 from findwell.judges.client.budget import Budget
 from findwell.judges.client.cache import Cache
+from findwell.judges.client.client import RetryPolicy
 from findwell.judges.client.endpoint import Endpoint, Secret
 from findwell.judges.client.providers import DEFAULT_URL
-from findwell.judges.client.retry import RetryPolicy
 from tests.client.asking import HASTE, KEY, ask, ask_all, endpoint_of, question
 from tests.client.server import Call, Reaction, as_json, chat, error, serve
 

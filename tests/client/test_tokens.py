@@ -17,7 +17,7 @@ from tests.client.server import Reaction, as_json, chat, serve
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from findwell.judges.client.requests import ChatRequest
+    from findwell.judges.client.protocol import ChatRequest
 
 LIKELY = {"logprobs": True, "top_logprobs": 2}
 

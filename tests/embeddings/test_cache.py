@@ -20,7 +20,7 @@ from findwell.core.errors import InputError, SaveError
 from findwell.io.storage import database
 from findwell.io.storage.database import cache_folder
 from findwell.judges.embeddings import EmbeddingError, cached, find_embedder
-from findwell.judges.embeddings.cache import BATCH, FILE, CachedEmbedder
+from findwell.judges.embeddings.embedder import VECTORS_FILE, WRITTEN_TEXTS, CachedEmbedder
 from tests.embeddings.counting import Counting
 
 if TYPE_CHECKING:
@@ -88,7 +88,7 @@ def test_a_function_without_a_name_is_not_cached(tmp_path: Path) -> None:
 
 def test_the_file_is_in_wal_mode(tmp_path: Path) -> None:
     cached(Counting(), tmp_path).embed(["a"])
-    connection = sqlite3.connect(tmp_path / FILE)
+    connection = sqlite3.connect(tmp_path / VECTORS_FILE)
     assert connection.execute("PRAGMA journal_mode").fetchone() == ("wal",)
     connection.close()
 
@@ -162,19 +162,21 @@ def test_processes_that_begin_together_share_one_file(tmp_path: Path) -> None:
 
 @pytest.mark.skipif(sys.platform == "win32", reason="there is no SIGKILL")
 def test_a_killed_process_loses_one_batch(tmp_path: Path) -> None:
-    total = 5 * BATCH
+    total = 5 * WRITTEN_TEXTS
     process = start(tmp_path, 0, total, wait=True)
     go(process)
     assert process.stdout is not None
     said = [process.stdout.readline() for _ in range(4)]
-    assert said == ["ready\n"] + [f"embed {BATCH}\n"] * 3  # two are written, the third hangs
+    assert (
+        said == ["ready\n"] + [f"embed {WRITTEN_TEXTS}\n"] * 3
+    )  # two are written, the third hangs
     os.kill(process.pid, signal.SIGKILL)
     process.communicate(timeout=60)
     assert process.returncode == -signal.SIGKILL
     counting = Counting()
     texts = [f"text {n}" for n in range(total)]
     rows = cached(counting, tmp_path).embed(texts)
-    assert counting.seen == Counter(texts[2 * BATCH :])
+    assert counting.seen == Counter(texts[2 * WRITTEN_TEXTS :])
     np.testing.assert_array_equal(rows, Counting().embed(texts))
 
 
@@ -185,7 +187,7 @@ def test_an_error_half_way_keeps_what_was_made(tmp_path: Path) -> None:
                 raise ConnectionError("gone")
             return super().embed(texts)
 
-    texts = [f"text {n}" for n in range(BATCH + 1)]
+    texts = [f"text {n}" for n in range(WRITTEN_TEXTS + 1)]
     with pytest.raises(EmbeddingError, match="ConnectionError: gone"):
         cached(Failing(), tmp_path).embed(texts)
     counting = Counting()
@@ -209,20 +211,20 @@ def test_vectors_that_are_none_are_not_kept(tmp_path: Path) -> None:
     "content", [b"this is no database at all", b"SQLite format 3\0" + b"\xff" * 5000]
 )
 def test_a_foreign_file_is_a_clear_error(content: bytes, tmp_path: Path) -> None:
-    (tmp_path / FILE).write_bytes(content)
+    (tmp_path / VECTORS_FILE).write_bytes(content)
     with pytest.raises(InputError, match="cache of vectors is damaged") as caught:
         cached(Counting(), tmp_path).embed(["a"])
-    assert caught.value.where == str(tmp_path / FILE)
+    assert caught.value.where == str(tmp_path / VECTORS_FILE)
     assert "delete the file" in caught.value.fix
-    assert (tmp_path / FILE).read_bytes() == content
+    assert (tmp_path / VECTORS_FILE).read_bytes() == content
 
 
 def test_pages_overwritten_in_the_middle_are_a_clear_error(tmp_path: Path) -> None:
     texts = [f"text {n}" for n in range(1000)]
     cached(Counting(), tmp_path).embed(texts)
-    content = bytearray((tmp_path / FILE).read_bytes())
+    content = bytearray((tmp_path / VECTORS_FILE).read_bytes())
     content[4096:] = b"\xab" * len(content[4096:])
-    (tmp_path / FILE).write_bytes(content)
+    (tmp_path / VECTORS_FILE).write_bytes(content)
     with pytest.raises(InputError, match="damaged"):
         cached(Counting(), tmp_path).embed(texts)
 
@@ -232,7 +234,7 @@ def test_pages_overwritten_in_the_middle_are_a_clear_error(tmp_path: Path) -> No
 )
 def test_a_damaged_vector_is_made_again(blob: bytes, tmp_path: Path) -> None:
     rows = cached(Counting(), tmp_path).embed(["a", "b"])
-    connection = sqlite3.connect(tmp_path / FILE)
+    connection = sqlite3.connect(tmp_path / VECTORS_FILE)
     connection.execute("UPDATE vector SET vector = ? WHERE rowid = 1", (blob,))
     connection.commit()
     connection.close()
@@ -251,7 +253,7 @@ def test_a_model_that_changed_its_width_under_one_name(tmp_path: Path) -> None:
 
 def test_a_cache_of_another_version(tmp_path: Path) -> None:
     cached(Counting(), tmp_path).embed(["a"])
-    connection = sqlite3.connect(tmp_path / FILE)
+    connection = sqlite3.connect(tmp_path / VECTORS_FILE)
     connection.execute("PRAGMA user_version = 99")
     connection.close()
     with pytest.raises(InputError, match="layout 99, this findwell knows 1"):
@@ -266,7 +268,7 @@ def test_a_folder_that_cannot_be_made(tmp_path: Path) -> None:
 
 
 def test_a_folder_in_place_of_the_file(tmp_path: Path) -> None:
-    (tmp_path / FILE).mkdir()
+    (tmp_path / VECTORS_FILE).mkdir()
     with pytest.raises(SaveError, match="unable to open database file"):
         cached(Counting(), tmp_path).embed(["a"])
 
@@ -276,7 +278,7 @@ def test_a_file_that_another_process_will_not_let_go(
 ) -> None:
     monkeypatch.setattr(database, "BUSY_TIMEOUT", 0.01)
     cached(Counting(), tmp_path).embed(["a"])
-    other = sqlite3.connect(tmp_path / FILE, isolation_level=None)
+    other = sqlite3.connect(tmp_path / VECTORS_FILE, isolation_level=None)
     other.execute("BEGIN IMMEDIATE")
     assert cached(Counting(), tmp_path).embed(["a"]).any()  # who only reads does not mind
     with pytest.raises(SaveError, match="database is locked"):
@@ -302,4 +304,4 @@ def test_where_the_cache_is(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> 
     monkeypatch.setenv("FINDWELL_CACHE_DIR", str(tmp_path))
     assert cache_folder() == tmp_path
     cached(Counting()).embed(["a"])
-    assert (tmp_path / FILE).is_file()
+    assert (tmp_path / VECTORS_FILE).is_file()

@@ -13,9 +13,9 @@ import numpy as np
 import pytest
 
 from findwell.core.errors import OptionError
-from findwell.judges.client.retry import RetryPolicy
+from findwell.judges.client.client import RetryPolicy
 from findwell.judges.embeddings import EmbeddingError, EndpointError, cached, find_embedder
-from findwell.judges.embeddings.cache import BATCH
+from findwell.judges.embeddings.embedder import WRITTEN_TEXTS
 from findwell.judges.embeddings.openai import openai_embedder
 from tests.client.server import Call, Reaction, Server, as_json, serve
 
@@ -109,11 +109,11 @@ def test_many_texts_go_in_batches_and_come_back_in_order(server: Server) -> None
 
 
 def test_connections_are_kept_from_batch_to_batch(server: Server, tmp_path: Path) -> None:
-    texts = [f"text {number}" for number in range(3 * BATCH)]
+    texts = [f"text {number}" for number in range(3 * WRITTEN_TEXTS)]
     embedder = cached(client(server, concurrency=2), tmp_path)
     embedder.embed(texts)
     embedder.embed(["one more"])
-    assert len(server.calls) == 3 * BATCH / 64 + 1
+    assert len(server.calls) == 3 * WRITTEN_TEXTS / 64 + 1
     assert len({call.port for call in server.calls}) <= 2
 
 

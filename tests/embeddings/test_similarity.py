@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from findwell.judges.embeddings import cosine, find_embedder, similarity
+from findwell.judges.embeddings import cosine, embedder, find_embedder
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -63,8 +63,8 @@ def test_it_is_the_cosine_whatever_the_batches(
     chosen = data.draw(st.lists(places, max_size=20))
     with pytest.MonkeyPatch.context() as patch:
         whole = cosine(units, items, pairs(*chosen), Counting())
-        patch.setattr(similarity, "TEXTS", batch)
-        patch.setattr(similarity, "NUMBERS", 3 * batch)
+        patch.setattr(embedder, "EMBEDDED_TEXTS", batch)
+        patch.setattr(embedder, "MULTIPLIED_NUMBERS", 3 * batch)
         counting = Counting()
         found = cosine(units, items, pairs(*chosen), counting)
     expected = [plain(units[unit], items[item]) for unit, item in chosen]
@@ -92,7 +92,7 @@ def test_nothing_to_compare() -> None:
 
 
 def test_the_first_batches_may_be_blank(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(similarity, "TEXTS", 1)
+    monkeypatch.setattr(embedder, "EMBEDDED_TEXTS", 1)
     found = cosine(["", " ", "a"], ["aaa"], pairs((0, 0), (1, 0), (2, 0)), Counting())
     assert found[:2].tolist() == [0, 0]
     assert found[2] == pytest.approx(plain("a", "aaa"), abs=1e-6)

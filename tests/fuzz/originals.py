@@ -15,8 +15,7 @@ from typing import Any
 import polars as pl
 
 import findwell
-from findwell.judges.function import FunctionJudge
-from findwell.judges.replay import record
+from findwell.judges.replay import FunctionJudge, record
 from findwell.judges.verdicts import Sample
 
 DEMO = Path(findwell.__file__).parent / "demo"

@@ -10,7 +10,7 @@ from findwell.judges.llm.judge import LLMJudge
 from findwell.judges.local.entities import plain_form
 from findwell.judges.quotes import distinct
 from findwell.judges.settings import Judge
-from findwell.judges.verdicts import Judged, Sample, Verdict
+from findwell.judges.verdicts import Judged, Judgement, Sample
 from tests.client.asking import HASTE, KEY
 from tests.judges.building import FOUR, judged_of
 from tests.judges.model import grade, mentions, supports, words
@@ -52,7 +52,7 @@ def judge_of(server: Server, **more: Any) -> LLMJudge:
     return LLMJudge(Judge("openai:some-model", **options | more))
 
 
-def verdicts(judged: Judged) -> Iterator[Verdict]:
+def verdicts(judged: Judged) -> Iterator[Judgement]:
     for given in judged.verdicts.values():
         for row in given.rows:
             yield from row
@@ -63,12 +63,12 @@ def expect(one: Sample) -> Judged:
     entities = distinct(re.findall(r"\b[A-ZÄÖÜ]\w+|\d{4}", one.reference), plain_form)
     question = words(one.question)
 
-    def yes(quote: str) -> Verdict:
-        return Verdict(int(bool(quote)), quote=quote)
+    def yes(quote: str) -> Judgement:
+        return Judgement(int(bool(quote)), quote=quote)
 
     return judged_of(
         relevance=tuple(
-            Verdict(found, quote=" ".join(text.split()[:4]) if found else "")
+            Judgement(found, quote=" ".join(text.split()[:4]) if found else "")
             for text in one.chunks
             for found in [grade(one.question, text)]
         ),

@@ -9,7 +9,6 @@ import pytest
 
 from findwell.core.errors import JudgeError
 from findwell.judges.client.cache import Cache
-from findwell.judges.llm.listing import listings
 from findwell.judges.llm.stats import JudgeStats
 from tests.client.server import Call, Reaction, chat, serve
 from tests.judges.judging import ALL, check_shape, check_totals, expect, judge_of, sample, verdicts
@@ -80,7 +79,7 @@ def test_answers_that_are_in_a_cache_are_found_as_before() -> None:
     with serve(well) as server:
         judge = judge_of(server, base_url="http://localhost:8000/v1")
         opened = judge._open(sample(), ALL, JudgeStats())
-        listed = list(listings(opened))
+        listed = list(opened.listings())
         keys = [question.request().key(judge.endpoint) for question in listed]
         for question in listed:
             question.guess()

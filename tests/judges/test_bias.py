@@ -9,14 +9,12 @@ import pytest
 
 import findwell
 from findwell.core.errors import OptionError
-from findwell.judges.cards.bias import ALONE, NO_ORDER, forecast_probe
-from findwell.judges.cards.card import JudgeCard, judge_card
-from findwell.judges.cards.labels import load_labels
-from findwell.judges.cards.samples import LabelledSamples
+from findwell.judges.cards.card import ALONE, NO_ORDER, JudgeCard, forecast_probe, judge_card
+from findwell.judges.cards.labels import LabelledSamples, load_labels
 from findwell.judges.client.cache import Cache
 from findwell.judges.find import find_judge
-from findwell.judges.function import FunctionJudge
-from findwell.judges.verdicts import Verdict
+from findwell.judges.replay import FunctionJudge
+from findwell.judges.verdicts import Judgement
 from findwell.show.judge_card import render_judges
 from tests.client.server import Call, Reaction, chat, serve
 from tests.judges.judging import judge_of
@@ -258,7 +256,7 @@ def by_chunk(name: str, yes: str) -> FunctionJudge:
     """Say yes to the chunks whose last digit is among these; of `?` nothing is known."""
 
     def judge(sample: Sample) -> dict[str, Any]:
-        said = [Verdict(int(chunk[-2] in yes)).value for chunk in sample.chunks]
+        said = [Judgement(int(chunk[-2] in yes)).value for chunk in sample.chunks]
         return {"relevance": [None if "?" in yes and value == 0 else value for value in said]}
 
     return FunctionJudge(judge, name=name)

@@ -23,11 +23,10 @@ from findwell.judges.cards.card import (
     judge_card,
     verdicts,
 )
-from findwell.judges.cards.labels import load_labels
-from findwell.judges.cards.recalibrate import match_rate
+from findwell.judges.cards.labels import load_labels, match_rate
 from findwell.judges.find import find_judge
-from findwell.judges.function import FunctionJudge
 from findwell.judges.local import LocalJudge
+from findwell.judges.replay import FunctionJudge
 from findwell.statistics.agreement import kappa
 
 if TYPE_CHECKING:

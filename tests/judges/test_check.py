@@ -12,8 +12,7 @@ import pytest
 import findwell
 from findwell.core.errors import FindwellError, JudgeError, OptionError
 from findwell.judges.find import find_judge
-from findwell.judges.llm.cases import CHECKED, load_cases
-from findwell.judges.llm.check import find_check, forecast_check
+from findwell.judges.llm.check import CHECKED, find_check, forecast_check, load_cases
 from findwell.judges.settings import Judge
 from findwell.judges.verdicts import Judged
 from findwell.show.judge_check import render_check

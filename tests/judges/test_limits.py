@@ -11,11 +11,10 @@ import pytest
 
 import findwell
 from findwell.core.errors import OptionError
-from findwell.judges.function import FunctionJudge
 from findwell.judges.limits import NO_VERDICT, UNCHECKED, judge_limits, judge_lines, verdict_limit
 from findwell.judges.local import LocalJudge
 from findwell.judges.panel import PanelJudge
-from findwell.judges.replay import ReplayJudge, record
+from findwell.judges.replay import FunctionJudge, ReplayJudge, record
 from findwell.judges.verdicts import Sample
 from findwell.show.comparison import render as render_comparison
 from findwell.show.gate import advice, as_junit, lines, render, summary

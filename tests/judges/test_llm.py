@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from findwell.core.errors import EndpointError
 from findwell.judges.client.protocol import Reason
-from findwell.judges.verdicts import AspectVerdicts, Judged, JudgeReason, Verdict
+from findwell.judges.verdicts import AspectVerdicts, Judged, Judgement, JudgeReason
 from tests.client.asking import KEY
 from tests.client.server import Call, Reaction, chat, error, serve
 from tests.judges.building import FOUR
@@ -170,7 +170,7 @@ def test_what_never_comes_right_has_a_reason() -> None:
         judge = judge_of(server, attempts=2)
         [judged] = judge.judge([sample()], ALL)
         assert len(server.calls) == 4
-    lost = Verdict.failed(JudgeReason.MALFORMED, "an id left out")
+    lost = Judgement.failed(JudgeReason.MALFORMED, "an id left out")
     expected = expect(sample())
     relevance = (expected["relevance"].row[0], lost, *expected["relevance"].row[2:])
     assert judged == Judged({**expected.verdicts, "relevance": AspectVerdicts((relevance,))})

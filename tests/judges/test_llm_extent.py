@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from findwell.core.errors import OptionError
-from findwell.judges.verdicts import Verdict
+from findwell.judges.verdicts import Judgement
 from tests.client.server import Call, serve
 from tests.judges.building import sample_of
 from tests.judges.judging import (
@@ -137,7 +137,7 @@ def test_a_chunk_of_a_hundred_thousand_tokens_is_cut_with_a_finding() -> None:
         [judged] = judge.judge([one], ALL)
         assert all(len(call.prompt) < 4 * 33_000 for call in server.calls)
     check_shape(one, judged)
-    assert judged["relevance"].row[0] == Verdict(1, quote="The capital of Brazil")
+    assert judged["relevance"].row[0] == Judgement(1, quote="The capital of Brazil")
     assert all(verdict.value is not None for verdict in verdicts(judged))
     assert judge.about()["cut"] == 2
     [finding] = judge.findings()

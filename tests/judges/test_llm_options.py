@@ -17,7 +17,7 @@ from findwell.judges.client.cache import Cache
 from findwell.judges.find import find_judge
 from findwell.judges.llm.judge import LLMJudge
 from findwell.judges.settings import Judge
-from findwell.judges.verdicts import Verdict
+from findwell.judges.verdicts import Judgement
 from tests.client.asking import HASTE, KEY
 from tests.client.server import Call, Reaction, chat, error, serve
 from tests.judges.building import FOUR
@@ -58,7 +58,7 @@ def test_votes_are_counted_and_their_agreement_is_told() -> None:
         judge = judge_of(server, votes=5, retry=retry)
         [judged] = judge.judge([sample(0, TEXTS[:1])], frozenset({"relevance"}))
         bodies = [call.body for call in server.calls]
-    assert judged["relevance"].row == (Verdict(2, quote="The capital"),)
+    assert judged["relevance"].row == (Judgement(2, quote="The capital"),)
     assert [body["seed"] for body in bodies] == [0, 1, 2, 3, 4]
     assert {body["temperature"] for body in bodies} == {0.7}
     assert judge.about()["agreement"] == {"relevance": 0.3}  # 3 of 10 pairs
@@ -114,7 +114,9 @@ def test_the_model_may_list_claims_and_statements() -> None:
         "It says: Ferries are boats.",
         "It says: They carry cars.",
     )
-    assert judged["statements"].rows[0][0] == Verdict(1, quote="The capital of Brazil is Brasília.")
+    assert judged["statements"].rows[0][0] == Judgement(
+        1, quote="The capital of Brazil is Brasília."
+    )
     assert judge.about()["decompose"] is True
     check_shape(one, judged)
     check_totals(judge, [judged])
@@ -129,7 +131,7 @@ def test_a_statement_that_comes_from_nowhere_is_unproven() -> None:
     with serve(spoilt(spoil)) as server:
         judge = judge_of(server, decompose=True)
         [judged] = judge.judge([sample()], frozenset({"statements"}))
-    assert judged["statements"].rows[0][0] == Verdict(1, quote="made up", unproven=True)
+    assert judged["statements"].rows[0][0] == Judgement(1, quote="made up", unproven=True)
     assert judge.about()["unproven"] == {"statements": 1}
 
 

@@ -18,9 +18,9 @@ from findwell.judges.embeddings import find_embedder
 from findwell.judges.find import find_judge
 from findwell.judges.local import LocalJudge
 from findwell.judges.local.calibration import MODELS, logit
-from findwell.judges.local.pieces import LONGEST
-from findwell.judges.local.rules import negation
-from findwell.judges.verdicts import Judged, Sample, Verdict
+from findwell.judges.local.judge import negation
+from findwell.judges.local.reading import LONGEST_PIECE
+from findwell.judges.verdicts import Judged, Judgement, Sample
 from tests.judges.building import FOUR, sample_of
 
 if TYPE_CHECKING:
@@ -61,7 +61,7 @@ def relevance(question: str, *chunks: str, judge: LocalJudge = TEXT) -> list[int
     return [verdict.value for verdict in judged["relevance"].row]
 
 
-def supports(claim: str, chunk: str, judge: LocalJudge = TEXT) -> Verdict:
+def supports(claim: str, chunk: str, judge: LocalJudge = TEXT) -> Judgement:
     judged = one(sample_of("q", "", (chunk,), claims=(claim,)), judge, frozenset({"claims"}))
     return judged["claims"].rows[0][0]
 
@@ -325,7 +325,7 @@ def test_a_chunk_of_a_hundred_thousand_words_is_searched_to_its_end(text: str) -
     assert verdict.value
     assert "needle" in verdict.quote
     assert verdict.quote in chunk
-    assert len(verdict.quote) <= LONGEST
+    assert len(verdict.quote) <= LONGEST_PIECE
 
 
 def test_of_a_long_chunk_the_model_reads_the_part_that_matters() -> None:

@@ -12,7 +12,7 @@ from findwell.core.errors import OptionError
 from findwell.judges.find import find_judge
 from findwell.judges.local import LocalJudge
 from findwell.judges.local.clauses import by_parse, by_rules, entries_of, find_decomposition
-from findwell.judges.local.derivation import base_of, root_of
+from findwell.judges.local.reading import base_of, root_of
 from findwell.judges.local.terms import term_and_weight
 from tests.judges.building import sample_of
 

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from findwell.core.texts.words import words
 from findwell.judges.embeddings import find_embedder
 from findwell.judges.local.calibration import logistic, logit
-from findwell.judges.local.pieces import LONGEST, cut, windows
+from findwell.judges.local.reading import LONGEST_PIECE, cut, windows
 from findwell.judges.local.signals import MANY, compare, overlap
 from findwell.judges.local.terms import content_terms, term_and_weight, words_of
 
@@ -56,7 +56,7 @@ def test_overlap_by_hand() -> None:
 def test_pieces_are_parts_of_their_chunk_and_lose_no_letter(chunks: list[str]) -> None:
     for chunk in chunks:
         mine = cut(chunk)
-        assert all(piece in chunk and len(piece) <= LONGEST for piece in mine)
+        assert all(piece in chunk and len(piece) <= LONGEST_PIECE for piece in mine)
         assert "".join("".join(mine).split()) == "".join(chunk.split())
 
 

@@ -12,19 +12,24 @@ from hypothesis import strategies as st
 from findwell.core.errors import InputError, OptionError
 from findwell.judges.client.protocol import Reason
 from findwell.judges.find import find_judge
-from findwell.judges.function import FunctionJudge
 from findwell.judges.local import LocalJudge
 from findwell.judges.panel import PanelJudge
-from findwell.judges.recorded import as_judged, as_record
-from findwell.judges.replay import ReplayJudge, fingerprint, record
+from findwell.judges.replay import (
+    FunctionJudge,
+    ReplayJudge,
+    as_judged,
+    as_record,
+    fingerprint,
+    record,
+)
 from findwell.judges.settings import Judge
 from findwell.judges.verdicts import (
     AspectVerdicts,
     Judged,
     JudgeFailure,
+    Judgement,
     JudgeReason,
     Sample,
-    Verdict,
 )
 from tests.judges.building import FOUR, judged_of, sample_of
 
@@ -53,7 +58,7 @@ WHOLE: dict[str, Any] = {
 }
 
 
-def values(row: tuple[Verdict, ...]) -> list[int | None]:
+def values(row: tuple[Judgement, ...]) -> list[int | None]:
     return [verdict.value for verdict in row]
 
 
@@ -143,8 +148,8 @@ def test_a_quote_is_looked_for_in_its_chunk() -> None:
 
 
 def test_what_is_proven_stays_proven_and_what_is_not_does_not() -> None:
-    relevance = (Verdict(1, quote="“rome is  in”"), Verdict(2, quote="", unproven=True))
-    statements = ((Verdict(1, quote="Rome is in"),), (Verdict(1), Verdict(0)))
+    relevance = (Judgement(1, quote="“rome is  in”"), Judgement(2, quote="", unproven=True))
+    statements = ((Judgement(1, quote="Rome is in"),), (Judgement(1), Judgement(0)))
     parts = (("That is where Rome is.",), ("Paris is nice.", "So it is."))
     judged = Judged(
         {
@@ -243,7 +248,7 @@ def test_verdicts_about_other_texts_are_not_replayed(tmp_path: Path) -> None:
 
 
 def test_an_aspect_that_was_not_recorded_fails(tmp_path: Path) -> None:
-    record([SAMPLE], [judged_of(relevance=(Verdict(1), Verdict(0)))], tmp_path / "v")
+    record([SAMPLE], [judged_of(relevance=(Judgement(1), Judgement(0)))], tmp_path / "v")
     (judged,) = ReplayJudge(tmp_path / "v").judge([SAMPLE], RELEVANCE | {"claims"})
     assert values(judged["relevance"].row) == [1, 0]
     assert str(judged.failures["claims"]) == "not recorded: this aspect"
@@ -284,7 +289,7 @@ def test_any_text_survives_recording(
     tmp_path_factory: pytest.TempPathFactory, rows: list[tuple[str, int]]
 ) -> None:
     sample = Sample("\ud800", "?", tuple(text for text, _ in rows))
-    judged = judged_of(relevance=tuple(Verdict(value, text, text) for text, value in rows))
+    judged = judged_of(relevance=tuple(Judgement(value, text, text) for text, value in rows))
     path = tmp_path_factory.mktemp("replay") / "v"
     record([sample], [judged], path)
     assert ReplayJudge(path).judge([sample], RELEVANCE) == [judged]
@@ -428,7 +433,7 @@ def test_specs(spec: object, name: str) -> None:
 
 def test_a_replay_by_its_spec(tmp_path: Path) -> None:
     path = tmp_path / "odd (name):x.jsonl"
-    record([SAMPLE], [judged_of(relevance=(Verdict(1), Verdict(0)))], path)
+    record([SAMPLE], [judged_of(relevance=(Judgement(1), Judgement(0)))], path)
     judge = find_judge(f"replay:{path}")
     assert values(judge.judge([SAMPLE], RELEVANCE)[0]["relevance"].row) == [1, 0]
     assert find_judge(judge) is judge

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import json
+import os
 import re
+import subprocess
+import sys
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -13,7 +16,7 @@ import findwell
 from findwell.core.errors import FindwellError, OptionError
 from findwell.judges.aspects import ASPECTS
 from findwell.judges.find import find_judge
-from findwell.judges.llm.contract import example_entry, schema
+from findwell.judges.llm.prompts import example_entry, schema
 from findwell.judges.replay import ReplayJudge, record
 from findwell.judges.verdicts import JudgeReason, Sample
 from tests.client.server import Call, Reaction, chat, serve
@@ -170,13 +173,13 @@ def test_what_needs_the_reference_is_shown_it_and_relevance_is_not(shape: str, a
             }
             [judged] = judge.judge([replace(one, reference=" ")], frozenset({"contradicts"}))
     finally:
-        del ASPECTS["contradicts"]
+        del ASPECTS._entries["contradicts"]
     assert asked == {(True, True), (False, False)}
     assert judged.failures["contradicts"].reason is JudgeReason.NO_REFERENCE
 
 
 def test_a_judge_knows_aspects_that_were_registered_after_it_was_made() -> None:
-    ASPECTS.pop("recent")
+    ASPECTS._entries.pop("recent")
     with serve(answer) as server:
         asked = judge_of(server)
         findwell.register_aspect("recent", shape="chunks", prompt="Does the chunk name a year?")
@@ -237,7 +240,7 @@ def test_a_saved_result_brings_them_along(tmp_path: Path, cli: Findwell) -> None
     folder = result.save(tmp_path / "saved")
     fresh = ASPECTS["fresh"]
     for name in SHAPES:
-        del ASPECTS[name]
+        del ASPECTS._entries[name]
     assert findwell.load(folder).values == pytest.approx(MEASURED)
     assert ASPECTS["fresh"] == fresh
     assert cli("score", folder, "-m", "P@1/recent").code == 0
@@ -280,3 +283,22 @@ def test_mistakes_are_named(given: dict[str, Any], message: str) -> None:
     with pytest.raises(OptionError, match=message):
         findwell.register_aspect(**usual | given)
     assert "mine" not in ASPECTS
+
+
+def test_an_installed_package_brings_an_aspect(tmp_path: Path) -> None:
+    (tmp_path / "thirdparty.py").write_text(
+        "import findwell\n"
+        "findwell.register_aspect('recent', shape='chunks', prompt='Is it about this year?')\n"
+    )
+    info = tmp_path / "thirdparty-1.0.dist-info"
+    info.mkdir()
+    (info / "METADATA").write_text("Metadata-Version: 2.1\nName: thirdparty\nVersion: 1.0\n")
+    (info / "entry_points.txt").write_text("[findwell.aspects]\nrecent = thirdparty\n")
+    done = subprocess.run(
+        [sys.executable, "-m", "findwell", "measures", "--relations"],
+        env={"PYTHONPATH": os.pathsep.join([str(tmp_path), *filter(None, sys.path)])},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert "Is it about this year?" in done.stdout, done

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from findwell.judges.llm.parse import Unreadable, extract_object
+from findwell.judges.llm.answers import Unreadable, extract_object
 
 VALUES: st.SearchStrategy[Any] = st.recursive(
     st.none()

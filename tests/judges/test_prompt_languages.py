@@ -16,10 +16,14 @@ from findwell.core.texts.languages import languages_of
 from findwell.judges.aspects import ASPECTS
 from findwell.judges.aspects.relevance import RELEVANCE
 from findwell.judges.client.endpoint import Endpoint
-from findwell.judges.llm.calls import PromptWriter, plan_calls
-from findwell.judges.llm.prompt_items import number_items
-from findwell.judges.llm.prompt_languages import WORDS
-from findwell.judges.llm.templates import SINGLE, load_prompts
+from findwell.judges.llm.matrix import plan_calls
+from findwell.judges.llm.prompts import (
+    SINGLE_PREFIXES,
+    PromptWriter,
+    load_prompts,
+    number_items,
+    prompt_file,
+)
 from findwell.judges.settings import LANGUAGES, Judge
 from findwell.judges.verdicts import Sample
 from tests.client.server import chat, serve
@@ -65,10 +69,10 @@ def test_english_is_what_it_was() -> None:
 
 
 def test_settings_and_words_know_the_same_languages() -> None:
-    assert set(WORDS) == set(LANGUAGES)
-    for package in ("findwell.judges.llm", "findwell.judges.aspects"):
-        folders = {each.name for each in (files(package) / "prompts").iterdir() if each.is_dir()}
-        assert folders == set(OTHERS)
+    found = {each.name for each in (files("findwell.judges.llm") / "prompts").iterdir()}
+    assert found == {f"{language}.toml" for language in LANGUAGES}
+    for language in LANGUAGES:
+        assert set(prompt_file("findwell.judges.llm", language)["words"]) == {"task", "to"}
 
 
 @pytest.mark.parametrize("language", OTHERS)
@@ -107,11 +111,16 @@ def test_verdicts_come_out_the_same(language: str) -> None:
     check_totals(judge, judged)
     prompts = load_prompts(language=language)
     assert system == {prompts["judge"].text}
-    assert all(f"\n{WORDS[language].task}\n" in prompt for prompt in asked)
+    assert all(
+        f"\n{prompt_file('findwell.judges.llm', language)['words']['task']}\n" in prompt
+        for prompt in asked
+    )
     about = judge.about()
     assert about["language"] == language
     assert about["prompts"] == {
-        name: prompt.about() for name, prompt in prompts.items() if not name.startswith(SINGLE)
+        name: prompt.about()
+        for name, prompt in prompts.items()
+        if not name.startswith(SINGLE_PREFIXES)
     }
 
 

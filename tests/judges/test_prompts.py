@@ -15,10 +15,17 @@ from findwell.core.errors import InputError
 from findwell.judges.aspects import ASPECTS
 from findwell.judges.aspects.relevance import RELEVANCE
 from findwell.judges.client.budget import estimate_tokens
-from findwell.judges.llm.calls import PromptWriter, plan_calls
 from findwell.judges.llm.judge import LLMJudge
-from findwell.judges.llm.prompt_items import Fence, cut_text, number_items, plain_digits, ranges
-from findwell.judges.llm.templates import load_prompts
+from findwell.judges.llm.matrix import plan_calls
+from findwell.judges.llm.prompts import (
+    Fence,
+    PromptWriter,
+    cut_text,
+    load_prompts,
+    number_items,
+    plain_digits,
+    ranges,
+)
 from findwell.judges.quotes import tame
 from findwell.judges.settings import Judge
 from findwell.judges.verdicts import Sample

@@ -20,12 +20,11 @@ import pytest
 from findwell.core.errors import EndpointError
 from findwell.judges.client.budget import Budget, estimate_prompt
 from findwell.judges.client.cache import Cache
+from findwell.judges.client.client import RetryPolicy
 from findwell.judges.client.endpoint import Endpoint
-from findwell.judges.client.protocol import Answer, Failure, Outcome, Reason
-from findwell.judges.client.requests import ChatRequest, Message
-from findwell.judges.client.retry import RetryPolicy
+from findwell.judges.client.protocol import Answer, ChatRequest, Failure, Message, Outcome, Reason
+from findwell.judges.llm.answers import extract_object
 from findwell.judges.llm.judge import LLMJudge
-from findwell.judges.llm.parse import extract_object
 from findwell.judges.settings import Judge
 from findwell.loop.labels.synthetic.questions import questions
 from tests.client.asking import ask_all

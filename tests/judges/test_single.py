@@ -12,8 +12,8 @@ from findwell.judges.aspects import ASPECTS
 from findwell.judges.client.cache import Cache
 from findwell.judges.client.protocol import Answer, Usage
 from findwell.judges.llm.single import YES_NO, read_grade, read_yes
-from findwell.judges.recorded import as_judged, as_record
-from findwell.judges.verdicts import Judged, Sample, Verdict
+from findwell.judges.replay import as_judged, as_record
+from findwell.judges.verdicts import Judged, Judgement, Sample
 from tests.client.server import Call, Reaction, chat, error, serve
 from tests.judges.judging import ALL, check_shape, check_totals, expect, judge_of, sample, verdicts
 from tests.judges.single_model import SURE, by_token, by_word, read, with_tokens
@@ -187,18 +187,18 @@ def test_a_grade_is_the_expected_value() -> None:
     answer = Answer("3", Usage(1, 1), 0.1, tokens=tokens)
     grades = {str(grade): grade for grade in range(4)}
     whole = read_grade(answer, grades, None)
-    assert whole == Verdict(2, "expected grade 2.20", probability=0.8)
+    assert whole == Judgement(2, "expected grade 2.20", probability=0.8)
     above = {name: grade for name, grade in grades.items() if grade}
-    yes = Verdict(1, "yes with probability 0.70", probability=0.7)
+    yes = Judgement(1, "yes with probability 0.70", probability=0.7)
     graded = read_grade(answer, above, yes)
-    assert graded == Verdict(3, "yes with probability 0.70, expected grade 2.75", probability=0.7)
+    assert graded == Judgement(3, "yes with probability 0.70, expected grade 2.75", probability=0.7)
     assert read_grade(Answer("none", Usage(1, 1), 0.1), above, yes) is None
 
 
 def test_a_grade_of_two_digits_is_read_from_the_text() -> None:
     tokens = ((("1", 0.9), ("2", 0.1)), (("0", 1.0),))
     grades = {str(grade): grade for grade in range(11)}
-    assert read_grade(Answer("10", Usage(1, 1), 0.1, tokens=tokens), grades, None) == Verdict(10)
+    assert read_grade(Answer("10", Usage(1, 1), 0.1, tokens=tokens), grades, None) == Judgement(10)
 
 
 def test_no_word_means_yes_and_no() -> None:
@@ -306,7 +306,7 @@ def test_aspects_of_ones_own_are_asked_one_by_one() -> None:
             judge = judge_of(server, ask="single")
             [judged] = judge.judge([one], frozenset({"fresh_single", "topics_single"}))
     finally:
-        del ASPECTS["fresh_single"], ASPECTS["topics_single"]
+        del ASPECTS._entries["fresh_single"], ASPECTS._entries["topics_single"]
     assert [verdict.value for verdict in judged["fresh_single"].row] == [2, 0]
     assert judged["fresh_single"].row[1].probability == pytest.approx(0.1)
     assert [verdict.value for verdict in judged["topics_single"].row] == [1, 0]

@@ -11,9 +11,8 @@ import findwell
 from findwell.core.errors import MeasureError, OptionError
 from findwell.judges.client.protocol import Reason
 from findwell.judges.find import find_judge
-from findwell.judges.function import FunctionJudge
-from findwell.judges.replay import ReplayJudge, record
-from findwell.judges.verdicts import JudgeReason, Sample, Verdict
+from findwell.judges.replay import FunctionJudge, ReplayJudge, record
+from findwell.judges.verdicts import Judgement, JudgeReason, Sample
 from tests.client.server import Call, Reaction, chat, serve
 from tests.judges.judging import judge_of
 from tests.judges.model import read_prompt, spoilt, well
@@ -137,7 +136,7 @@ def test_a_function_says_one_thing_about_all_chunks() -> None:
     (judged,) = FunctionJudge(lambda _: {"sufficiency": quote}).judge(
         [sample(*CHUNKS)], SUFFICIENCY
     )
-    assert judged["sufficiency"].rows == ((Verdict(1, "there", "in 1960"),),)
+    assert judged["sufficiency"].rows == ((Judgement(1, "there", "in 1960"),),)
     assert judged["sufficiency"].chunks == 3
 
 
@@ -246,7 +245,7 @@ def test_a_yes_without_a_quote_that_is_there_is_unproven() -> None:
 
     with serve(script) as server:
         (judged,) = judge_of(server).judge([sample(*CHUNKS)], SUFFICIENCY)
-    assert judged["sufficiency"].row == (Verdict(1, quote="made up", unproven=True),)
+    assert judged["sufficiency"].row == (Judgement(1, quote="made up", unproven=True),)
 
 
 def test_without_a_question_nothing_is_asked() -> None:

@@ -21,8 +21,8 @@ from typing import TYPE_CHECKING
 import pytest
 
 from findwell.core.errors import OptionError
+from findwell.judges.client.client import RetryPolicy
 from findwell.judges.client.endpoint import Secret
-from findwell.judges.client.retry import RetryPolicy
 from findwell.loop.monitoring.check import OUTBOX, STATE, check
 from findwell.loop.monitoring.store import TraceStore
 from findwell.loop.monitoring.webhook import Webhook

@@ -10,7 +10,7 @@ import pytest
 import findwell
 from findwell.core.errors import InputError
 from findwell.judges.client.protocol import Reason
-from findwell.judges.verdicts import Judged, JudgeFailure, Sample, Verdict
+from findwell.judges.verdicts import Judged, JudgeFailure, Judgement, Sample
 from tests.judges.building import judged_of
 
 if TYPE_CHECKING:
@@ -20,8 +20,8 @@ if TYPE_CHECKING:
 FOUR = ["context_precision", "context_recall", "context_entities_recall", "context_relevancy"]
 
 
-def verdicts(*values: int | None) -> tuple[Verdict, ...]:
-    return tuple(Verdict(value, "" if value is not None else "cut off") for value in values)
+def verdicts(*values: int | None) -> tuple[Judgement, ...]:
+    return tuple(Judgement(value, "" if value is not None else "cut off") for value in values)
 
 
 @dataclass
@@ -233,7 +233,7 @@ def test_repeated_and_blank_chunks_are_not_judged_again() -> None:
 
 
 def test_unproven_verdicts_are_told() -> None:
-    answer = judged_of(relevance=(Verdict(2, unproven=True), Verdict(0)))
+    answer = judged_of(relevance=(Judgement(2, unproven=True), Judgement(0)))
     result = findwell.evaluate([record()], measures="P/relevance", judge=Scripted(lambda _: answer))
     assert [finding.kind for finding in result.findings] == ["unproven-verdict"]
 

@@ -20,8 +20,7 @@ from findwell.evaluation.comparison.systems import gather
 from findwell.evaluation.inputs import read_inputs
 from findwell.evaluation.plan import Plan
 from findwell.judges.find import find_judge
-from findwell.judges.function import FunctionJudge
-from findwell.judges.replay import ReplayJudge, record
+from findwell.judges.replay import FunctionJudge, ReplayJudge, record
 from findwell.measures.dialects import known_dialects, resolve_measures
 from findwell.relations.judged.judging import Judging, Task
 from findwell.relations.match import Matcher, find_matcher

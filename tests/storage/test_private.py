@@ -16,7 +16,7 @@ from findwell.io.storage import files
 from findwell.io.storage.private import make_folder
 from findwell.judges.client.cache import Cache
 from findwell.judges.embeddings import find_embedder
-from findwell.judges.embeddings.cache import cached
+from findwell.judges.embeddings.embedder import cached
 from findwell.loop.monitoring.store import TraceStore
 from findwell.loop.tuning.configurations import remove_answers
 from tests import saving

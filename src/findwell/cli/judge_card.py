@@ -10,7 +10,7 @@ from findwell.cli import judging, options
 from findwell.show.judge_card import CARD_FORMATS
 
 if TYPE_CHECKING:
-    from findwell.judges.cards.samples import LabelledSamples
+    from findwell.judges.cards.labels import LabelledSamples
     from findwell.judges.client.budget import Forecast
     from findwell.judges.verdicts import JudgeProtocol
 
@@ -78,10 +78,8 @@ def command(
     findwell judge-card labels.jsonl --judge local --judge openai:MODEL
     findwell judge-card qrels.txt --corpus corpus.jsonl --questions queries.tsv
     """
-    from findwell.judges.cards.card import judge_card  # noqa: PLC0415
-    from findwell.judges.cards.comparison import compare_judges  # noqa: PLC0415
-    from findwell.judges.cards.labels import load_labels  # noqa: PLC0415
-    from findwell.judges.cards.samples import LabelledSamples  # noqa: PLC0415
+    from findwell.judges.cards.card import compare_judges, judge_card  # noqa: PLC0415
+    from findwell.judges.cards.labels import LabelledSamples, load_labels  # noqa: PLC0415
     from findwell.judges.find import find_judge  # noqa: PLC0415
     from findwell.show.judge_card import render_card, render_judges  # noqa: PLC0415
 
@@ -121,7 +119,7 @@ def _forecast(
     judges: list[JudgeProtocol], asked: LabelledSamples, choices: dict[str, Any]
 ) -> Forecast:
     """Estimate what all judges would take, with their probes."""
-    from findwell.judges.cards.bias import forecast_probe  # noqa: PLC0415
+    from findwell.judges.cards.card import forecast_probe  # noqa: PLC0415
     from findwell.judges.llm.judge import LLMJudge, total  # noqa: PLC0415
 
     able = [each for each in judges if isinstance(each, LLMJudge)]
@@ -136,7 +134,7 @@ def _forecast(
 
 def _say_what_probing_takes(judges: list[JudgeProtocol], asked: LabelledSamples) -> None:
     """Tell what probing for bias will ask, before it is asked."""
-    from findwell.judges.cards.bias import forecast_probe  # noqa: PLC0415
+    from findwell.judges.cards.card import forecast_probe  # noqa: PLC0415
     from findwell.judges.llm.judge import total  # noqa: PLC0415
 
     parts = [part for each in judges for part in forecast_probe(each, asked)]

@@ -60,6 +60,9 @@ class Registry(Generic[T]):
         """Tell whether a name is registered already; nothing is imported for it."""
         return name in self._entries
 
+    def __getitem__(self, name: str) -> T:
+        return self._entries[name]
+
     @property
     def registered(self) -> dict[str, T]:
         """What is registered so far; nothing is imported for it."""

@@ -33,7 +33,7 @@ SETTINGS |= {"entities": "auto", "decompose": "auto", "labels": ""}
 def find_judge(spec: object) -> JudgeProtocol:
     """Return the judge that a spec, settings, an object, a function or a list of these name.
 
-    A function takes a sample and returns verdicts (`findwell.judges.function`); several judges
+    A function takes a sample and returns verdicts (`findwell.judges.replay`); several judges
     decide by majority (`findwell.judges.panel`).
 
     >>> find_judge("local:text(relevance=0.6)").name
@@ -51,7 +51,7 @@ def find_judge(spec: object) -> JudgeProtocol:
     if hasattr(spec, "judge") and hasattr(spec, "about"):
         return cast("JudgeProtocol", spec)
     if callable(spec):
-        from findwell.judges.function import FunctionJudge  # noqa: PLC0415
+        from findwell.judges.replay import FunctionJudge  # noqa: PLC0415
 
         return FunctionJudge(spec)
     if isinstance(spec, Sequence) and spec:
@@ -142,7 +142,6 @@ def _local(model: bool, settings: str, spec: str) -> JudgeProtocol:
     judge = LocalJudge("minilm" if model else None, thresholds=values, **ways)
     if not labels:
         return judge
-    from findwell.judges.cards.labels import load_labels  # noqa: PLC0415
-    from findwell.judges.cards.recalibrate import match_rate  # noqa: PLC0415
+    from findwell.judges.cards.labels import load_labels, match_rate  # noqa: PLC0415
 
     return match_rate(judge, load_labels(labels), "relevance")

@@ -21,15 +21,15 @@ from findwell.judges.verdicts import (
     AspectVerdicts,
     Judged,
     JudgeFailure,
+    Judgement,
     JudgeProtocol,
     JudgeReason,
     Sample,
-    Verdict,
 )
 from findwell.statistics.agreement import kappa
 
 How: TypeAlias = Literal["majority", "mean"]
-Votes: TypeAlias = Sequence[Verdict | None]  # of each judge; None if it was not asked that
+Votes: TypeAlias = Sequence[Judgement | None]  # of each judge; None if it was not asked that
 
 FEWEST = 2  # judges of a panel
 
@@ -37,7 +37,7 @@ FEWEST = 2  # judges of a panel
 class PanelJudge:
     """Asks several judges and gives the verdict of the majority, or the mean.
 
-    >>> from findwell.judges.function import FunctionJudge
+    >>> from findwell.judges.replay import FunctionJudge
     >>> strict = FunctionJudge(lambda sample: {"relevance": [0, 0]}, name="strict")
     >>> kind = FunctionJudge(lambda sample: {"relevance": [3, 1]}, name="kind")
     >>> fair = FunctionJudge(lambda sample: {"relevance": [2, 0]}, name="fair")
@@ -115,7 +115,7 @@ class PanelJudge:
     def _listed(self, aspect: Aspect, given: list[AspectVerdicts | None]) -> AspectVerdicts:
         """Let the judges vote that listed an item; it counts if more than half listed it."""
         same = aspect.listing.same if aspect.listing and aspect.listing.same else folded
-        listed: dict[str, list[tuple[Verdict, ...] | None]] = {}
+        listed: dict[str, list[tuple[Judgement, ...] | None]] = {}
         texts: dict[str, str] = {}
         for number, one in enumerate(given):
             for text, row in zip(one.items, one.rows, strict=True) if one else ():
@@ -129,8 +129,8 @@ class PanelJudge:
         return AspectVerdicts(rows, items=tuple(texts[form] for form in kept))
 
     def _row(
-        self, aspect: Aspect, rows: Sequence[tuple[Verdict, ...] | None]
-    ) -> tuple[Verdict, ...]:
+        self, aspect: Aspect, rows: Sequence[tuple[Judgement, ...] | None]
+    ) -> tuple[Judgement, ...]:
         length = max((len(row) for row in rows if row is not None), default=0)
         votes: list[Votes] = [
             [row[place] if row and place < len(row) else None for row in rows]
@@ -140,18 +140,18 @@ class PanelJudge:
         return tuple(map(self._decide, votes))
 
 
-def _decided(names: Sequence[str], how: How, votes: Votes) -> Verdict:
+def _decided(names: Sequence[str], how: How, votes: Votes) -> Judgement:
     """Return the verdict of a panel, with the quote of the first judge that agrees."""
     cast = [(name, vote) for name, vote in zip(names, votes, strict=True) if vote is not None]
     values = [vote.value for _, vote in cast if vote.value is not None]
     if not values:
-        return Verdict(None, failure=_all_failed([vote.failure for _, vote in cast]))
+        return Judgement(None, failure=_all_failed([vote.failure for _, vote in cast]))
     value = min(multimode(values)) if how == "majority" else _mean(values)
     listed = (f"{name} {'failed' if vote.value is None else vote.value}" for name, vote in cast)
     agreeing = [vote for _, vote in cast if vote.value == value]
     proof = next((vote for vote in agreeing if vote.quote), None)
     unproven = bool(value) and bool(agreeing) and all(vote.unproven for vote in agreeing)
-    return Verdict(value, ", ".join(listed), proof.quote if proof else "", unproven)
+    return Judgement(value, ", ".join(listed), proof.quote if proof else "", unproven)
 
 
 def _all_failed(failures: Sequence[JudgeFailure | None]) -> JudgeFailure:
@@ -177,10 +177,11 @@ def _report(progress: Report, number: int, judges: int, name: str, step: Progres
     progress(Progress(done, judges * step.total, f"{name} {step.note}".strip()))
 
 
-def agreement(votes: Sequence[Sequence[Verdict | None]], one: int, other: int) -> dict[str, Any]:
+def agreement(votes: Sequence[Sequence[Judgement | None]], one: int, other: int) -> dict[str, Any]:
     """Return how often two judges gave the same verdict, and κ; `votes` has one row per question.
 
-    >>> votes = [[Verdict(1), Verdict(1)], [Verdict(0), Verdict(1)], [Verdict(0), Verdict(0)]]
+    >>> yes, no = Judgement(1), Judgement(0)
+    >>> votes = [[yes, yes], [no, yes], [no, no]]
     >>> agreement(votes, 0, 1)
     {'verdicts': 3, 'same': 0.6667, 'kappa': 0.4}
     """

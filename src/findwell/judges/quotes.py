@@ -55,13 +55,13 @@ def tame(text: str) -> str:
     return SPECIAL.sub(lambda found: f"{found[0]} ", text)
 
 
-def distinct(texts: Iterable[str], form: Callable[[str], str]) -> list[str]:
-    """Return the first text of each form.
+def distinct(texts: Iterable[str], form: Callable[[str], str] | None = None) -> list[str]:
+    """Return the first text of each form, by default of each that copies may have.
 
     >>> distinct(["Brasília", "Rio", "BRASÍLIA"], str.casefold)
     ['Brasília', 'Rio']
     """
     first: dict[str, str] = {}
     for text in texts:
-        first.setdefault(form(text) or text, text)
+        first.setdefault((form or folded)(text) or text, text)
     return list(first.values())

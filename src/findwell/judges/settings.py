@@ -12,8 +12,8 @@ from findwell.core.errors import OptionError, choose
 if TYPE_CHECKING:
     from findwell.judges.client.budget import Budget, Prices
     from findwell.judges.client.cache import Cache
+    from findwell.judges.client.client import RetryPolicy
     from findwell.judges.client.protocol import Json
-    from findwell.judges.client.retry import RetryPolicy
 
 CALL_TOKENS = 32_000
 LANGUAGES = ("en", "de", "fr", "es", "zh", "ja")  # of the prompts

@@ -78,7 +78,7 @@ class Sample:
 
 
 @dataclass(frozen=True, slots=True)
-class Verdict:
+class Judgement:
     """One answer of a judge: one of the grades of the aspect, or None with a failure."""
 
     value: int | None
@@ -95,7 +95,7 @@ class Verdict:
             object.__setattr__(self, "failure", failure)
 
     @classmethod
-    def failed(cls, reason: JudgeReason | Reason, detail: str = "") -> Verdict:
+    def failed(cls, reason: JudgeReason | Reason, detail: str = "") -> Judgement:
         """Return a verdict that could not be given."""
         return cls(None, failure=JudgeFailure(reason, detail))
 
@@ -108,13 +108,13 @@ class AspectVerdicts:
     row per chunk with one verdict per text of `parts`; or one verdict about all `chunks` together.
     """
 
-    rows: tuple[tuple[Verdict, ...], ...] = ()
+    rows: tuple[tuple[Judgement, ...], ...] = ()
     items: tuple[str, ...] = ()
     parts: tuple[tuple[str, ...], ...] = ()
     chunks: int = 0  # of the list, where the verdict is about it as a whole
 
     @property
-    def row(self) -> tuple[Verdict, ...]:
+    def row(self) -> tuple[Judgement, ...]:
         """The only row, of an aspect that has one."""
         return self.rows[0] if self.rows else ()
 

@@ -17,8 +17,8 @@ from urllib.parse import parse_qsl, quote, urlsplit
 
 from findwell.core.errors import InputError, OptionError, RetrieverError, needs_package
 from findwell.core.findings import shorten
+from findwell.judges.client.client import LARGEST_ANSWER
 from findwell.judges.client.endpoint import NAMED_SECRET, header_value, proxy_for
-from findwell.judges.client.transport import LARGEST
 
 if TYPE_CHECKING:
     import httpx
@@ -93,8 +93,8 @@ class HttpRetriever:
             with self._client.stream(**self._request(question, k)) as response:
                 for part in response.iter_bytes():
                     received += part
-                    if len(received) > LARGEST:
-                        raise RetrieverError(f"the answer has more than {LARGEST:,} bytes")
+                    if len(received) > LARGEST_ANSWER:
+                        raise RetrieverError(f"the answer has more than {LARGEST_ANSWER:,} bytes")
         except httpx.TimeoutException:
             raise TimeoutError(f"no answer within {self._timeout:g} s") from None
         except httpx.HTTPError as error:

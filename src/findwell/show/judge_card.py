@@ -11,9 +11,7 @@ from findwell.show.tables import chance, interval, limits, number, render_grids,
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from findwell.judges.cards.bias import BiasProbe
-    from findwell.judges.cards.card import CardFigure, JudgeCard
-    from findwell.judges.cards.comparison import JudgeComparison
+    from findwell.judges.cards.card import BiasProbe, CardFigure, JudgeCard, JudgeComparison
     from findwell.statistics.calibration import Calibration
 
 CARD_FORMATS = ("table", "json", "markdown")

@@ -23,13 +23,10 @@ import numpy as np
 from findwell.core.errors import OptionError
 from findwell.io.storage.database import Database, cache_folder
 from findwell.judges.client.budget import Budget, Limits, Prices, load_prices
+from findwell.judges.client.client import BUSY, Pacer, RetryPolicy, Transport
 from findwell.judges.client.endpoint import Endpoint
-from findwell.judges.client.pacing import Pacer
-from findwell.judges.client.protocol import Failure, Usage
+from findwell.judges.client.protocol import ChatRequest, Failure, Message, Usage
 from findwell.judges.client.providers import BEARER, OPENAI, split_spec
-from findwell.judges.client.requests import ChatRequest, Message
-from findwell.judges.client.retry import BUSY, RetryPolicy
-from findwell.judges.client.transport import Transport
 
 if TYPE_CHECKING:
     from collections.abc import Coroutine, Mapping

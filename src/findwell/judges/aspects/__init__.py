@@ -1,6 +1,7 @@
 """What can be judged about a sample, and what relations read of the verdicts.
 
-One module per aspect, with a line in `ASPECTS`. All else (prompts, answers, records, panels,
+One module per aspect, with a name in `BUILT_IN`; installed packages add others by the entry points
+`findwell.aspects`. All else (prompts, answers, records, panels,
 relations) goes by the shape of an aspect and does not know its name.
 """
 
@@ -10,7 +11,8 @@ from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
-from findwell.core.errors import OptionError, choose
+from findwell.core.errors import OptionError
+from findwell.core.plugins import Registry
 from findwell.judges.aspects.aspect import Aspect, Listing, VerdictShape
 from findwell.judges.aspects.claims import CLAIMS
 from findwell.judges.aspects.entities import ENTITIES
@@ -21,10 +23,11 @@ from findwell.judges.aspects.sufficiency import SUFFICIENCY
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-    from findwell.judges.verdicts import Judged, Sample, Verdict
+    from findwell.judges.verdicts import Judged, Judgement, Sample
 
-ASPECTS = {aspect.name: aspect for aspect in (RELEVANCE, CLAIMS, ENTITIES, STATEMENTS, SUFFICIENCY)}
-BUILT_IN = frozenset(ASPECTS)
+BUILT_IN = {
+    aspect.name: aspect for aspect in (RELEVANCE, CLAIMS, ENTITIES, STATEMENTS, SUFFICIENCY)
+}
 DESCRIBED = ("about", "shape", "needs", "unit", "prefix", "value", "prompt", "list_prompt")
 UNKNOWN = "(unknown: the judge did not list any)"
 VERDICTS = {
@@ -44,7 +47,18 @@ def add_aspect(aspect: Aspect) -> None:
     """Make an aspect known; one of the same name is replaced, unless it is findwell's own."""
     if aspect.name in BUILT_IN:
         raise OptionError(f"the aspect {aspect.name} is findwell's own", fix="choose another name")
-    ASPECTS[aspect.name] = aspect
+    ASPECTS.register(aspect.name, aspect, replaces=True)
+
+
+def _accept(plugin: object) -> None:
+    """Take what an entry point names: an aspect, or a module that has registered some."""
+    if isinstance(plugin, Aspect):
+        add_aspect(plugin)
+
+
+ASPECTS: Registry[Aspect] = Registry("aspect", group="findwell.aspects", accept=_accept)
+for _name, _aspect in BUILT_IN.items():
+    ASPECTS.register(_name, _aspect)
 
 
 def describe_own(names: Iterable[str]) -> dict[str, dict[str, Any]]:
@@ -70,12 +84,12 @@ def restore_own(described: Mapping[str, Mapping[str, Any]]) -> None:
 
 def find_aspect(name: str) -> Aspect:
     """Return an aspect by its name."""
-    return ASPECTS[choose("aspect", name, ASPECTS)]
+    return ASPECTS.find(name)
 
 
 def known_aspects() -> tuple[str, ...]:
     """Return the names of all aspects, findwell's own first."""
-    return tuple(ASPECTS)
+    return tuple(ASPECTS.known())
 
 
 def items_of(judged: Judged, aspect: str, *, failed: bool) -> list[tuple[str, float, Any]]:
@@ -87,7 +101,7 @@ def items_of(judged: Judged, aspect: str, *, failed: bool) -> list[tuple[str, fl
     if aspect in judged.failures:
         return [(UNKNOWN, 1.0, [(0, 0)] if failed else [])]
 
-    def value(verdict: Verdict) -> int:
+    def value(verdict: Judgement) -> int:
         return about.highest * failed if verdict.value is None else verdict.value
 
     match about.shape:
@@ -122,7 +136,7 @@ def parts_of(judged: Judged, aspect: str) -> Sequence[Sequence[str]] | None:
     return judged[aspect].parts if find_aspect(aspect).shape is VerdictShape.PARTS else None
 
 
-def all_verdicts(judged: Judged, aspect: str) -> list[Verdict]:
+def all_verdicts(judged: Judged, aspect: str) -> list[Judgement]:
     """Return every verdict about one aspect of a sample."""
     return [verdict for row in judged[aspect].rows for verdict in row]
 
@@ -135,7 +149,7 @@ def rows_of(aspect: str, sample: Sample, judged: Judged) -> Iterator[tuple[objec
         yield sample.query, aspect, item, chunk, verdict.value, reason, *proof
 
 
-def _cells(aspect: Aspect, sample: Sample, judged: Judged) -> Iterator[tuple[str, str, Verdict]]:
+def _cells(aspect: Aspect, sample: Sample, judged: Judged) -> Iterator[tuple[str, str, Judgement]]:
     """Go through the verdicts with the item and the chunk that each is about."""
     given = judged[aspect.name]
     if aspect.shape is VerdictShape.LIST:

@@ -41,8 +41,8 @@ class Listing:
 class Aspect:
     """All that judges, relations and prompts know about an aspect.
 
-    The prompt of an aspect is the file `prompts/NAME.md` of this package and, for the listing of
-    its items, `prompts/list-NAME.md`; an aspect that a user added holds both as texts.
+    The prompts of an aspect are the entries `NAME` and, for the listing of its items, `list-NAME`
+    of `findwell/judges/llm/prompts`; an aspect that a user added holds both as texts.
     """
 
     name: str  # of the aspect, of its relation, and of its field in answers
@@ -101,9 +101,14 @@ class Aspect:
         return self.needs == "reference" and self.shape is not VerdictShape.ITEMS
 
     @property
+    def how_listed(self) -> Listing:
+        """How a model lists items or parts, where it does."""
+        return self.listing or Listing()
+
+    @property
     def judge_lists(self) -> bool:
         """Whether every judge finds the items by itself."""
-        return self.listing is not None and self.listing.always
+        return self.how_listed.always
 
     @property
     def is_split(self) -> bool:

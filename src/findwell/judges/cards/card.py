@@ -10,19 +10,18 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypedDict, Unpack
 
 import numpy as np
 
 from findwell.core.errors import InputError, OptionError, SaveError, choose
+from findwell.core.estimate import Estimate
 from findwell.core.forks import refuse_after_fork
 from findwell.io.storage.database import cache_folder
 from findwell.io.storage.files import write_text
 from findwell.io.storage.private import make_folder
 from findwell.judges.aspects import ASPECTS
-from findwell.judges.cards.bias import BiasProbe, ProbeFigure, find_bias, probing_judges
-from findwell.judges.cards.labels import LabelledPairs, load_labels
-from findwell.judges.cards.samples import LabelledSamples
+from findwell.judges.cards.labels import LabelledPairs, LabelledSamples, load_labels
 from findwell.judges.find import find_judge
 from findwell.statistics.agreement import (
     ONE_SIDED,
@@ -35,17 +34,53 @@ from findwell.statistics.agreement import (
 )
 from findwell.statistics.calibration import Calibration, ReliabilityBin, calibration
 from findwell.statistics.intervals import as_units, cluster_codes, estimate, interval
+from findwell.statistics.kappa_difference import KappaDifference, kappa_difference
 from findwell.statistics.values import UNIT, check_share
 
 if TYPE_CHECKING:
-    from findwell.core.data import Ints
+    from findwell.core.data import Bools, Floats, Ints
     from findwell.core.progress import Report
-    from findwell.judges.verdicts import JudgeProtocol, Verdict
-
+    from findwell.judges.client.budget import Forecast
+    from findwell.judges.verdicts import Judgement, JudgeProtocol
 
 LAYOUT = 1
 FOLDER = "judge-cards"
 SAME = ("version", "ask", "language", "votes", "separate_calls", "options")  # of two ways to ask
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CardFigure(Estimate):
+    """A statistic with its interval; without a value where it is undefined, and why."""
+
+    statistic: str
+    flips: int | None = None  # verdicts that were yes once and no once, where they are counted
+
+    @property
+    def is_chance(self) -> bool:
+        """Whether a κ is one that chance may give: its interval holds 0, or there is none."""
+        return self.value is not None and (self.low is None or self.low <= 0)
+
+
+def _figure(
+    statistic: str,
+    level: float,
+    value: float | None = None,
+    low: float | None = None,
+    high: float | None = None,
+    *,
+    n: int,
+    flips: int | None = None,
+    reason: str = "",
+) -> CardFigure:
+    return CardFigure(
+        value, low, high, level, "", n, reason=reason, statistic=statistic, flips=flips
+    )
+
+
+def _plain(figures: Sequence[CardFigure], *more: str) -> list[dict[str, Any]]:
+    """Return figures as a file has them."""
+    shown = ("statistic", "value", "low", "high", "n", *more, "reason")
+    return [{name: getattr(each, name) for name in shown} for each in figures]
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,6 +117,10 @@ class JudgeCard:
     def as_dict(self) -> dict[str, Any]:
         """Return the card as plain data, as the JSON output prints it."""
         shown = {"findwell": "judge-card", "layout": LAYOUT, **asdict(self)}
+        shown["figures"] = _plain(self.figures)
+        shown["slices"] = [asdict(it) | {"figures": _plain(it.figures)} for it in self.slices]
+        if self.bias is not None:
+            shown["bias"]["figures"] = _plain(self.bias.figures, "flips")
         return {name: value for name, value in shown.items() if value is not None}
 
     def save(self, path: str | os.PathLike[str] | None = None) -> Path:
@@ -138,18 +177,24 @@ class Slice:
     figures: tuple[CardFigure, ...]
 
 
+class CardOptions(TypedDict, total=False):
+    """What `judge_card` and `compare_judges` share; see there."""
+
+    aspect: str
+    slices: Iterable[str] | str
+    rel: int
+    level: float
+    probe_bias: bool
+    progress: Report | None
+
+
 def judge_card(
     labels: object,
     *,
     judge: object = "local",
-    aspect: str = "relevance",
     corpus: object = None,
     questions: object = None,
-    slices: Iterable[str] | str = (),
-    rel: int = 1,
-    level: float = 0.95,
-    probe_bias: bool = False,
-    progress: Report | None = None,
+    **options: Unpack[CardOptions],
 ) -> JudgeCard:
     """Let a judge label what people have labelled, and measure how far they agree.
 
@@ -158,11 +203,10 @@ def judge_card(
     that of `findwell.evaluate`. With the `aspect` claims the question is a claim and the label says
     whether the chunk supports it; with statements the chunk is a statement, and with sufficiency it
     is all that was retrieved, in one text. `slices` are columns of the labels to slice by, `rel` is
-    the label from which people say yes, and intervals have this `level`. `probe_bias` asks
-    twice more, with the chunks in another order and the same again without a cache, and says how
-    many verdicts flip (`findwell.judges.cards.bias`). `card.save()` keeps the card where results
-    look for one to cite. Labels that set the judge's own threshold (`local(labels=FILE)`) are
-    refused.
+    the label from which people say yes (1), and intervals have this `level` (0.95). `probe_bias`
+    asks twice more, with the chunks in another order and the same again without a cache, and says
+    how many verdicts flip (`BiasProbe`). `card.save()` keeps the card where results look for one to
+    cite. Labels that set the judge's own threshold (`local(labels=FILE)`) are refused.
 
     A judge that tells probabilities also has a `calibration`: how far they can be believed. People
     say yes from `rel` on, and the probability is that of a yes.
@@ -177,17 +221,8 @@ def judge_card(
     (1.0, 1.0)
     """
     refuse_after_fork()
-    card, _ = measure_judge(
-        load_labels(labels, corpus=corpus, questions=questions),
-        find_judge(judge),
-        aspect=aspect,
-        slices=slices,
-        rel=rel,
-        level=level,
-        probe_bias=probe_bias,
-        progress=progress,
-    )
-    return card
+    given = load_labels(labels, corpus=corpus, questions=questions)
+    return measure_judge(given, find_judge(judge), **options)[0]
 
 
 def measure_judge(
@@ -202,9 +237,8 @@ def measure_judge(
     progress: Report | None = None,
 ) -> tuple[JudgeCard, list[int | None]]:
     """Return the card of a judge, see `judge_card`, and its verdicts about the labelled pairs."""
-    choose(
-        "aspect with labels", aspect, [name for name, it in ASPECTS.items() if not it.judge_lists]
-    )
+    aspects = ASPECTS.known().items()
+    choose("aspect with labels", aspect, [name for name, it in aspects if not it.judge_lists])
     check_share("level", level)
     columns = list(dict.fromkeys([slices] if isinstance(slices, str) else slices))
     for column in columns:
@@ -271,7 +305,7 @@ def _refuse_own_labels(asked: JudgeProtocol, given: LabelledPairs) -> None:
         )
 
 
-def _chance(verdict: Verdict | None) -> float:
+def _chance(verdict: Judgement | None) -> float:
     """Return the probability of a verdict; NaN without one."""
     told = None if verdict is None or verdict.value is None else verdict.probability
     return float("nan") if told is None else told
@@ -297,23 +331,6 @@ def verdicts(
 def _fingerprint(labels: LabelledPairs) -> str:
     content = [labels.questions, labels.chunks, labels.labels]
     return hashlib.sha256(json.dumps(content).encode()).hexdigest()
-
-
-@dataclass(frozen=True, slots=True)
-class CardFigure:
-    """A statistic with its interval; None where it is undefined, and why."""
-
-    statistic: str
-    value: float | None
-    low: float | None
-    high: float | None
-    n: int
-    reason: str = ""
-
-    @property
-    def is_chance(self) -> bool:
-        """Whether a κ is one that chance may give: its interval holds 0, or there is none."""
-        return self.value is not None and (self.low is None or self.low <= 0)
 
 
 def figures(
@@ -348,7 +365,7 @@ def figures(
             clusters=codes[which],
         )
         reason = each.reason if which.any() else missing
-        found.append(CardFigure(name, each.value, each.low, each.high, each.n, reason))
+        found.append(_figure(name, level, each.value, each.low, each.high, n=each.n, reason=reason))
     return found
 
 
@@ -361,15 +378,14 @@ def _kappa(  # noqa: PLR0917
     counts = units.sums.sum(axis=0).reshape(grades, grades)
     value, influence = kappa_of(counts, disagreement(range(grades), weights))
     if np.isnan(value):
-        return CardFigure(name, None, None, None, n, "all verdicts and labels are the same one")
-    if len(units) < 2:
-        return CardFigure(name, value, None, None, n, "one question says nothing about the spread")
-    if is_one_sided(counts):
-        return CardFigure(name, value, None, None, n, ONE_SIDED)
+        return _figure(name, level, n=n, reason="all verdicts and labels are the same one")
+    if len(units) < 2 or is_one_sided(counts):
+        alone = "one question says nothing about the spread"
+        return _figure(name, level, value, n=n, reason=alone if len(units) < 2 else ONE_SIDED)
     # a sum by row: the last digit of a product of matrices depends on the number of threads
     by_question = (units.sums * influence.ravel()).sum(axis=1) * (len(units) / n)
     low, high = kappa_limits(value, by_question, level, estimate(units).size)
-    return CardFigure(name, value, low, high, n)
+    return _figure(name, level, value, low, high, n=n)
 
 
 def find_card(
@@ -410,31 +426,225 @@ def _short(name: str) -> str:
 
 
 def _card(given: dict[str, Any]) -> JudgeCard:
-    table = given["confusion"]
+    def read(listed: list[dict[str, Any]]) -> tuple[CardFigure, ...]:
+        return tuple(_figure(level=given["level"], **each) for each in listed)
+
+    table, curve, bias = given["confusion"], given.get("calibration"), given.get("bias")
     counts = tuple(tuple(row) for row in table["counts"])
+    bins = tuple(ReliabilityBin(**each) for each in curve["bins"]) if curve else ()
     return JudgeCard(
         **{
             **given,
-            "figures": tuple(CardFigure(**each) for each in given["figures"]),
+            "figures": read(given["figures"]),
             "confusion": Confusion(tuple(table["labels"]), counts, table["n"], table["left_out"]),
             "slices": tuple(
-                Slice(**{**each, "figures": tuple(CardFigure(**it) for it in each["figures"])})
-                for each in given["slices"]
+                Slice(**{**each, "figures": read(each["figures"])}) for each in given["slices"]
             ),
-            "calibration": _calibration(given.get("calibration")),
-            "bias": _bias(given.get("bias")),
+            "calibration": Calibration(**{**curve, "bins": bins}) if curve else None,
+            "bias": BiasProbe(**{**bias, "figures": read(bias["figures"])}) if bias else None,
         }
     )
 
 
-def _calibration(given: dict[str, Any] | None) -> Calibration | None:
-    if given is None:
-        return None
-    bins = tuple(ReliabilityBin(**each) for each in given["bins"])
-    return Calibration(**{**given, "bins": bins})
+# --- several judges -------------------------------------------------------------------------------
 
 
-def _bias(given: dict[str, Any] | None) -> BiasProbe | None:
-    if given is None:
-        return None
-    return BiasProbe(**{**given, "figures": tuple(ProbeFigure(**it) for it in given["figures"])})
+@dataclass(frozen=True, slots=True)
+class JudgeComparison:
+    """The cards of several judges, and how far κ of each is from that of the first.
+
+    The differences are measured on the pairs about which both gave a verdict.
+    """
+
+    cards: tuple[JudgeCard, ...]
+    differences: tuple[KappaDifference, ...]  # of all judges but the first
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return it as plain data, as the JSON output prints it."""
+        first, *others = (card.judge for card in self.cards)
+        return {
+            "judges": [card.as_dict() for card in self.cards],
+            "differences": [
+                {"judge": judge, "from": first, "statistic": "kappa", **asdict(found)}
+                for judge, found in zip(others, self.differences, strict=True)
+            ],
+        }
+
+
+def compare_judges(
+    labels: object,
+    judges: Iterable[object],
+    *,
+    corpus: object = None,
+    questions: object = None,
+    **options: Unpack[CardOptions],
+) -> JudgeComparison:
+    """Let several judges label what people have labelled, and say which agrees best.
+
+    The arguments are those of `findwell.judge_card`, but that `judges` are several, the first of
+    which the others are compared with. Pairs about the same question are not independent: whole
+    questions are exchanged between two judges to tell a difference from chance.
+
+    >>> labels = [
+    ...     {"question": "Where is Rome?", "chunk": "Rome is in Italy.", "label": 1},
+    ...     {"question": "Where is Rome?", "chunk": "Paris is in France.", "label": 0},
+    ...     {"question": "Who was Bach?", "chunk": "Bach was a composer.", "label": 1},
+    ... ]
+    >>> def generous(sample):
+    ...     return {"relevance": [1] * len(sample.chunks)}
+    >>> found = compare_judges(labels, ["local:text", generous])
+    >>> [card["kappa"].value for card in found.cards], found.differences[0].value
+    ([1.0, 0.0], -1.0)
+    """
+    refuse_after_fork()
+    given = load_labels(labels, corpus=corpus, questions=questions)
+    asked = [find_judge(each) for each in judges]
+    names = [each.name for each in asked]
+    if len(asked) < 2 or len(set(names)) < len(names):
+        raise OptionError(
+            f"the judges are {', '.join(names) or 'none'}", fix="name two judges or more, each once"
+        )
+    measured = [measure_judge(given, judge, **options) for judge in asked]
+    (_, first), *others = measured
+    right = np.array(given.labels) >= options.get("rel", 1)
+    differences = []
+    for _, said in others:
+        pairs = zip(said, first, strict=True)
+        both = [at for at, pair in enumerate(pairs) if None not in pair]
+        found = kappa_difference(
+            [(said[at] or 0) > 0 for at in both],
+            [(first[at] or 0) > 0 for at in both],
+            right[both],
+            clusters=[given.queries[at] for at in both],
+            level=options.get("level", 0.95),
+        )
+        differences.append(found)
+    return JudgeComparison(tuple(card for card, _ in measured), tuple(differences))
+
+
+# --- bias -----------------------------------------------------------------------------------------
+#
+# The chunks of each question are shown in another order, in which every chunk has another place: a
+# verdict that flips depends on the order. Each chunk is compared with itself, so that it does not
+# matter which chunks stood first. The same questions are also asked again in the old order, without
+# the cache: what flips then, flips by chance.
+
+ALONE = "every chunk is asked about alone, so it has no place"
+NO_ORDER = "no question has two chunks or more"
+NONE_BOTH = "no verdict was given both times"
+ORDERED = ("flips when shuffled", "yes more often when first", "yes more often when earlier")
+
+
+@dataclass(frozen=True, slots=True)
+class BiasProbe:
+    """What was found: figures, verdicts that failed, and the calls it took.
+
+    `flips when shuffled` and `flips when asked again` are shares of verdicts. `yes more often when
+    first` is the share of yes about chunks that stand first, less that about the same chunks when
+    they stand elsewhere; `when earlier` compares the earlier with the later place.
+    """
+
+    figures: tuple[CardFigure, ...]
+    failed: int
+    calls: int
+
+    def __getitem__(self, statistic: str) -> CardFigure:
+        """Return a figure by name."""
+        return {each.statistic: each for each in self.figures}[statistic]
+
+
+def find_bias(
+    judge: JudgeProtocol,
+    asked: LabelledSamples,
+    said: Sequence[Judgement | None],
+    questions: Sequence[str],
+    *,
+    level: float = 0.95,
+    progress: Report | None = None,
+) -> BiasProbe:
+    """Ask about the same pairs in another order and once more; `said` are the first verdicts."""
+    ordered, again = probing_judges(judge)
+    before = calls_of(judge)
+    first, figures, failed = _said_yes(said), [], 0
+
+    def add(name: str, values: Floats, which: Bools, *, share: bool = True) -> None:
+        """Add the mean over the pairs that count: a share, or how much more often yes is said."""
+        used = np.flatnonzero(which & ~np.isnan(values))
+        if not len(used):
+            figures.append(_figure(name, level, n=0, reason=NONE_BOTH))
+            return
+        bounds, names = UNIT if share else (-1.0, 1.0), [questions[at] for at in used.tolist()]
+        found = interval(values[used], level=level, bounds=bounds, clusters=names)
+        flips = int(values[used].sum()) if share else None
+        limits = (found.value, found.low, found.high)
+        figures.append(_figure(name, level, *limits, n=found.n, flips=flips, reason=found.reason))
+
+    if why := _no_order(judge, asked):
+        figures += [_figure(name, level, n=0, reason=why) for name in ORDERED]
+    else:
+        moved = asked.shuffled()
+        other = _said_yes(moved.ask(ordered, progress))
+        failed += int(np.isnan(other).sum())
+        several, earlier = asked.sizes > 1, asked.place < moved.place
+        add(ORDERED[0], np.abs(first - other), several)
+        for name, then, now in (
+            (ORDERED[1], asked.place == 0, moved.place == 0),
+            (ORDERED[2], earlier, several & ~earlier),
+        ):  # pairs that were in the place at first, and those that are later
+            gain = np.where(then, first - other, other - first)
+            add(name, gain, then ^ now, share=False)
+    repeated = _said_yes(asked.ask(again, progress))
+    failed += int(np.isnan(repeated).sum())
+    add("flips when asked again", np.abs(first - repeated), np.ones(len(first), dtype=bool))
+    return BiasProbe(tuple(figures), failed, calls_of(judge) - before)
+
+
+def probing_judges(judge: JudgeProtocol) -> tuple[JudgeProtocol, JudgeProtocol]:
+    """Return who is asked in another order, and who is asked again, without a cache.
+
+    Both spend from the budget of the judge, and do not stop at failures: they come after a card.
+    """
+    from findwell.judges.panel import PanelJudge  # noqa: PLC0415
+    from findwell.judges.replay import ReplayJudge  # noqa: PLC0415
+
+    if isinstance(judge, PanelJudge | ReplayJudge):
+        raise OptionError(
+            f"the judge {judge.name} cannot be probed for bias",
+            fix="probe each judge of a panel alone"
+            if isinstance(judge, PanelJudge)
+            else "probe the judge that was recorded",
+        )
+    anew = getattr(judge, "anew", None)  # of judges that ask a model
+    return (judge, judge) if anew is None else (anew(cached=True), anew(cached=False))
+
+
+def forecast_probe(judge: JudgeProtocol, asked: LabelledSamples) -> list[Forecast]:
+    """Estimate what probing takes, without asking; nothing for judges that ask nobody."""
+    ordered, again = probing_judges(judge)
+    aspects = frozenset({asked.aspect})
+    plans = [] if _no_order(judge, asked) else [(ordered, asked.shuffled())]
+    plans.append((again, asked))
+    return [
+        each.dry_run(list(about.samples), aspects)
+        for each, about in plans
+        if hasattr(each, "dry_run")
+    ]
+
+
+def calls_of(judge: JudgeProtocol) -> int:
+    """Return how many calls a judge has sent so far."""
+    budget = getattr(judge, "budget", None)
+    return 0 if budget is None else int(budget.calls)
+
+
+def _no_order(judge: JudgeProtocol, asked: LabelledSamples) -> str:
+    """Say why the order of chunks cannot matter; empty if it may."""
+    if getattr(judge, "way", "") == "single":
+        return ALONE
+    return "" if (asked.sizes > 1).any() else NO_ORDER
+
+
+def _said_yes(said: Sequence[Judgement | None]) -> Floats:
+    """Return 1 for each yes, 0 for each no, NaN where there is no verdict."""
+    values = [None if each is None else each.value for each in said]
+    return np.array([np.nan if value is None else float(value > 0) for value in values])

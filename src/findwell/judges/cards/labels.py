@@ -1,19 +1,20 @@
-"""Labels by people: pairs of a question and a chunk with a label, from records or from a gold.
+"""Labels by people: pairs of a question and a chunk with a label, and what a judge says about them.
 
 Records (JSON lines, CSV, TSV, Parquet, a frame, a list of dicts) have a `question`, a `chunk` and a
-`label`; every other column can slice the results. A gold (qrels or any other that findwell reads)
-has ids only, so the texts of the chunks and of the questions come from separate files.
+`label`; every other column can slice the results. Gold labels (qrels or anything else that findwell
+reads) have ids only, so the texts of the chunks and of the questions come from separate files.
 """
 
 from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
+import numpy as np
 import polars as pl
 
 from findwell.core.errors import InputError
@@ -25,6 +26,15 @@ from findwell.io.read.record import Entry, entries
 from findwell.io.read.source import Source
 from findwell.io.read.tables import frame, read_table
 from findwell.io.read.values import WORDS, no_column
+from findwell.judges.aspects import VerdictShape, find_aspect
+from findwell.judges.verdicts import Sample
+from findwell.statistics.agreement import kappa_of
+
+if TYPE_CHECKING:
+    from findwell.core.data import Bools, Floats, Ints
+    from findwell.core.progress import Report
+    from findwell.judges.local import LocalJudge
+    from findwell.judges.verdicts import Judged, Judgement, JudgeProtocol
 
 # what people call the columns, findwell's own name first
 COLUMNS = {
@@ -244,3 +254,154 @@ def _slices(record: Mapping[str, Any], names: Mapping[str, str]) -> dict[str, st
         and column not in IDS
         and isinstance(value, str | int | float | bool)
     }
+
+
+# --- as samples of a judge ------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class LabelledSamples:
+    """One sample per question, of all its chunks; of each text, where verdicts are about lists."""
+
+    aspect: str
+    samples: tuple[Sample, ...]
+    sample: Ints  # of each pair
+    place: Ints  # of the chunk of each pair in its sample
+
+    @classmethod
+    def of(cls, labels: LabelledPairs, aspect: str) -> LabelledSamples:
+        """Put labelled pairs together."""
+        alone = find_aspect(aspect).shape is VerdictShape.LIST
+        numbers: dict[tuple[str, str, str], int] = {}
+        chunks: list[dict[str, int]] = []
+        sample, place = [], []
+        pairs = zip(labels.queries, labels.questions, labels.chunks, strict=True)
+        for query, question, chunk in pairs:
+            number = numbers.setdefault((query, question, chunk if alone else ""), len(chunks))
+            if number == len(chunks):
+                chunks.append({})
+            sample.append(number)
+            place.append(chunks[number].setdefault(chunk, len(chunks[number])))
+        made = tuple(
+            _sample(query, question, tuple(texts), aspect)
+            for (query, question, _), texts in zip(numbers, chunks, strict=True)
+        )
+        return cls(aspect, made, np.array(sample, dtype=np.int64), np.array(place, dtype=np.int64))
+
+    def ask(self, judge: JudgeProtocol, progress: Report | None = None) -> list[Judgement | None]:
+        """Return the verdict about each pair; None if the judge was asked something else."""
+        judged = judge.judge(list(self.samples), frozenset({self.aspect}), progress)
+        places = zip(self.sample.tolist(), self.place.tolist(), strict=True)
+        return [_verdict(judged[number], self.aspect, place) for number, place in places]
+
+    def shuffled(self, seed: int = 0) -> LabelledSamples:
+        """Return the same samples with other orders of chunks: each chunk moves.
+
+        >>> from findwell.judges.cards.labels import load_labels
+        >>> rows = [{"question": "?", "chunk": chunk, "label": 1} for chunk in "abc"]
+        >>> LabelledSamples.of(load_labels(rows), "relevance").shuffled().samples[0].chunks
+        ('c', 'a', 'b')
+        """
+        rng = np.random.default_rng(seed)
+        moved: list[Sample] = []
+        places: list[Ints] = []
+        for sample in self.samples:
+            order = np.arange(len(sample.chunks))
+            for at in range(len(order) - 1, 0, -1):  # Sattolo's: one cycle of all
+                other = int(rng.integers(at))
+                order[[at, other]] = order[[other, at]]
+            texts = tuple(sample.chunks[at] for at in order.tolist())
+            parts = {self.aspect: tuple((text,) for text in texts)} if sample.parts else {}
+            moved.append(replace(sample, chunks=texts, parts=parts))
+            places.append(np.argsort(order))
+        start = np.cumsum([0, *map(len, places)])[self.sample]
+        place = np.concatenate(places)[start + self.place] if places else self.place
+        return replace(self, samples=tuple(moved), place=place)
+
+    @property
+    def sizes(self) -> Ints:
+        """How many chunks the sample of each pair has."""
+        return np.array([len(each.chunks) for each in self.samples], dtype=np.int64)[self.sample]
+
+
+def _sample(query: str, question: str, chunks: tuple[str, ...], aspect: str) -> Sample:
+    shape = find_aspect(aspect).shape
+    if shape is VerdictShape.ITEMS:
+        return Sample(query, "", chunks, reference=question, items={aspect: (question,)})
+    parts = {aspect: tuple((chunk,) for chunk in chunks)} if shape is VerdictShape.PARTS else {}
+    return Sample(query, question, chunks, parts=parts)
+
+
+def _verdict(judged: Judged, aspect: str, place: int) -> Judgement | None:
+    """Return the verdict about a chunk; None if it failed, or if the judge asked something else."""
+    if aspect in judged.failures:
+        return None
+    rows = judged[aspect].rows
+    if find_aspect(aspect).shape is VerdictShape.PARTS:
+        own = rows[place] if place < len(rows) else ()
+        return own[0] if len(own) == 1 else None
+    row: Sequence[Judgement] = rows[0] if len(rows) == 1 else ()
+    return row[place] if place < len(row) else None
+
+
+# --- a threshold that fits your own labels --------------------------------------------------------
+#
+# Labels of a few questions say how often the answer is yes. `match_rate` moves a threshold to where
+# the judge says yes as often, the less far the fewer the labels are. What that is worth is measured
+# on questions that did not move it.
+
+RECALIBRATION_FOLDS = 10
+LOWEST_THRESHOLD, HIGHEST_THRESHOLD = 0.02, 0.98
+PRIOR_QUESTIONS = 20  # questions that the built-in threshold is worth
+
+
+def match_rate(judge: LocalJudge, labels: LabelledPairs, aspect: str, rel: int = 1) -> LocalJudge:
+    """Return the judge with a threshold nearer to where it says yes as often as people do.
+
+    Labels of n questions move it n / (n + 20) of the way, in log odds. `about()["recalibrated"]`
+    has the κ of the judge before, and the κ after it on questions that did not move the threshold:
+    the questions are dealt into up to ten parts, and the labels of the other parts move the
+    threshold for each.
+    """
+    yes = np.array(labels.labels) >= rel
+    scores = judge.scores(list(zip(labels.questions, labels.chunks, strict=True)), aspect)
+    groups, group = np.unique(np.array(labels.queries, dtype=object), return_inverse=True)
+    old = judge.threshold(aspect)
+    predicted = np.zeros(len(yes), dtype=bool)
+    folds = min(RECALIBRATION_FOLDS, len(groups))
+    part = np.random.default_rng(0).permutation(len(groups)) % folds
+    for number in range(folds if folds > 1 else 0):
+        out = part[group] == number
+        predicted[out] = scores[out] >= _matched(
+            scores[~out], yes[~out], old, int((part != number).sum())
+        )
+    said = {
+        "labels": labels.name,
+        "pairs": len(yes),
+        "questions": len(groups),
+        "yes": float(yes.mean()),
+        "judge_before": float((scores >= old).mean()),
+        "kappa_before": _kappa(scores >= old, yes),
+        "kappa_held_out": _kappa(predicted, yes) if folds > 1 else None,
+        "aspect": aspect,
+    }
+    chosen = _matched(scores, yes, old, len(groups))
+    return judge.at(aspect, chosen, said, frozenset(labels.questions))
+
+
+def _matched(scores: Floats, yes: Bools, old: float, questions: int) -> float:
+    """Return the threshold between the old one and that with as many yes as people say."""
+    from findwell.judges.local.calibration import logistic, logit  # noqa: PLC0415
+
+    # halfway between the last yes and the first no
+    inner = np.concatenate([[1.0], np.sort(scores)[::-1], [0.0]])
+    middle = float(inner[yes.sum()] + inner[yes.sum() + 1]) / 2
+    wanted = min(max(middle, LOWEST_THRESHOLD), HIGHEST_THRESHOLD)
+    way = questions / (questions + PRIOR_QUESTIONS)
+    return round(logistic(logit(old) + way * (logit(wanted) - logit(old))), 4)
+
+
+def _kappa(predicted: Bools, yes: Bools) -> float | None:
+    counts = np.bincount(predicted * 2 + yes * 1, minlength=4).astype(np.float64)
+    value, _ = kappa_of(counts.reshape(2, 2), 1 - np.eye(2))
+    return None if np.isnan(value) else value

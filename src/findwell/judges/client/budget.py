@@ -10,19 +10,18 @@ from array import array
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
+from enum import Enum
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from findwell.core.errors import InputError, OptionError, nearest
 from findwell.io.storage.spool import refuse_device
-from findwell.judges.client.pacing import Capacity
 from findwell.judges.client.protocol import Answer, Outcome, Usage
 
 if TYPE_CHECKING:
     from findwell.judges.client.cache import Cache
     from findwell.judges.client.endpoint import Endpoint
-    from findwell.judges.client.protocol import Json
-    from findwell.judges.client.requests import ChatRequest, Request
+    from findwell.judges.client.protocol import ChatRequest, Json, Request
 
 ASCII_PER_TOKEN = 4
 TOKENS_PER_MESSAGE = 4  # the role and the marks around a message
@@ -145,6 +144,14 @@ class Limits:
             limit = getattr(self, name)
             if limit is not None and not limit >= 0:
                 raise OptionError(f"{name} must be a number of at least 0, not {limit!r}")
+
+
+class Capacity(Enum):
+    """Whether there is room for one more call."""
+
+    NOW = "now"
+    LATER = "later"  # perhaps, if one that is under way needs less than was expected
+    NEVER = "never"
 
 
 @dataclass(slots=True)

@@ -27,8 +27,8 @@ from urllib.parse import SplitResult, parse_qsl, unquote, urlsplit, urlunsplit
 from urllib.request import getproxies, proxy_bypass
 
 from findwell.core.errors import InputError, OptionError
+from findwell.judges.client.protocol import CallFormat, ServerSupport
 from findwell.judges.client.providers import BEARER, DEFAULT_URL, OPENAI, Provider, split_spec
-from findwell.judges.client.requests import CallFormat, ServerSupport
 
 if TYPE_CHECKING:
     from findwell.judges.client.protocol import Json
@@ -282,7 +282,7 @@ def _named(provider: Provider) -> str:
         return next(filter(None, named), DEFAULT_URL)
     named_by = provider.url_variable
     address = _variable(named_by) if named_by else ""
-    if address and not provider.locate:
+    if address and not provider.deployments:
         address = _completed(address, provider.url)
     if found := address or provider.url:
         return found

@@ -16,17 +16,15 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Self, TypeAlias, TypeVar
 
 from findwell.core.errors import SaveError
-from findwell.judges.client.batch_records import BatchRecords
-from findwell.judges.client.batches import LINES, BatchTransport
+from findwell.judges.client.batches import LINES, BatchRecords, BatchTransport
 from findwell.judges.client.budget import Budget
 from findwell.judges.client.cache import Cache
+from findwell.judges.client.client import Client, RetryPolicy, Transport
 from findwell.judges.client.protocol import Answer, Failure, Outcome
-from findwell.judges.client.retry import Client, RetryPolicy
-from findwell.judges.client.transport import Transport
 
 if TYPE_CHECKING:
     from findwell.judges.client.endpoint import Endpoint
-    from findwell.judges.client.requests import ChatRequest, Request
+    from findwell.judges.client.protocol import ChatRequest, Request
 
 TICK = 0.2  # seconds after which a waiting caller looks up; some systems see Ctrl-C only then
 CLOSING = 1.0  # seconds that a session waits for its connections to close

@@ -10,12 +10,13 @@ from collections.abc import Mapping
 
 from findwell.core.errors import EmbeddingError, EndpointError, OptionError, unknown
 from findwell.judges.client.providers import ENTRIES, split_spec
-from findwell.judges.embeddings.cache import cached
 from findwell.judges.embeddings.embedder import (
     Embedder,
     EmbedFunction,
     TextEmbedder,
     Vectors,
+    cached,
+    cosine,
     unread_findings,
 )
 from findwell.judges.embeddings.local_models import (
@@ -24,7 +25,6 @@ from findwell.judges.embeddings.local_models import (
     transformers_embedder,
 )
 from findwell.judges.embeddings.openai import openai_embedder
-from findwell.judges.embeddings.similarity import cosine
 
 __all__ = [
     "EMBEDDERS",

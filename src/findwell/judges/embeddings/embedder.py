@@ -1,9 +1,19 @@
-"""What an embedder is, the checks that its vectors pass, and the texts that it cannot read."""
+"""What an embedder is, the checks that its vectors pass, how similar texts are, and a cache.
+
+The cache is one SQLite file that several processes may share. A vector is kept under the name of
+its embedder and the hash of its text, never the text itself. Each batch is written as soon as it is
+made, so a killed run loses at most one batch.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from typing import Any, Protocol, TypeAlias, runtime_checkable
+import contextlib
+import hashlib
+import os
+import sqlite3
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Protocol, TypeAlias, runtime_checkable
 
 import numpy as np
 from numpy.typing import NDArray
@@ -11,6 +21,10 @@ from numpy.typing import NDArray
 from findwell.core.errors import EmbeddingError, FindwellError, InputError
 from findwell.core.findings import EXAMPLES, Finding
 from findwell.core.texts.languages import READ, known, languages_of
+from findwell.io.storage.database import Database, cache_folder
+
+if TYPE_CHECKING:
+    from findwell.core.data import Bools, Floats, Ints
 
 Vectors: TypeAlias = NDArray[np.float32]
 EmbedFunction: TypeAlias = Callable[[list[str]], Any]
@@ -194,3 +208,185 @@ def unread_findings(texts: Sequence[str], embedder: Embedder) -> list[Finding]:
 def _finding(kind: str, texts: list[str], message: str) -> list[Finding]:
     examples = tuple(text[:SHOWN] for text in texts[:EXAMPLES])
     return [Finding(kind, len(texts), examples, message, READS_MORE)] if texts else []
+
+
+# --- similarity -----------------------------------------------------------------------------------
+
+EMBEDDED_TEXTS = 4096  # embedded at once
+MULTIPLIED_NUMBERS = 1 << 22  # multiplied at once
+
+
+def cosine(
+    units: Sequence[str], items: Sequence[str], pairs: tuple[Ints, Ints], embedder: Embedder
+) -> Floats:
+    """Return the similarity, −1…1, of each pair of a unit and an item, given by their positions.
+
+    Only texts that occur in a pair are embedded, each distinct one once. Equal texts have
+    similarity 1, a text without content has 0 with everything. Memory: one vector per distinct
+    text, and a fixed amount for the pairs.
+
+    >>> from findwell.judges.embeddings import find_embedder
+    >>> letters = find_embedder(lambda texts: [[t.count("a"), t.count("b")] for t in texts])
+    >>> pairs = np.array([0, 1, 1, 2]), np.array([0, 0, 1, 1])
+    >>> cosine(["a", "ab", ""], ["b", "a"], pairs, letters).round(4).tolist()
+    [0.0, 0.7071, 0.7071, 0.0]
+    """
+    unit, item = (np.asarray(side, dtype=np.int64) for side in pairs)
+    numbers: dict[str, int] = {}
+    left = _numbered(units, unit, numbers)
+    right = _numbered(items, item, numbers)
+    vectors = _embedded(list(numbers), embedder)
+    similarity = np.zeros(len(unit))
+    step = max(1, MULTIPLIED_NUMBERS // max(1, vectors.shape[1]))
+    for start in range(0, len(unit), step):
+        part = slice(start, start + step)
+        products = vectors[left[part]].astype(np.float64)
+        products *= vectors[right[part]]
+        similarity[part] = products.sum(axis=1)
+    # a text that the model does not know still equals itself, unless it is blank
+    full: Bools = np.array([any(map(str.isalnum, text)) for text in numbers], dtype=bool)
+    full |= vectors.any(axis=1)
+    similarity[(left == right) & full[left]] = 1.0
+    return np.clip(similarity, -1.0, 1.0, out=similarity)
+
+
+def _numbered(texts: Sequence[str], places: Ints, numbers: dict[str, int]) -> Ints:
+    """Return the number of the text at each place; new texts get the next numbers."""
+    used, position = np.unique(places, return_inverse=True)
+    found = [numbers.setdefault(texts[place], len(numbers)) for place in used.tolist()]
+    return np.array(found, dtype=np.int64)[position]
+
+
+def _embedded(texts: list[str], embedder: Embedder) -> Vectors:
+    """Return the vectors of texts, made batch by batch in one array."""
+    checked = TextEmbedder(embedder.name, embedder.embed)  # it may be the user's own
+    vectors: Vectors = np.zeros((len(texts), 0), dtype=np.float32)
+    for start in range(0, len(texts), EMBEDDED_TEXTS):
+        rows = checked.embed(texts[start : start + EMBEDDED_TEXTS])
+        if not vectors.shape[1]:  # batches of blank texts have no width
+            vectors = np.zeros((len(texts), rows.shape[1]), dtype=np.float32)
+        if rows.shape[1]:
+            vectors[start : start + len(rows)] = rows
+    return vectors
+
+
+# --- vectors on disk ------------------------------------------------------------------------------
+
+VECTORS_FILE = "vectors.sqlite"
+VECTORS_LAYOUT = 1
+WRITTEN_TEXTS = 256  # texts embedded, then written
+VECTOR_TABLES = """
+CREATE TABLE IF NOT EXISTS embedder (id INTEGER PRIMARY KEY, name TEXT UNIQUE, width INTEGER);
+CREATE TABLE IF NOT EXISTS vector (
+    embedder INTEGER NOT NULL, text BLOB NOT NULL, vector BLOB NOT NULL, UNIQUE (embedder, text)
+);
+"""
+
+
+def cached(embedder: Embedder, folder: str | os.PathLike[str] | None = None) -> Embedder:
+    """Return the embedder with a cache on disk: only texts never seen before are embedded.
+
+    An embedder whose name does not promise the same vectors (a function without a name) is returned
+    as it is.
+    """
+    if not getattr(embedder, "lasting", True):
+        return embedder
+    return CachedEmbedder(embedder, cache_folder() if folder is None else Path(folder))
+
+
+class CachedEmbedder:
+    """An embedder that looks on disk first; it counts the distinct texts found and embedded."""
+
+    def __init__(self, embedder: Embedder, folder: Path) -> None:
+        self.name = embedder.name
+        self.reads = getattr(embedder, "reads", "")
+        self.found = 0
+        self.made = 0
+        self._embedder = TextEmbedder(embedder.name, embedder.embed)  # keep only sound vectors
+        self._path = folder / VECTORS_FILE
+        self._checked = TextEmbedder(embedder.name, self._vectors)
+
+    def __repr__(self) -> str:
+        return f"CachedEmbedder({self.name!r}, found={self.found}, made={self.made})"
+
+    def embed(self, texts: Sequence[str]) -> Vectors:
+        """Return one row per text."""
+        return self._checked.embed(texts)
+
+    def _vectors(self, texts: list[str]) -> Vectors:
+        keys = [hashlib.sha256(text.encode()).digest() for text in texts]
+        distinct = dict(zip(keys, texts, strict=True))
+        with VectorStore.open(self._path, self.name) as store:
+            known = store.read(list(distinct))
+            missing = [key for key in distinct if key not in known]
+            self.found += len(known)
+            for start in range(0, len(missing), WRITTEN_TEXTS):
+                batch = missing[start : start + WRITTEN_TEXTS]
+                vectors = self._embedder.embed([distinct[key] for key in batch])
+                store.write(batch, vectors)
+                known |= zip(batch, vectors, strict=True)
+                self.made += len(batch)
+        return np.stack([known[key] for key in keys])
+
+
+class VectorStore:
+    """The vectors of one embedder in a file, which is open."""
+
+    def __init__(self, connection: sqlite3.Connection, name: str) -> None:
+        self._connection = connection
+        self._name = name
+
+    @classmethod
+    @contextlib.contextmanager
+    def open(cls, path: Path, name: str) -> Iterator[VectorStore]:
+        """Open a file, creating it if there is none, and turn its failures into findwell's."""
+        file = Database(path, "vectors", VECTOR_TABLES, VECTORS_LAYOUT)
+        try:
+            with contextlib.closing(file.open()) as connection:
+                yield cls(connection, name)
+        except sqlite3.Error as error:
+            raise file.failure(error) from None
+
+    def read(self, keys: Sequence[bytes]) -> dict[bytes, Vectors]:
+        """Return the vectors that are there; a damaged one is not."""
+        embedder, width = self._embedder()
+        if not width:
+            return {}
+        query = "SELECT text, vector FROM vector WHERE embedder = ? AND text IN"
+        rows = Database.find(self._connection, query, (embedder,), keys)
+        whole = [row for row in rows if len(row[1]) == 4 * width]
+        vectors = np.frombuffer(b"".join(row[1] for row in whole), "<f4").reshape(-1, width)
+        with np.errstate(all="ignore"):
+            lengths = np.linalg.norm(vectors.astype(np.float64), axis=1)
+        sound = (np.abs(lengths - 1) < 1e-3) | (lengths == 0)
+        return {row[0]: vectors[i] for i, row in enumerate(whole) if sound[i]}
+
+    def write(self, keys: Sequence[bytes], vectors: Vectors) -> None:
+        """Add vectors, all or none."""
+        with self._connection:
+            self._connection.execute("BEGIN IMMEDIATE")
+            embedder, width = self._embedder()
+            if not width:
+                width = vectors.shape[1]
+                cursor = self._connection.execute(
+                    "INSERT INTO embedder (name, width) VALUES (?, ?)", (self._name, width)
+                )
+                embedder = int(cursor.lastrowid or 0)
+            if vectors.shape[1] != width:
+                raise EmbeddingError(
+                    f"the vectors have {vectors.shape[1]} numbers, those in the cache {width}",
+                    where=self._name,
+                    fix="give the changed model another name, or delete the cache",
+                )
+            blobs = (row.astype("<f4").tobytes() for row in vectors)
+            self._connection.executemany(
+                "INSERT OR REPLACE INTO vector (embedder, text, vector) VALUES (?, ?, ?)",
+                ((embedder, *pair) for pair in zip(keys, blobs, strict=True)),
+            )
+
+    def _embedder(self) -> tuple[int, int]:
+        """Return the number of the embedder and the width of its vectors, 0 where it is new."""
+        row = self._connection.execute(
+            "SELECT id, width FROM embedder WHERE name = ?", (self._name,)
+        ).fetchone()
+        return (int(row[0]), int(row[1])) if row else (0, 0)

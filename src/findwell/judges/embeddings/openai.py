@@ -11,12 +11,11 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from findwell.core.errors import EndpointError, OptionError, needs_package
+from findwell.judges.client.client import RetryPolicy
 from findwell.judges.client.endpoint import Endpoint, SharedAddress
 from findwell.judges.client.jobs import Session
-from findwell.judges.client.protocol import Failure, Reason
+from findwell.judges.client.protocol import EmbeddingRequest, Failure, Reason
 from findwell.judges.client.providers import ENTRIES, OPENAI, Provider
-from findwell.judges.client.requests import EmbeddingRequest
-from findwell.judges.client.retry import RetryPolicy
 from findwell.judges.embeddings.embedder import TextEmbedder
 
 if TYPE_CHECKING:

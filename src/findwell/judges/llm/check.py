@@ -11,9 +11,11 @@ from __future__ import annotations
 import hashlib
 import json
 import time
+import tomllib
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, fields, replace
 from datetime import UTC, datetime
+from importlib.resources import files
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -26,15 +28,13 @@ from findwell.io.storage.private import make_folder
 from findwell.judges.client.protocol import Reason
 from findwell.judges.client.providers import OUTPUT_MODES
 from findwell.judges.limits import CHANCE
-from findwell.judges.llm.cases import CHECKED, load_cases
 from findwell.judges.settings import WAYS, Judge
-from findwell.judges.verdicts import Judged
+from findwell.judges.verdicts import Judged, Sample
 from findwell.statistics.agreement import kappa
 
 if TYPE_CHECKING:
     from findwell.core.progress import Report
     from findwell.judges.client.budget import Forecast
-    from findwell.judges.llm.cases import LabelledCase
     from findwell.judges.llm.judge import LLMJudge
 
 LAYOUT = 1
@@ -53,6 +53,54 @@ ELSEWHERE = frozenset(
         *(Reason.CONNECTION, Reason.SERVER, Reason.BUSY),
     }
 )
+CASES_FILE = "cases.toml"
+CHECKED = frozenset({"relevance", "claims"})  # the aspects that the cases are about
+
+
+@dataclass(frozen=True, slots=True)
+class LabelledCase:
+    """A sample, and what is right about it: grades of chunks, and claims that chunks support."""
+
+    sample: Sample
+    relevance: tuple[int, ...]
+    claims: tuple[tuple[int, ...], ...]
+
+    def pairs(self, judged: Judged) -> list[tuple[int | None, int]]:
+        """Return what a judge said and what is right, as yes and no; None where it said nothing."""
+        labels = {"relevance": (self.relevance,), "claims": self.claims}
+        found: list[tuple[int | None, int]] = []
+        for aspect, rows in labels.items():
+            given = judged[aspect].rows
+            for number, row in enumerate(rows):
+                said = given[number] if number < len(given) else ()
+                values = [verdict.value for verdict in said] or [None] * len(row)
+                found += [
+                    (None if value is None else int(value > 0), int(right > 0))
+                    for value, right in zip(values, row, strict=True)
+                ]
+        return found
+
+
+def load_cases() -> tuple[Sequence[LabelledCase], str]:
+    """Return the cases, and the hash of their file."""
+    content = (files("findwell.judges.llm") / CASES_FILE).read_bytes()
+    given = tomllib.loads(content.decode())["case"]
+    cases = []
+    for case in given:
+        chunks = tuple(case["chunks"])
+        sample = Sample(
+            case["name"],
+            case["question"],
+            chunks,
+            " ".join(case["claims"]),
+            {"claims": tuple(case["claims"])},
+        )
+        support = tuple(
+            tuple(int(number in found) for number in range(1, len(chunks) + 1))
+            for found in case["claims"].values()
+        )
+        cases.append(LabelledCase(sample, tuple(case["relevance"]), support))
+    return cases, hashlib.sha256(content).hexdigest()
 
 
 @dataclass(frozen=True, slots=True)

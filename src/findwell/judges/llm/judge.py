@@ -23,27 +23,28 @@ from findwell.core.texts.languages import ENGLISH
 from findwell.judges.aspects import find_aspect
 from findwell.judges.client.budget import Budget, Forecast, Limits, Prices, forecast, load_prices
 from findwell.judges.client.cache import Cache
+from findwell.judges.client.client import RetryPolicy
 from findwell.judges.client.endpoint import Endpoint, without_secrets
 from findwell.judges.client.jobs import Ask, Conversation, Session
 from findwell.judges.client.providers import OPENAI, Provider, requires_batches, split_spec
-from findwell.judges.client.retry import RetryPolicy
-from findwell.judges.llm.calls import PromptWriter
 from findwell.judges.llm.check import find_check
-from findwell.judges.llm.failures import FailureGuard
-from findwell.judges.llm.listing import Question, listings
-from findwell.judges.llm.open_sample import OpenSample
-from findwell.judges.llm.prompt_languages import WORDS, prompt_languages
-from findwell.judges.llm.single import LIKELY
-from findwell.judges.llm.stats import JudgeStats
-from findwell.judges.llm.templates import SINGLE, aspect_prompts, load_prompts
+from findwell.judges.llm.open_sample import OpenSample, Question
+from findwell.judges.llm.prompts import (
+    LIKELY,
+    SINGLE_PREFIXES,
+    PromptWriter,
+    aspect_prompts,
+    load_prompts,
+    prompt_languages,
+)
+from findwell.judges.llm.stats import FailureGuard, JudgeStats
 from findwell.judges.settings import AUTO
 
 if TYPE_CHECKING:
     from findwell.core.findings import Finding
-    from findwell.judges.client.protocol import Json
-    from findwell.judges.client.requests import ChatRequest
+    from findwell.judges.client.protocol import ChatRequest, Json
     from findwell.judges.llm.check import JudgeCheck
-    from findwell.judges.llm.templates import Prompt
+    from findwell.judges.llm.prompts import Prompt
     from findwell.judges.settings import Judge
     from findwell.judges.verdicts import Judged, Sample
 
@@ -113,7 +114,7 @@ class LLMJudge:
         given = {**(self.settings.extra_body or {}), **(self.settings.options or {})}
         chosen = {**usual, **likely, **given}
         self.options = {name: value for name, value in chosen.items() if value is not None}
-        self._writer = PromptWriter(self._prompts, self.options, words=WORDS[self._language])
+        self._writer = PromptWriter(self._prompts, self.options, language=self._language)
 
     def judge(
         self, samples: Sequence[Sample], aspects: frozenset[str], progress: Report | None = None
@@ -186,7 +187,7 @@ class LLMJudge:
         language = self._languages[question]
         if language not in self._by_language:
             self._by_language[language] = self._load(language)
-        return replace(self._writer, prompts=self._by_language[language], words=WORDS[language])
+        return replace(self._writer, prompts=self._by_language[language], language=language)
 
     def hold(
         self,
@@ -218,7 +219,7 @@ class LLMJudge:
             opened = [
                 self._open(sample, aspects, stats) for sample in samples[start : start + BATCH]
             ]
-            listed = [question for each in opened for question in listings(each)]
+            listed = [question for each in opened for question in each.listings()]
             first, unknown = plan_requests(listed, cache, self.endpoint)
             asked = [question for each in opened for question in each.questions()]
             then, more = plan_requests(asked, cache, self.endpoint)
@@ -263,7 +264,7 @@ class LLMJudge:
             name if prompts is self._prompts else f"{language}/{name}": prompt
             for language, prompts in self._by_language.items()
             for name, prompt in prompts.items()
-            if name.startswith(SINGLE) is single
+            if name.startswith(SINGLE_PREFIXES) is single
         }
 
     def _know(self, aspects: frozenset[str]) -> None:
@@ -280,7 +281,7 @@ class LLMJudge:
         """Return the verdicts of one sample, as a part of a conversation."""
         self._know(aspects)
         opened = self._open(sample, aspects, self.stats)
-        await self._settle(listings(opened), ask)
+        await self._settle(opened.listings(), ask)
         await self._settle(opened.questions(), ask)
         return opened.judged()
 

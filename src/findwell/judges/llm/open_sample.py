@@ -1,39 +1,47 @@
-"""One sample on its way from what is known about it to its verdicts."""
+"""One sample on its way from what is known about it to its verdicts.
+
+First the model lists what it is to list: the entities of the reference and, with `decompose`,
+claims and statements. Items come from the reference alone, so that they are the same whatever was
+retrieved. Then verdicts are asked for, and the votes become one verdict each.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from math import ceil
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeAlias
 
 from findwell.core.errors import OptionError
-from findwell.judges.aspects import ASPECTS, Aspect, Listing, VerdictShape
+from findwell.judges.aspects import ASPECTS, Aspect, VerdictShape
 from findwell.judges.client.protocol import Reason
-from findwell.judges.llm.calls import (
-    PIECES,
-    SPARE,
-    WHOLE,
-    Most,
+from findwell.judges.llm.matrix import (
+    EXTENTS,
+    ItemListing,
+    PartListing,
+    VerdictCall,
     VerdictQuestion,
+    pack,
     plan_calls,
     tokens_of,
 )
-from findwell.judges.llm.prompt_items import ALL, PromptItems, by_chunk, number_items
-from findwell.judges.llm.single import SingleQuestion, single_questions
-from findwell.judges.quotes import distinct, folded
-from findwell.judges.verdicts import AspectVerdicts, Judged, JudgeFailure, JudgeReason, Verdict
+from findwell.judges.llm.prompts import ALL, Fence, PromptItems, by_chunk, number_items
+from findwell.judges.llm.single import LineListing, SingleQuestion, single_questions
+from findwell.judges.quotes import distinct
+from findwell.judges.verdicts import AspectVerdicts, Judged, JudgeFailure, Judgement, JudgeReason
 
 if TYPE_CHECKING:
-    from findwell.judges.llm.calls import PromptWriter
-    from findwell.judges.llm.contract import Cell
+    from findwell.judges.llm.answers import Cell
+    from findwell.judges.llm.prompts import PromptWriter
     from findwell.judges.llm.stats import JudgeStats
     from findwell.judges.settings import Judge
     from findwell.judges.verdicts import Sample
 
-GUESSED = 4  # items of a reference
-LONGEST = 2048  # tokens of an answer to a matrix of a check, with room to think before it
-MARGIN = 64  # tokens beside what is expected
+Question: TypeAlias = ItemListing | PartListing | LineListing | VerdictQuestion | SingleQuestion
+GUESSED_ITEMS = 4  # of a reference
+PROBE_TOKENS = 2048  # of an answer to a matrix of a check, with room to think before it
+SPARE = 2.0  # times the usual length of an answer that a small model may write
+MARGIN_TOKENS = 64  # in addition to what is expected
 WITHOUT = JudgeFailure(JudgeReason.NO_QUESTION, "nothing can be judged by it")
 
 
@@ -54,14 +62,14 @@ class OpenSample:
     # what was listed from parts of a text: by aspect and chunk, then by the part
     halves: dict[tuple[str, str], dict[str, Sequence[str]]] = field(default_factory=dict)
     failures: dict[str, JudgeFailure] = field(default_factory=dict)
-    votes: list[dict[Cell, Verdict]] = field(default_factory=list)
+    votes: list[dict[Cell, Judgement]] = field(default_factory=list)
     aspects: list[Aspect] = field(init=False)  # the wanted ones, except those that failed
     items: PromptItems = field(init=False)
 
     def __post_init__(self) -> None:
         """Take what is known from the sample; what the model is to list is left open."""
         sample = self.sample
-        self.aspects = [aspect for name, aspect in ASPECTS.items() if name in self.wanted]
+        self.aspects = [aspect for name, aspect in ASPECTS.known().items() if name in self.wanted]
         for aspect in self.aspects:
             if aspect.needs == "question" and not sample.question.strip():
                 self.fail(aspect.name, WITHOUT)
@@ -119,11 +127,6 @@ class OpenSample:
         self.failures[aspect] = failure
         self.aspects = [each for each in self.aspects if each.name != aspect]
 
-    @property
-    def most(self) -> Most:
-        """How much one call asks about, at most."""
-        return PIECES if self.way == "pieces" else WHOLE
-
     def limit(self, tokens: int) -> int | None:
         """Return how long an answer may be that usually has so many tokens.
 
@@ -131,20 +134,44 @@ class OpenSample:
         stop, and which may think before they answer.
         """
         if self.way == "matrix":
-            return LONGEST if self.probe else None
-        return ceil(SPARE * tokens) + MARGIN
+            return PROBE_TOKENS if self.probe else None
+        return ceil(SPARE * tokens) + MARGIN_TOKENS
+
+    def data_to_list(self, aspect: Aspect, name: str, text: str) -> list[str]:
+        """Return a text to list from, and the question where it helps to understand it."""
+        question = self.sample.question
+        fence = Fence.around((text,), (question,))
+        shows = aspect.how_listed.with_question and question.strip()
+        return [*([fence.block("question", question)] if shows else ()), fence.block(name, text)]
 
     def guess_items(self, aspect: Aspect) -> Sequence[str]:
         """Return what stands for items that are not listed yet: copied words, or sentences."""
-        how, sample = aspect.listing or Listing(), self.sample
+        how, sample = aspect.how_listed, self.sample
         if how.copied:
-            return distinct(sample.reference.split()[:GUESSED], how.same or folded)
+            return distinct(sample.reference.split()[:GUESSED_ITEMS], how.same)
         return sample.items[aspect.name] or (sample.reference,)
 
     def guess_parts(self, aspect: Aspect, number: int) -> Sequence[str]:
         """Return what stands for the parts of a chunk: its sentences, or the chunk."""
         given = self.sample.parts[aspect.name]
         return (given[number] if number < len(given) else ()) or (self.sample.chunks[number],)
+
+    def listings(self) -> Iterator[Question]:
+        """Yield what must be listed before the sample can be judged: items, then parts."""
+        wanted = [aspect for aspect in self.aspects if self.to_list(aspect)]
+        single = self.way == "single"
+        for aspect in wanted:
+            if aspect.shape is VerdictShape.ITEMS and self.sample.reference.strip():
+                yield LineListing(self, aspect) if single else ItemListing(self, aspect)
+        for aspect in wanted:
+            if aspect.shape is VerdictShape.PARTS:
+                self.parts[aspect.name] = [()] * len(self.sample.chunks)
+                most = 1 if single else EXTENTS[self.way].chunks
+                for chunks in pack(self.items.chunks, self.settings.call_tokens, most):
+                    if single:
+                        yield LineListing(self, aspect, chunks[0])
+                    else:
+                        yield PartListing(self, VerdictCall(chunks, {aspect.name: chunks}))
 
     def questions(self) -> list[VerdictQuestion] | list[SingleQuestion]:
         """Return what to ask for verdicts, when the items are known."""
@@ -158,7 +185,7 @@ class OpenSample:
             self.aspects,
             how.call_tokens,
             separate_calls=how.separate_calls or self.way == "pieces",
-            most=self.most,
+            most=EXTENTS[self.way],
         )
         return [VerdictQuestion(self, call, vote) for call in calls for vote in range(how.votes)]
 
@@ -176,7 +203,7 @@ class OpenSample:
     def _verdicts(self, aspect: Aspect) -> AspectVerdicts:
         chunks = self.items.chunks
 
-        def decide(each: str, chunk: str) -> Verdict:
+        def decide(each: str, chunk: str) -> Judgement:
             votes = [vote[aspect.name, each, chunk] for vote in self.votes]
             return self.stats.decide(aspect.name, votes)
 

@@ -1,4 +1,4 @@
-"""Single verdicts: one short question about one chunk, answered by one word.
+"""Asking for plain words: one verdict at a time by one word, and lists with one thing per line.
 
 What small models can do. All prompts about a chunk begin alike: instructions, chunk, then the
 question, the claim and what is asked. Servers that remember beginnings read each chunk once; and
@@ -14,38 +14,45 @@ once, and the expected value is over all of them.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from math import floor
 from typing import TYPE_CHECKING
 
+from findwell.core.texts.sentences import split
 from findwell.judges.aspects import Aspect, VerdictShape
-from findwell.judges.client.protocol import Answer, Outcome
-from findwell.judges.client.requests import ChatRequest, Message
-from findwell.judges.llm.contract import Fault
-from findwell.judges.llm.parse import THINKING
-from findwell.judges.llm.prompt_items import ALL, Fence, chunk_of
-from findwell.judges.quotes import proves
-from findwell.judges.verdicts import JudgeFailure, JudgeReason, Verdict
+from findwell.judges.client.budget import estimate_tokens
+from findwell.judges.client.protocol import Answer, Outcome, Reason
+from findwell.judges.llm.answers import THINKING, Fault
+from findwell.judges.llm.matrix import DIVISIBLE
+from findwell.judges.llm.prompts import ALL, Fence, chunk_of
+from findwell.judges.quotes import distinct, is_quoted, proves
+from findwell.judges.verdicts import JudgeFailure, Judgement, JudgeReason
 
 if TYPE_CHECKING:
-    from findwell.judges.client.protocol import Json, TokenChoices
+    from findwell.judges.client.protocol import ChatRequest, TokenChoices
     from findwell.judges.llm.open_sample import OpenSample
-    from findwell.judges.llm.templates import Prompt
+    from findwell.judges.llm.prompts import Prompt
 
-LIKELY: dict[str, Json] = {"logprobs": True, "top_logprobs": 10}  # more than some servers give
-FEW = 4  # tokens of an answer: a word, and what may stand before it
-QUOTE = 80  # tokens of a quote
-ENOUGH = 0.2  # of the probability must be with words that are answers
+WORD_TOKENS = 4  # of an answer: a word, and what may stand before it
+QUOTE_TOKENS = 80
+LEAST_LIKELY = 0.2  # of the probability must be with words that are answers
 YES = "yes y true correct ja oui sí si sim да 是 是的 对 はい 예 네"
 NO = "no n false incorrect nein non não nao нет 否 不 不是 いいえ 아니요 아니오"
 # which mean something else inside of a sentence: "the correct answer is", "not true", "il y a"
-BY_THEMSELVES = frozenset({"y", "n", "true", "false", "correct", "incorrect", "si", "ja"})
+ALONE_WORDS = frozenset({"y", "n", "true", "false", "correct", "incorrect", "si", "ja"})
 YES_NO = dict.fromkeys(YES.split(), 1) | dict.fromkeys(NO.split(), 0)
-GRADED = "grades-"  # how the names of prompts begin that ask for a grade
+GRADE_PREFIX = "grades-"  # how the names of prompts begin that ask for a grade
 WORD = re.compile(r"\d+|[^\W\d_]+")
-AROUND = " \t*\"'`([{_)]}"  # what may stand around a word that is the answer
-ENDED = re.compile(r"$|[.,;:!?\r\n]")
+AROUND_WORD = " \t*\"'`([{_)]}"  # what may stand around a word that is the answer
+WORD_END = re.compile(r"$|[.,;:!?\r\n]")
+BULLET = re.compile(r"\s*(?:[-*•–]|\d{1,3}[.):])\s+")
+NOTHING_WORDS = frozenset(
+    {"none", "nothing", "[]", "-", "n/a", "keine", "aucune", "ninguna", "无", "なし"}
+)
+
+
+# --- single verdicts ------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,8 +65,8 @@ class SingleQuestion:
     chunk: str  # the id of the chunk that is shown; all of them for the list
     vote: int = 0
     attempt: int = 1
-    yes: Verdict | None = None  # that it is of use, when the grade is asked for
-    given: Verdict | None = None  # when its quote is asked for
+    yes: Judgement | None = None  # that it is of use, when the grade is asked for
+    given: Judgement | None = None  # when its quote is asked for
 
     @property
     def _prompt(self) -> Prompt:
@@ -67,53 +74,45 @@ class SingleQuestion:
         single = prompts.get(f"single-{name}")
         return prompts[f"grades-{name}"] if single is None or self.yes is not None else single
 
+    @property
+    def _chunks(self) -> list[str]:
+        """The texts that are shown."""
+        chunks = self.opened.items.chunks
+        return [*chunks.values()] if self.chunk == ALL else [chunks[self.chunk]]
+
     def request(self) -> ChatRequest:
         """Show the chunk, then question and item, and ask."""
-        items, prompts = self.opened.items, self.opened.writer.prompts
-        chunks = [*items.chunks.values()] if self.chunk == ALL else [items.chunks[self.chunk]]
-        question = items.question if self._shows_question else ""
-        about = items.judged(self.aspect)[self.each] if self._has_item else ""
+        items, writer, aspect, chunks = (
+            self.opened.items,
+            self.opened.writer,
+            self.aspect,
+            self._chunks,
+        )
+        shows_question = aspect.needs == "question" or aspect.how_listed.with_question
+        has_item = aspect.shape in (VerdictShape.ITEMS, VerdictShape.PARTS)
+        about = items.judged(aspect)[self.each] if has_item else ""
         # the number by the chunks, so that all calls about them begin alike
-        reference = items.reference if self.aspect.shows_reference else ""
+        reference = items.reference if aspect.shows_reference else ""
         fence = Fence.around(chunks, (items.question, reference, about))
         data = [fence.block("chunk", text) for text in chunks]
-        data += [fence.block("question", question)] if question.strip() else []
+        if shows_question and items.question.strip():
+            data.append(fence.block("question", items.question))
         data += [fence.block("reference", reference)] if reference else []
-        data += [fence.block(self.aspect.unit, about)] if self._has_item else []
-        *others, last = map(str, self.aspect.grades)
+        data += [fence.block(aspect.unit, about)] if has_item else []
+        *others, last = map(str, aspect.grades)
         task = self._prompt.fill(values=f"{', '.join(others)} or {last}")
-        if self.attempt > 1:
-            task += "\n" + prompts["single-again"].fill(attempt=self.attempt)
         if self.given is not None:
-            task += "\n" + prompts["single-quote"].fill()
-        asked = "\n".join([*data, "", task])
-        messages = (Message("system", prompts["single"].text), Message("user", asked))
-        options = self.opened.writer.options_of(self.vote)
-        if self.given is not None:
-            options = {name: value for name, value in options.items() if name not in LIKELY}
-        return ChatRequest(
-            messages,
-            options=options,
-            vote=self.vote,
-            limit=self.answer_tokens,
-            only_beginning=True,
+            task += "\n" + writer.prompts["single-quote"].fill()
+        asked = writer.plain_request(
+            data, task, self.attempt, likely=self.given is None, vote=self.vote
         )
-
-    @property
-    def _has_item(self) -> bool:
-        return self.aspect.shape in (VerdictShape.ITEMS, VerdictShape.PARTS)
-
-    @property
-    def _shows_question(self) -> bool:
-        listing = self.aspect.listing
-        return self.aspect.needs == "question" or (listing is not None and listing.with_question)
+        return replace(asked, limit=self.answer_tokens, only_beginning=True)
 
     def settle(self, outcome: Outcome) -> list[SingleQuestion]:
         """Take the verdict; ask for grade and quote of a yes, and again for what is none."""
-        stats, cell = self.opened.stats, (self.aspect.name, self.each, self.chunk)
+        stats = self.opened.stats
         if self.given is not None:
-            self.opened.votes[self.vote][cell] = self._proven(outcome)
-            return []
+            return self._keep(self._proven(self.given, outcome))
         if isinstance(outcome, Answer):
             stats.single[bool(outcome.tokens)] += 1
             verdict = self._read(outcome)
@@ -123,46 +122,44 @@ class SingleQuestion:
             if self.attempt < self.opened.settings.attempts:
                 stats.asked_again += 1
                 return [replace(self, attempt=self.attempt + 1)]
-            failure = JudgeFailure(JudgeReason.MALFORMED, Fault.NO_WORD)
-        else:
-            failure = JudgeFailure(outcome.reason, outcome.detail)
-        self.opened.votes[self.vote][cell] = Verdict(None, failure=failure)
-        return []
+            return self._keep(Judgement.failed(JudgeReason.MALFORMED, Fault.NO_WORD))
+        return self._keep(Judgement.failed(outcome.reason, outcome.detail))
 
-    def _take(self, verdict: Verdict) -> list[SingleQuestion]:
+    def _take(self, verdict: Judgement) -> list[SingleQuestion]:
         """Keep a verdict, or ask what else is to be known about a yes."""
-        if verdict.value and self.aspect.is_graded and not self._prompt.name.startswith(GRADED):
+        if (
+            verdict.value
+            and self.aspect.is_graded
+            and not self._prompt.name.startswith(GRADE_PREFIX)
+        ):
             return [replace(self, yes=verdict, attempt=1)]
         is_part = self.aspect.shape is VerdictShape.PARTS
         if verdict.value and self.opened.settings.quotes and not is_part:
             return [replace(self, given=verdict, attempt=1)]
-        cell = (self.aspect.name, self.each, self.chunk)
-        self.opened.votes[self.vote][cell] = self._with_quote(verdict)
+        if verdict.value and is_part:  # a sentence of the chunk is its own proof
+            text = self.opened.items.units[self.aspect.name][self.each]
+            there = text in self.opened.items.chunks[self.chunk]
+            verdict = replace(verdict, quote=text if there else "")
+        return self._keep(verdict)
+
+    def _keep(self, verdict: Judgement) -> list[SingleQuestion]:
+        """Settle the question: nothing more is asked."""
+        self.opened.votes[self.vote][self.aspect.name, self.each, self.chunk] = verdict
         return []
 
-    def _proven(self, outcome: Outcome) -> Verdict:
+    def _proven(self, verdict: Judgement, outcome: Outcome) -> Judgement:
         """Return the verdict with its quote; one that is not in a chunk proves nothing."""
-        verdict = self.given or Verdict(0)
         lines = THINKING.sub("", outcome.content, count=1).strip().splitlines()
         quote = lines[0].strip() if lines else ""
-        chunks = self.opened.items.chunks
-        shown = chunks.values() if self.chunk == ALL else [chunks[self.chunk]]
-        there = any(proves(quote, text) for text in shown)
+        there = any(proves(quote, text) for text in self._chunks)
         return replace(verdict, quote=quote, unproven=not there)
 
-    def _read(self, answer: Answer) -> Verdict | None:
+    def _read(self, answer: Answer) -> Judgement | None:
         """Return the verdict; with the grade of a yes, if that was asked for."""
-        if self._prompt.name.startswith(GRADED):
+        if self._prompt.name.startswith(GRADE_PREFIX):
             above = {str(grade): grade for grade in self.aspect.grades if grade or not self.yes}
             return read_grade(answer, above, self.yes)
         return read_yes(answer)
-
-    def _with_quote(self, verdict: Verdict) -> Verdict:
-        """Return the verdict; a sentence of the chunk is its own proof."""
-        if self.aspect.shape is not VerdictShape.PARTS or not verdict.value:
-            return verdict
-        text = self.opened.items.units[self.aspect.name][self.each]
-        return replace(verdict, quote=text if text in self.opened.items.chunks[self.chunk] else "")
 
     def guess(self) -> None:
         """Leave the verdict open: nothing follows from it."""
@@ -170,7 +167,7 @@ class SingleQuestion:
     @property
     def answer_tokens(self) -> int:
         """How long the answer will be, at most."""
-        return FEW if self.given is None else QUOTE
+        return WORD_TOKENS if self.given is None else QUOTE_TOKENS
 
 
 def single_questions(opened: OpenSample) -> Iterator[SingleQuestion]:
@@ -189,17 +186,19 @@ def single_questions(opened: OpenSample) -> Iterator[SingleQuestion]:
             yield from (SingleQuestion(opened, aspect, each, chunk, vote) for vote in votes)
 
 
-def read_yes(answer: Answer) -> Verdict | None:
+def read_yes(answer: Answer) -> Judgement | None:
     """Return the verdict in an answer that is yes or no, None if there is none."""
     chances = _chances(answer.tokens, YES_NO)
     if not chances:
         value = _said(answer.content, YES_NO)
-        return None if value is None else Verdict(value)
+        return None if value is None else Judgement(value)
     yes = chances.get(1, 0.0)
-    return Verdict(int(yes > 1 / 2), f"yes with probability {yes:.2f}", probability=yes)
+    return Judgement(int(yes > 1 / 2), f"yes with probability {yes:.2f}", probability=yes)
 
 
-def read_grade(answer: Answer, grades: Mapping[str, int], yes: Verdict | None) -> Verdict | None:
+def read_grade(
+    answer: Answer, grades: Mapping[str, int], yes: Judgement | None
+) -> Judgement | None:
     """Return the grade in an answer, next to the expected value over these grades; None for none.
 
     Without a `yes` that was given before, the probability is that of all grades above 0.
@@ -209,13 +208,13 @@ def read_grade(answer: Answer, grades: Mapping[str, int], yes: Verdict | None) -
     if not chances:
         value = _said(answer.content, grades)
         chance = yes.probability if yes is not None else None
-        return None if value is None else Verdict(value, probability=chance)
+        return None if value is None else Judgement(value, probability=chance)
     expected = sum(value * chance for value, chance in chances.items())
     above = 1.0 - chances.get(0, 0.0) if yes is None else yes.probability
     reason = f"expected grade {expected:.2f}"
     if yes is not None and yes.reason:
         reason = f"{yes.reason}, {reason}"
-    return Verdict(floor(expected + 1 / 2), reason, probability=above)
+    return Judgement(floor(expected + 1 / 2), reason, probability=above)
 
 
 def _chances(places: tuple[TokenChoices, ...], words: Mapping[str, int]) -> dict[int, float]:
@@ -229,20 +228,22 @@ def _chances(places: tuple[TokenChoices, ...], words: Mapping[str, int]) -> dict
     for choices in places:
         blank = 0.0
         for token, chance in choices:
-            word = _plain(token)
+            word = _bare(token)
             if word in words:
                 value = words[word]
                 found[value] = found.get(value, 0.0) + reached * chance
             elif not word:
                 blank += chance
-        if choices and _plain(choices[0][0]):
+        if choices and _bare(choices[0][0]):
             break  # the answer, or something else that it began to write
         reached *= blank
     total = sum(found.values())
-    return {value: chance / total for value, chance in found.items()} if total >= ENOUGH else {}
+    return (
+        {value: chance / total for value, chance in found.items()} if total >= LEAST_LIKELY else {}
+    )
 
 
-def _plain(token: str) -> str:
+def _bare(token: str) -> str:
     return token.strip(" \t\r\n*\"'`.:,;!()[]_▁Ġ-#>").casefold()
 
 
@@ -258,12 +259,129 @@ def _said(text: str, words: Mapping[str, int]) -> int | None:
     values = {
         words[each[0]]
         for each in WORD.finditer(said)
-        if each[0] in words and (each[0] not in BY_THEMSELVES or _is_alone(said, each))
+        if each[0] in words and (each[0] not in ALONE_WORDS or _is_alone(said, each))
     }
     return values.pop() if len(values) == 1 else None
 
 
 def _is_alone(text: str, word: re.Match[str]) -> bool:
     """Tell whether a word is an answer by itself, and no part of a sentence."""
-    before = text[: word.start()].rstrip(AROUND + "\r\n")
-    return before[-1:] in ("", ":") and bool(ENDED.match(text[word.end() :].lstrip(AROUND)))
+    before = text[: word.start()].rstrip(AROUND_WORD + "\r\n")
+    return before[-1:] in ("", ":") and bool(WORD_END.match(text[word.end() :].lstrip(AROUND_WORD)))
+
+
+# --- lists in plain lines -------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class LineListing:
+    """Asks for the items of a reference, or the parts of a chunk, one per line: no JSON.
+
+    A model that writes on and on is asked about half of the text. Of a single sentence the lines
+    that are complete are taken: what follows is the same again.
+    """
+
+    opened: OpenSample
+    aspect: Aspect
+    chunk: str = ""  # whose parts are listed; none if it is about the reference
+    text: str = ""  # a part of the reference or the chunk; all of it at first
+    half: str = ""  # which part: "01" is the second half of the first half
+    attempt: int = 1
+
+    @property
+    def _shown(self) -> str:
+        opened = self.opened
+        return self.text or (
+            opened.items.chunks[self.chunk] if self.chunk else opened.sample.reference
+        )
+
+    def request(self) -> ChatRequest:
+        """Show the text, and the question where it helps to understand it."""
+        kind, writer = "chunk" if self.chunk else "reference", self.opened.writer
+        data = self.opened.data_to_list(self.aspect, kind, self._shown)
+        task = writer.prompts[f"lines-{self.aspect.name}"].fill()
+        asked = writer.plain_request(data, task, self.attempt, likely=False)
+        return replace(asked, limit=self.opened.limit(self.answer_tokens))
+
+    def settle(self, outcome: Outcome) -> list[LineListing]:
+        """Take the lines that are sound; ask about less, or again."""
+        stats, halves = self.opened.stats, self._halves()
+        cut = not isinstance(outcome, Answer) and outcome.reason is Reason.CUT_OFF
+        if not isinstance(outcome, Answer):
+            if outcome.reason in DIVISIBLE and halves:
+                stats.asked_again += len(halves)
+                return halves
+            if not cut:
+                self.opened.fail(self.aspect.name, JudgeFailure(outcome.reason, outcome.detail))
+                return []
+        texts, wrong = self._read(outcome.content, cut=cut)
+        if wrong and not texts:
+            fault = Fault.NOT_THERE if self.aspect.how_listed.copied else Fault.NOTHING
+            stats.malformed[fault] += 1
+            if self.attempt < self.opened.settings.attempts and not cut:
+                stats.asked_again += 1
+                return [replace(self, attempt=self.attempt + 1)]
+            self.opened.fail(self.aspect.name, JudgeFailure(JudgeReason.MALFORMED, fault))
+            return []
+        for _ in range(wrong):
+            stats.note("invented-item", self.opened.sample.query)
+        self._take(texts)
+        return []
+
+    def guess(self) -> None:
+        """Go on as if the text had been split by rule."""
+        if self.chunk:
+            self._take(self.opened.guess_parts(self.aspect, int(self.chunk[1:]) - 1))
+        else:
+            self._take(self.opened.guess_items(self.aspect))
+
+    @property
+    def answer_tokens(self) -> int:
+        """How long the answer will be, about."""
+        return 20 + estimate_tokens(self._shown)
+
+    def _halves(self) -> list[LineListing]:
+        """Return questions about two halves of the text, by sentences; none if it is one."""
+        [sentences] = split([self._shown])
+        middle = (len(sentences) + 1) // 2
+        parts = (sentences[:middle], sentences[middle:]) if len(sentences) > 1 else ()
+        return [
+            replace(self, text=" ".join(part), half=f"{self.half}{number}")
+            for number, part in enumerate(parts)
+        ]
+
+    def _read(self, content: str, *, cut: bool) -> tuple[list[str], int]:
+        """Return the lines, and how many of them are not what was asked for."""
+        lines = THINKING.sub("", content, count=1).splitlines()
+        if cut:
+            lines = lines[:-1]  # the last one has no end
+        texts = [BULLET.sub("", line, count=1).strip(" \t*`") for line in lines]
+        texts = [
+            text for text in texts if text and text.casefold().rstrip(".") not in NOTHING_WORDS
+        ]
+        if not self.aspect.how_listed.copied:
+            # a line such as "Here are the claims:" is not one of them
+            texts = [text for text in texts if not text.endswith((":", "："))] or texts
+            # a whole reference has a claim, as it has a sentence
+            lacking = cut or (self.aspect.is_split and not self.chunk and not self.half)
+            return distinct(texts), int(lacking and not texts)
+        same, there, wrong = self.aspect.how_listed.same, [], 0
+        for text in distinct(texts, same):
+            bare = text.removesuffix(".") if not is_quoted(text, self._shown) else text
+            # small models write several on a line
+            parts = [bare] if is_quoted(bare, self._shown) else bare.split(", ")
+            good = [part for part in parts if is_quoted(part, self._shown)]
+            there += good
+            wrong += len(parts) - len(good)
+        return distinct(there, same), wrong
+
+    def _take(self, texts: Sequence[str]) -> None:
+        """Add to what is listed, in the order of the text, whichever half was answered first."""
+        name = self.aspect.name
+        halves = self.opened.halves.setdefault((name, self.chunk), {})
+        halves[self.half] = texts
+        listed = [text for half in sorted(halves) for text in halves[half]]
+        if self.chunk:
+            self.opened.parts[name][int(self.chunk[1:]) - 1] = distinct(listed)
+        else:
+            self.opened.listed[name] = distinct(listed, self.aspect.how_listed.same)

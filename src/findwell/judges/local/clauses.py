@@ -19,7 +19,8 @@ from typing import Any, TypeAlias
 
 from findwell.core.errors import OptionError
 from findwell.core.texts.languages import ENGLISH, languages_of
-from findwell.judges.local.spacy_model import installed, load_spacy, name_of
+from findwell.judges.local.entities import installed, load_spacy, name_of
+from findwell.judges.local.terms import word_lists
 
 Cut: TypeAlias = Callable[[str], list[str]]
 Span: TypeAlias = tuple[int, int]  # the first and the last token
@@ -43,31 +44,17 @@ PARTICIPLE = re.compile(
     r"(?P<clause>(?:\w{2,}ed|born|built|held|known|led|made|set|won|written)\s+"
     r"(?:as|at|between|by|during|from|in|on)\s[^;]+)$"
 )
-_AUXILIARY = "am are be been can could did do does had has have is may might must shall should was"
-AUXILIARIES = frozenset([*_AUXILIARY.split(), "were", "will", "would"])
-_VERBS = """affect affects became become becomes cause caused causes come comes consist consists
-contain contains contribute contributed contributes cover covers give gives help helps include
-included includes increase increases involve involves lead leads made make makes mean means need
-needs offer offers play plays produce produces provide provides reduce reduces require requires
-show shows support supports take takes use used uses"""
-VERBS = AUXILIARIES | frozenset(_VERBS.split())
-SINGULAR = frozenset({"does", "has", "is", "was"})
-_DETERMINERS = "a an the its their his her our your my"
-DETERMINERS = frozenset(_DETERMINERS.split())
-_PREPOSITIONS = (
-    "about across after against along around as at before by during for from in including into "
-    "like near of on over than through to toward towards under until upon via with without"
-)
-PREPOSITIONS = frozenset(_PREPOSITIONS.split())
+WORDS = word_lists()
+AUXILIARIES = frozenset(WORDS["auxiliaries"])
+VERBS = AUXILIARIES | frozenset(WORDS["verbs"])
+SINGULAR_VERBS = frozenset({"does", "has", "is", "was"})
+DETERMINERS = frozenset(WORDS["determiners"])
+PREPOSITIONS = frozenset(WORDS["prepositions"])
 ASIDE = re.compile(r"[a-z]\w*(?:(?:ed|ing)\s(?:as|at|by|from|in|on|to|with)\b|ly\s)")
 NUMERIC = re.compile(r"[$€£¥₹]?\d")
-PRONOUNS = frozenset({"he", "i", "it", "she", "they", "we", "you"})
 # words that make a clause of an entry, or an entry no list
-_UNSAFE = (
-    "although because but either if neither nor or that though unless when where whereas which "
-    "while who whom whose"
-)
-UNSAFE = frozenset(_UNSAFE.split())
+UNSAFE = frozenset(WORDS["unsafe"])
+PRONOUNS = frozenset(WORDS["pronouns"])
 DENYING = re.compile(
     r"\b(?:not|never|no|none|nor|neither|without|cannot|except|only)\b|n['’]t\b", re.IGNORECASE
 )
@@ -285,7 +272,7 @@ def _last(
 def _to_the_verb(text: str) -> tuple[str, str]:
     """Part the last entry of a list that begins a sentence from the verb behind it."""
     for word in list(WORD.finditer(text))[1 : LONGEST + 1]:
-        if word[0].lower() in VERBS - SINGULAR:  # `bed, board and bath is`: one thing
+        if word[0].lower() in VERBS - SINGULAR_VERBS:  # `bed, board and bath is`: one thing
             return text[: word.start()].rstrip(), f" {text[word.start() :]}"
     return "", ""
 

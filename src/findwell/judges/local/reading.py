@@ -1,22 +1,225 @@
-"""Texts as the local judge has read them: pieces and terms, once for all aspects.
+"""Texts as the local judge reads them: pieces and terms, once for all aspects.
 
 Questions and claims are needles: their terms with weights. Chunks are what they are looked for in.
 A term that is missing may be there in another form: as a word with the same root in English, as a
 part of a compound in German and its relatives.
+
+Pieces of about a sentence, and windows that an embedding model can read, are cut quickly and
+roughly: this needs no library, and all it decides is which part of a chunk is looked at and quoted.
+What is counted as a statement is cut by `findwell.core.texts.sentences`.
+
+Roots: `urbanization` is made from `urban`, `agricultural` from `agriculture`. Terms
+(`findwell.judges.local.terms`) see through inflection only. Here the endings that make a noun an
+adjective, a verb or another noun are taken off as well. Roots are coarse (`universe` and
+`university` share one), so that a word that is only related counts less than the word itself, and
+only where the word itself is missing.
+
+Compounds: `Ladezeit` is about `Laden` and `Zeit`. German and its relatives write several words as
+one. Which ones is not looked up in a dictionary: a compound is taken apart by the words of the
+other text, so that only what both texts have counts.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+import re
+from collections.abc import Container, Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from itertools import compress, repeat
 from typing import NamedTuple, TypeAlias
 
 from findwell.core.texts.languages import ENGLISH, known, languages_of
-from findwell.judges.local.compounds import COMPOUNDING, as_parts, within_compounds
-from findwell.judges.local.derivation import base_of, root_of
-from findwell.judges.local.pieces import cut
-from findwell.judges.local.terms import LETTER, term_and_weight, words_of
+from findwell.judges.local.terms import LETTER, term_and_weight, word_lists, words_of
+
+# --- pieces of a chunk ----------------------------------------------------------------------------
+
+SHORTEST_PIECE = (
+    20  # characters of a piece, so that abbreviations and headings stay with what follows
+)
+# one set of characters first: a search for it is several times as quick as one for alternatives
+PIECE_END = re.compile(
+    r"""[.!?\n。！？…](?:(?<=[.!?])["'”’)\]]*\s+|(?<=[。！？…])["'”’」』）]*|(?<=\n)\s*)"""
+)
+LONGEST_PIECE = 600  # characters of a piece; text without any full stop is cut at spaces
+READ_AT_ONCE = 1100  # characters that an embedding model reads at once, about 256 tokens of English
+WINDOW = 900  # characters of a window of a longer chunk
+
+
+def cut(chunk: str) -> list[str]:
+    """Cut a chunk into pieces; a blank one has none.
+
+    >>> cut("Dr. Lee came to Brasília. He stayed for a month. "), cut(" "), cut("No end")
+    (['Dr. Lee came to Brasília.', 'He stayed for a month.'], [], ['No end'])
+    """
+    pieces: list[str] = []
+    start = 0
+    while start < len(chunk):
+        found = PIECE_END.search(chunk, start + SHORTEST_PIECE)
+        end = len(chunk) if found is None else found.end()
+        if piece := chunk[start:end].strip():
+            if len(piece) > LONGEST_PIECE:
+                pieces += _paragraphs(piece)
+            else:
+                pieces.append(piece)
+        start = end
+    return pieces
+
+
+def _paragraphs(text: str) -> list[str]:
+    parts = []
+    while len(text) > LONGEST_PIECE:
+        end = text.rfind(" ", LONGEST_PIECE // 2, LONGEST_PIECE) + 1 or LONGEST_PIECE
+        parts.append(text[:end].strip())
+        text = text[end:].strip()
+    return [part for part in [*parts, text] if part]
+
+
+def windows(chunk: str, pieces: Sequence[str]) -> list[tuple[str, int, int]]:
+    """Return the texts that stand for a chunk before an embedding model, and their pieces.
+
+    A chunk that the model can read at once is one text. A longer one is cut between pieces.
+
+    >>> windows("One two. Three.", ["One two.", "Three."])
+    [('One two. Three.', 0, 2)]
+    """
+    if len(chunk) <= READ_AT_ONCE:
+        return [(chunk, 0, len(pieces))]
+    found = []
+    first, length = 0, 0
+    for place, piece in enumerate(pieces):
+        if length and length + len(piece) > WINDOW:
+            found.append((" ".join(pieces[first:place]), first, place))
+            first, length = place, 0
+        length += len(piece) + 1
+    return [*found, (" ".join(pieces[first:]), first, len(pieces))]
+
+
+# --- roots of words -------------------------------------------------------------------------------
+
+SHORTEST_ROOT = 4  # letters of a root
+# of terms, which have lost their last e: `iv` is -ive, `anc` -ance, `ur` -ure
+ENDINGS = tuple(sorted(word_lists()["endings"], key=lambda ending: (-len(ending), ending)))
+SHORT_ENDINGS = {"al", "ic", "er", "or", "ur", "at", "ent", "ant", "iz", "iv", "y", "i", "ist"}
+# before a noun that became a process: `de-forest-ation`; only of words with such an ending
+PREFIXES = ("de", "over")
+PROCESS = ("ization", "isation", "ation", "iz", "ing")
+
+
+@lru_cache(maxsize=1 << 16)
+def root_of(term: str) -> str:
+    """Return the root of an English term; the term itself where there is nothing to take off.
+
+    >>> [root_of(term) for term in ("urbanization", "urban", "industrial", "industry", "pollutant")]
+    ['urban', 'urban', 'industr', 'industr', 'pollut']
+    >>> [root_of(term) for term in ("agricultur", "agricultural", "nation", "music", "2020s")]
+    ['agricult', 'agricult', 'nation', 'music', '2020s']
+    """
+    if not (term.isascii() and term.isalpha()):
+        return term
+    found = term
+    for _ in range(3):
+        shorter = _without_ending(found)
+        if shorter == found:
+            break
+        found = shorter
+    return found
+
+
+def _without_ending(term: str) -> str:
+    for ending in ENDINGS:
+        least = SHORTEST_ROOT + 1 if ending in SHORT_ENDINGS else SHORTEST_ROOT
+        if term.endswith(ending) and len(term) - len(ending) >= least:
+            return term[: len(term) - len(ending)]
+    return term
+
+
+@lru_cache(maxsize=1 << 14)
+def base_of(term: str) -> str:
+    """Return the root of what a process is about, without the prefix; else nothing.
+
+    >>> base_of("deforestation"), base_of("desalination"), base_of("decade"), base_of("forest")
+    ('forest', 'salin', '', '')
+    """
+    for prefix in PREFIXES:
+        if term.startswith(prefix) and term.endswith(PROCESS):
+            root = root_of(term)[len(prefix) :]
+            return root if len(root) > SHORTEST_ROOT else ""
+    return ""
+
+
+# --- parts of compounds ---------------------------------------------------------------------------
+
+COMPOUNDING = frozenset({"de", "nl", "sv", "da", "no"})
+SHORTEST_FRONT = 3  # letters of a part at the front; parts at the end have one more
+LINKS = ("", "e", "s", "es", "n", "en", "er", "ens", "ns")
+SHORTEST_COMPOUND = 7  # letters of a compound at least
+
+
+def within_compounds(terms: Iterable[str], held: Iterable[str]) -> dict[str, list[str]]:
+    """Return the terms that stand inside of compounds of a text, and in which.
+
+    >>> within_compounds(["lad", "akku", "motor"], ["akkuladezeit", "vier"])
+    {'akku': ['akkuladezeit'], 'lad': ['akkuladezeit']}
+    """
+    wanted = {term for term in terms if len(term) >= SHORTEST_FRONT and term.isalpha()}
+    found: dict[str, list[str]] = {}
+    for compound in held:
+        if len(compound) >= SHORTEST_COMPOUND and compound.isalpha() and compound not in wanted:
+            for part in dict.fromkeys(parts_of(compound, wanted)):
+                found.setdefault(part, []).append(compound)
+    return found
+
+
+def as_parts(term: str, held: Iterable[str]) -> tuple[list[str], int]:
+    """Return the terms of a text that a compound is made of, and their share of it, in percent.
+
+    >>> as_parts("ladezeit", ["lad", "akku", "zeit"]), as_parts("ladezeit", ["lad", "motor"])
+    ((['lad', 'zeit'], 100), (['lad'], 50))
+    """
+    if len(term) < SHORTEST_COMPOUND or not term.isalpha():
+        return [], 0
+    inside = {each for each in held if SHORTEST_FRONT <= len(each) < len(term) - 1 and each in term}
+    found = list(dict.fromkeys(parts_of(term, inside)))
+    letters = sum(len(_with_link(term, part)) for part in found)
+    return found, min(WHOLE, WHOLE * letters // len(term))
+
+
+def parts_of(word: str, known: Container[str]) -> Iterator[str]:
+    """Go through the known words that a compound is made of, from the front and from the end.
+
+    >>> list(parts_of("akkuladegerat", {"akku", "lad", "gerat", "kula"}))
+    ['akku', 'lad', 'gerat']
+    """
+    start = 0
+    while len(word) - start > SHORTEST_FRONT:
+        rest = word[start:]
+        lengths = range(len(rest) - 1, SHORTEST_FRONT - 1, -1)
+        part = next((rest[:size] for size in lengths if rest[:size] in known), "")
+        if not part:
+            break
+        yield part
+        after = rest[len(part) :]
+        links = sorted((link for link in LINKS if after.startswith(link)), key=len)
+        best = next((it for it in links if _begins(after[len(it) :], known)), links[0])
+        start += len(part) + len(best)
+    end = word[start:]
+    sizes = range(len(end), SHORTEST_FRONT, -1)
+    last = next((end[-size:] for size in sizes if end[-size:] in known), "")
+    if last and last != word:
+        yield last
+
+
+def _begins(text: str, known: Container[str]) -> bool:
+    return any(text[:size] in known for size in range(SHORTEST_FRONT, len(text) + 1))
+
+
+def _with_link(word: str, part: str) -> str:
+    """Return a part with the letter that links it to the next."""
+    after = word[word.find(part) + len(part) :]
+    return part + (after[:1] if after[:1] in "en" and len(after) > SHORTEST_FRONT else "")
+
+
+# --- texts as they are read -----------------------------------------------------------------------
 
 Key: TypeAlias = tuple[str, str]  # a needle, and its entry in a list, if any
 Met: TypeAlias = dict[int, tuple[int, list[str]]]  # by the number of the needle's term

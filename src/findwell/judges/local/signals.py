@@ -15,8 +15,7 @@ from typing import TYPE_CHECKING, TypeAlias
 import numpy as np
 
 from findwell.judges.embeddings import cosine
-from findwell.judges.local.pieces import windows
-from findwell.judges.local.reading import WHOLE, Forms, Needle, ReadChunk, Reader
+from findwell.judges.local.reading import WHOLE, Forms, Needle, ReadChunk, Reader, windows
 
 if TYPE_CHECKING:
     from findwell.core.data import Floats, Ints

@@ -12,6 +12,7 @@ from __future__ import annotations
 import functools
 import math
 import re
+import tomllib
 from collections.abc import Sequence
 from importlib import resources
 from itertools import groupby, pairwise
@@ -170,6 +171,16 @@ def _usual(word: str) -> int:
 def is_common(word: str) -> bool:
     """Tell whether a word without capitals is one of the commonest, in any form, and no name."""
     return word in FUNCTION_WORDS or (_stem(word) in _ranks() and word not in _common_names())
+
+
+@functools.cache
+def word_lists() -> dict[str, list[str]]:
+    """Return the lists of `words.toml` by name, as the rules of this judge need them."""
+    file = resources.files("findwell.judges.local") / "words.toml"
+    lists = tomllib.loads(file.read_text(encoding="utf-8"))
+    return {
+        name: given if isinstance(given, list) else given.split() for name, given in lists.items()
+    }
 
 
 @functools.cache

@@ -30,10 +30,9 @@ import numpy as np
 
 import findwell
 from findwell.core.errors import OptionError
+from findwell.judges.client.client import BUSY, Pacer, RetryPolicy
 from findwell.judges.client.endpoint import Secret, proxy_for
-from findwell.judges.client.pacing import Pacer
 from findwell.judges.client.protocol import retry_after
-from findwell.judges.client.retry import BUSY, RetryPolicy
 from findwell.loop.monitoring.alarm_text import sentence
 from findwell.loop.monitoring.check import OUTBOX
 

@@ -20,7 +20,7 @@ from findwell.judges.aspects import (
     items_of,
     parts_of,
 )
-from findwell.judges.verdicts import AspectVerdicts, Judged, Verdict
+from findwell.judges.verdicts import AspectVerdicts, Judged, Judgement
 from findwell.relations.align import positions
 from findwell.relations.judged.judging import number_chunks
 from findwell.relations.match.matcher import Edges, Items
@@ -95,7 +95,7 @@ def _by_chunk(sample: Sample, judged: Judged, aspect: str) -> Judged:
     failure, about = judged.failures.get(aspect), find_aspect(aspect)
     if failure is None or not about.listed:
         return judged
-    row = (Verdict(None, failure=failure),) * len(sample.chunks)
+    row = (Judgement(None, failure=failure),) * len(sample.chunks)
     if about.shape is VerdictShape.CHUNKS:
         return Judged({aspect: AspectVerdicts((row,))})
     parts = ((UNKNOWN,),) * len(row)  # how many there are is not known

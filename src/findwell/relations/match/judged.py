@@ -88,7 +88,7 @@ def judged_matchers() -> dict[str, type[Matcher]]:
     """Return the relations that a judge draws, by the names of the aspects."""
     return {
         name: _made(name, aspect.about, aspect.shape is VerdictShape.LIST, aspect.is_split)
-        for name, aspect in ASPECTS.items()
+        for name, aspect in ASPECTS.known().items()
     }
 
 
@@ -121,7 +121,7 @@ def at_depth(measure: Measure, matcher: Matcher) -> tuple[Measure, Matcher]:
 
 def has_own_depth(measure: Measure) -> bool:
     """Tell whether every cutoff of a measure needs a relation, and so verdicts, of its own."""
-    relation = measure.relation and measure.relation.partition("(")[0]
+    relation = (measure.relation or "").partition("(")[0]
     return relation in ASPECTS and ASPECTS[relation].shape is VerdictShape.LIST
 
 

@@ -21,9 +21,9 @@ from findwell.loop.labels.synthetic.writing import RETRIED, Draft, DropError, Dr
 
 if TYPE_CHECKING:
     from findwell.judges.client.jobs import Ask
-    from findwell.judges.client.requests import ChatRequest
-    from findwell.judges.llm.calls import PromptWriter
+    from findwell.judges.client.protocol import ChatRequest
     from findwell.judges.llm.judge import LLMJudge
+    from findwell.judges.llm.prompts import PromptWriter
     from findwell.loop.labels.synthetic.passages import Passage
     from findwell.loop.labels.synthetic.search import PassageIndex
 

@@ -16,7 +16,7 @@ import polars as pl
 
 from findwell.core.errors import InputError
 from findwell.judges.client.budget import ASCII_PER_TOKEN
-from findwell.judges.llm.prompt_items import cut_text
+from findwell.judges.llm.prompts import cut_text
 
 if TYPE_CHECKING:
     import numpy as np

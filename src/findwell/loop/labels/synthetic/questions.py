@@ -30,8 +30,8 @@ from findwell.io.read.corpus import load_corpus
 from findwell.io.storage.files import write_text
 from findwell.judges.client.budget import Forecast, forecast
 from findwell.judges.find import find_judge
-from findwell.judges.llm.calls import PromptWriter
 from findwell.judges.llm.judge import LLMJudge
+from findwell.judges.llm.prompts import PromptWriter
 from findwell.judges.settings import Judge
 from findwell.loop.labels.synthetic.checking import Author, Checked, Dropped, DryRun
 from findwell.loop.labels.synthetic.kinds import QuestionKind, settle_shares, wanted_counts
@@ -48,7 +48,7 @@ from findwell.loop.labels.synthetic.writing import (
 
 if TYPE_CHECKING:
     from findwell.core.data import Gold
-    from findwell.judges.llm.templates import Prompt
+    from findwell.judges.llm.prompts import Prompt
     from findwell.loop.labels.synthetic.passages import Passage
 
 TRIES = 3  # drafts for each question that is wanted, at most

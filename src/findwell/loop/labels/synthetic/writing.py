@@ -15,19 +15,25 @@ from typing import TYPE_CHECKING
 
 import polars as pl
 
-from findwell.judges.llm.contract import TEXT, array_of, object_of
-from findwell.judges.llm.parse import Unreadable, extract_object
-from findwell.judges.llm.prompt_items import Fence, numbered
-from findwell.judges.llm.templates import Prompt, packaged_prompts, replace_prompts
+from findwell.judges.llm.answers import Unreadable, extract_object
+from findwell.judges.llm.prompts import (
+    TEXT,
+    Fence,
+    Prompt,
+    array_of,
+    numbered,
+    object_of,
+    packaged_prompts,
+    replace_prompts,
+)
 from findwell.judges.quotes import AROUND_QUOTES, LEAST_QUOTE
 from findwell.loop.labels.synthetic.kinds import QuestionKind
 from findwell.loop.labels.synthetic.wording import copied_share
 from findwell.relations.spans.locate import locate
 
 if TYPE_CHECKING:
-    from findwell.judges.client.protocol import Json
-    from findwell.judges.client.requests import ChatRequest
-    from findwell.judges.llm.calls import PromptWriter
+    from findwell.judges.client.protocol import ChatRequest, Json
+    from findwell.judges.llm.prompts import PromptWriter
     from findwell.loop.labels.synthetic.passages import Passage
 
 ROLE, AGAIN = "write", "write-again"

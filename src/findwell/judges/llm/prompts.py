@@ -1,0 +1,571 @@
+"""What a model reads: prompts, and the data of a sample between marks that no data can imitate.
+
+The prompts of the package are one file for each language, `prompts/CODE.toml`. A folder of a user's
+may hold others, `NAME.md`, each beginning with a line `version: N`. `$ids`, `$grades`, `$values`
+and `$attempt` are filled in: never data.
+
+Every piece of data is between <NAME NUMBER> and </NAME NUMBER>. The number follows from the data,
+so that the same data make the same prompt, and is one that the data do not contain, however its
+digits are written. In a list each piece is one line that begins with its id.
+
+A prompt begins alike for all calls about the same chunks: instructions, question, chunks. Servers
+that remember beginnings need not read them again.
+"""
+
+from __future__ import annotations
+
+import functools
+import hashlib
+import json
+import os
+import re
+import tomllib
+import unicodedata
+from bisect import bisect_right
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from importlib.resources import files
+from pathlib import Path
+from string import Template, digits
+from typing import TYPE_CHECKING, Any
+
+from findwell.core.errors import InputError, nearest
+from findwell.core.texts.languages import ENGLISH, languages_of
+from findwell.judges.aspects import ASPECTS, Aspect, VerdictShape, find_aspect
+from findwell.judges.client.budget import estimate_tokens
+from findwell.judges.client.protocol import ChatRequest, Message
+from findwell.judges.quotes import tame
+from findwell.judges.settings import LANGUAGES
+
+if TYPE_CHECKING:
+    from findwell.judges.client.protocol import Json
+    from findwell.judges.llm.matrix import VerdictCall
+    from findwell.judges.verdicts import Sample
+
+PACKAGE = "findwell.judges.llm"
+SHARED_FILLS = {
+    "judge": frozenset[str](),
+    "again": frozenset({"attempt"}),
+    "single": frozenset[str](),
+    "single-again": frozenset({"attempt"}),
+    "single-quote": frozenset[str](),
+}
+# how the names of prompts begin that ask for one verdict at a time
+SINGLE_PREFIXES = ("single", "grades-", "lines-")
+OPTIONAL_FILLS = frozenset({"grades", "values"})
+VERSIONED = re.compile(r"version: *(\S[^\n]*)\n+(.*)", re.DOTALL)
+# fields of a call that asks how likely each word was; 10 is more than some servers give
+LIKELY: dict[str, Json] = {"logprobs": True, "top_logprobs": 10}
+FENCE_DIGITS = 6
+FENCE_GROWTH = 8  # this many numbers are tried before they get longer
+ALL = "all"  # the id of the list as a whole
+TEXT: dict[str, Json] = {"type": "string"}
+
+
+# --- prompts --------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Prompt:
+    """A text that a model is asked with, and what distinguishes it from any other."""
+
+    name: str
+    version: str = ""
+    text: str = ""
+    sha256: str = ""
+    fills: frozenset[str] = frozenset()  # what is filled in; all but $grades must be there
+    grades: str = ""  # what each grade means
+    own: bool = False  # not the package's
+
+    def fill(self, **parts: object) -> str:
+        """Return the text with ids and the like in it."""
+        return Template(self.text).substitute(parts, grades=self.grades)
+
+    def with_text(self, content: bytes, where: str, *, own: bool = False) -> Prompt:
+        """Return the prompt with the version and the text of a file."""
+        try:
+            head = VERSIONED.match(content.decode("utf-8-sig").replace("\r\n", "\n"))
+        except UnicodeDecodeError as error:
+            raise InputError(f"not UTF-8: {error}", where=where) from None
+        if head is None or not head[2].strip():
+            raise InputError(
+                "a prompt begins with its version, then comes its text",
+                where=where,
+                fix="write 'version: 1' into the first line",
+            )
+        version, text = head[1].strip(), head[2].strip()
+        _check_fills(Template(text), self.fills, where)
+        sha256 = hashlib.sha256(content).hexdigest()
+        return replace(self, version=version, text=text, sha256=sha256, own=own)
+
+    def about(self) -> dict[str, Any]:
+        """Return what the manifest says."""
+        return {"version": self.version, "sha256": self.sha256, "own": self.own}
+
+
+def _check_fills(template: Template, known: frozenset[str], where: str) -> None:
+    """Raise unless all that must be filled in is, and nothing else."""
+    names = set(template.get_identifiers())
+    if not template.is_valid() or names - known:
+        wrong = ", ".join(sorted(f"${name}" for name in names - known)) or "a single $"
+        fix = f"known: {', '.join(f'${each}' for each in sorted(known)) or 'none'}; $$ is a dollar"
+        raise InputError(f"the prompt has {wrong}", where=where, fix=fix)
+    if missing := known - names - OPTIONAL_FILLS:
+        raise InputError(
+            f"the prompt lacks ${', $'.join(sorted(missing))}", where=where, fix="see the package's"
+        )
+
+
+def load_prompts(
+    folder: str | os.PathLike[str] | None = None,
+    others: Iterable[str] = (),
+    *,
+    language: str = ENGLISH,
+) -> dict[str, Prompt]:
+    """Read all prompts; files of the same name in a folder replace those of the package.
+
+    The folder may also hold `others`, which are not read here. Prompts that are not there in a
+    language are in English.
+    """
+    found = packaged_prompts(PACKAGE, SHARED_FILLS, language=language)
+    for aspect in ASPECTS.known().values():
+        found |= aspect_prompts(aspect, language=language)
+    return replace_prompts(found, folder, others)
+
+
+def packaged_prompts(
+    package: str, fills: Mapping[str, frozenset[str]], *, language: str = ENGLISH, grades: str = ""
+) -> dict[str, Prompt]:
+    """Read prompts of a package by their names; each says what is filled in."""
+    texts = prompt_file(package, ENGLISH) | prompt_file(package, language)
+    found = {}
+    for name, filled in fills.items():
+        # what a file with this prompt would hold: the hash is made of it
+        content = f"version: {texts[name]['version']}\n\n{texts[name]['text']}"
+        found[name] = Prompt(name, fills=filled, grades=grades).with_text(content.encode(), name)
+    return found
+
+
+@functools.cache
+def prompt_file(package: str, language: str) -> dict[str, dict[str, Any]]:
+    """Return all prompts of a package in a language, as its file has them."""
+    file = files(package) / "prompts" / f"{language}.toml"
+    return tomllib.loads(file.read_text(encoding="utf-8"))
+
+
+def replace_prompts(
+    prompts: dict[str, Prompt], folder: str | os.PathLike[str] | None, others: Iterable[str] = ()
+) -> dict[str, Prompt]:
+    """Return prompts, those that a folder has taken from there; it may also hold `others`."""
+    if folder is None:
+        return prompts
+    own = {}
+    for path in _own_files(Path(folder), [*prompts, *others]):
+        if path.stem in prompts:
+            try:
+                content = path.read_bytes()
+            except OSError as error:
+                raise InputError(f"cannot be read: {error.strerror}", where=str(path)) from None
+            own[path.stem] = prompts[path.stem].with_text(content, str(path), own=True)
+    return prompts | own
+
+
+def _own_files(folder: Path, known: Collection[str]) -> list[Path]:
+    paths = sorted(folder.glob("*.md"))
+    if not paths:
+        raise InputError(
+            "there are no prompts in this folder",
+            where=str(folder),
+            fix=f"put files there to take the place of {', '.join(f'{name}.md' for name in known)}",
+        )
+    for path in paths:
+        if path.stem not in known:
+            raise InputError(
+                "no prompt has this name",
+                where=str(path),
+                fix=f"{nearest(path.stem, known)} (known: {', '.join(known)})".strip(),
+            )
+    return paths
+
+
+def aspect_prompts(aspect: Aspect, *, language: str = ENGLISH) -> dict[str, Prompt]:
+    """Return the prompts of an aspect: for verdicts, for single ones, and for its items or parts.
+
+    `list-NAME` lists items or parts as JSON, `lines-NAME` one per line. Grades of findwell's own
+    aspects are asked for after a yes, those of a user's at once.
+    """
+    name, own = aspect.name, aspect.prompt is not None
+    lists, ids = aspect.listing is not None, frozenset({"ids"})
+    nothing = frozenset[str]()
+    fills = {name: ids | {"grades"} if aspect.is_graded else ids}
+    if lists:
+        fills[f"list-{name}"] = ids if aspect.shape is VerdictShape.PARTS else nothing
+    if not (aspect.is_graded and own):
+        fills[f"single-{name}"] = nothing
+    if aspect.is_graded:
+        fills[f"grades-{name}"] = OPTIONAL_FILLS
+    if lists:
+        fills[f"lines-{name}"] = nothing
+    grades = "\n".join(f"{grade}: {meaning}" for grade, meaning in aspect.grades.items())
+    if not own:
+        return packaged_prompts(PACKAGE, fills, language=language, grades=grades)
+    texts = _own_texts(aspect)
+    return {
+        each: Prompt(each, "own", texts[each], _hash(texts[each]), filled, grades, own=True)
+        for each, filled in fills.items()
+    }
+
+
+def _own_texts(aspect: Aspect) -> dict[str, str]:
+    """Return the prompts of an aspect that a user added, with ids and the form of the answer."""
+    name, unit = aspect.name, aspect.unit
+    asked, listed = (
+        (text or "").strip().replace("$", "$$")  # in which nothing is filled in
+        for text in (aspect.prompt, aspect.list_prompt)
+    )
+    entry, entries = (
+        json.dumps(each, ensure_ascii=False) for each in (example_entry(aspect), {name: ["…", "…"]})
+    )
+    alone = {
+        VerdictShape.ITEMS: f" Decide about this {unit} and this chunk alone.",
+        VerdictShape.PARTS: f" Decide about this {unit} alone.",
+    }.get(aspect.shape, "")
+    grades = "\nGrades:\n$grades" if aspect.is_graded else ""
+    return {
+        name: f'"{name}": {asked} One entry for each of $ids:\n{entry}{grades}',
+        f"list-{name}": f'"{name}": {listed} The entries are texts; [] if there are '
+        f"none: {entries}",
+        f"single-{name}": f"{asked}{alone} Answer yes or no.",
+        f"grades-{name}": f"{asked}{alone}\n$grades\nAnswer with one digit: $values.",
+        f"lines-{name}": f"{listed} Write one per line and nothing else.",
+    }
+
+
+def _hash(text: str) -> str:
+    return hashlib.sha256(text.encode()).hexdigest()
+
+
+def prompt_languages(questions: Sequence[str]) -> dict[str, str]:
+    """Return the language of the prompts about each question: its own, English where unsure.
+
+    >>> prompt_languages(["Wo ist der Schlüssel?", "Rome", "Где ключ?"])
+    {'Wo ist der Schlüssel?': 'de', 'Rome': 'en', 'Где ключ?': 'en'}
+    """
+    distinct = list(dict.fromkeys(questions))
+    return {
+        question: code if code in LANGUAGES else ENGLISH
+        for question, code in zip(distinct, languages_of(distinct), strict=True)
+    }
+
+
+# --- the form of an answer ------------------------------------------------------------------------
+
+
+def schema(aspects: Iterable[str]) -> dict[str, Json]:
+    """Return the JSON schema of an answer; it is the same for all samples."""
+    return object_of({name: array_of(object_of(_entry(find_aspect(name)))) for name in aspects})
+
+
+def _entry(aspect: Aspect) -> dict[str, Json]:
+    """Return the fields of an entry; quotes come first: the verdict is about what was found."""
+    own: dict[str, Json] = {aspect.unit: TEXT}
+    value: Json = {"type": "boolean"}
+    if aspect.is_graded:
+        value = {"type": "integer", "enum": [*aspect.grades]}
+    match aspect.shape:
+        case VerdictShape.CHUNKS:
+            return {**own, "quote": TEXT, aspect.value: value}
+        case VerdictShape.ITEMS:
+            return {**own, "found": FOUND}
+        case VerdictShape.PARTS:
+            return {**own, aspect.value: value}
+        case VerdictShape.LIST:
+            return {**own, "found": FOUND, "reason": TEXT, aspect.value: value}
+
+
+def example_entry(aspect: Aspect) -> dict[str, Json]:
+    """Return an entry as a prompt shows it."""
+    first = {
+        VerdictShape.CHUNKS: "c1",
+        VerdictShape.LIST: ALL,
+        VerdictShape.PARTS: f"c1.{aspect.prefix}1",
+    }
+    found: Json = [{"chunk": "c1", "quote": "…"}]
+    value: Json = aspect.highest if aspect.is_graded else True
+    shown: dict[str, Json] = {"found": found, "quote": "…", "reason": "…", aspect.value: value}
+    shown[aspect.unit] = first.get(aspect.shape, f"{aspect.prefix}1")
+    return {name: shown[name] for name in _entry(aspect)}
+
+
+def object_of(properties: dict[str, Json]) -> dict[str, Json]:
+    """Return the schema of an object with these properties and no others, as strict modes ask."""
+    return {
+        "type": "object",
+        "properties": properties,
+        "required": [*properties],
+        "additionalProperties": False,
+    }
+
+
+def array_of(items: Json) -> dict[str, Json]:
+    """Return the schema of an array."""
+    return {"type": "array", "items": items}
+
+
+FOUND = array_of(object_of({"chunk": TEXT, "quote": TEXT}))
+
+
+# --- data -----------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Fence:
+    """The number in the marks of a prompt."""
+
+    number: str
+
+    @classmethod
+    def around(cls, first: Sequence[str], others: Sequence[str] = ()) -> Fence:
+        """Choose a number by the first texts that is in none of the texts.
+
+        >>> Fence.around(["What is a ferry?"]).block("question", "What is a ferry?")
+        '<question 823413>\\nWhat is a ferry?\\n</question 823413>'
+        """
+        seed = b"\0".join(text.encode("utf-8", "surrogatepass") for text in first)
+        seen = plain_digits("\n".join((*first, *others)))
+        attempt = 0
+        while (number := _fence_number(seed, attempt)) in seen:
+            attempt += 1
+        return cls(number)
+
+    def block(self, name: str, text: str) -> str:
+        """Return a text between its marks."""
+        return f"<{name} {self.number}>\n{tame(text)}\n</{name} {self.number}>"
+
+    def lines(self, name: str, texts: Mapping[str, str]) -> str:
+        """Return texts between marks, each on one line behind its id."""
+        lines = (f"{each} {' '.join(tame(text).split())}" for each, text in texts.items())
+        return "\n".join([f"<{name} {self.number}>", *lines, f"</{name} {self.number}>"])
+
+
+def _fence_number(seed: bytes, attempt: int) -> str:
+    hashed = hashlib.sha256(b"%d\0%s" % (attempt, seed)).hexdigest()
+    return str(int(hashed, 16))[-FENCE_DIGITS - attempt // FENCE_GROWTH :]
+
+
+def plain_digits(text: str) -> str:
+    """Return a text with plain digits, and without what is invisible between them.
+
+    >>> plain_digits("５٤\u200b3 ②")
+    '543 2'
+    """
+    if text.isascii():
+        return text
+    hidden = (letter for letter in set(text) if unicodedata.category(letter) == "Cf")
+    plain = {ord(letter): str(unicodedata.digit(letter, letter)) for letter in set(text)}
+    return text.translate(plain | dict.fromkeys(map(ord, hidden), ""))
+
+
+@dataclass(frozen=True, slots=True)
+class PromptItems:
+    """The chunks c1, c2, … of a sample, and by aspect its items k1, … or parts c1.s1, …"""
+
+    fence: Fence
+    question: str
+    chunks: Mapping[str, str]
+    units: Mapping[str, Mapping[str, str]]  # by aspect: items or parts, by id
+    sources: Mapping[str, Mapping[str, str]] = field(default_factory=dict)  # quotes of parts
+    cut: frozenset[str] = frozenset()  # what is shown only in part
+    reference: str = ""
+
+    def judged(self, aspect: Aspect) -> Mapping[str, str]:
+        """Return what is judged: the ids that an answer must hold, with their texts."""
+        if aspect.shape is VerdictShape.CHUNKS:
+            return self.chunks
+        if aspect.shape is VerdictShape.LIST:
+            return {ALL: ""} if self.chunks else {}
+        return self.units.get(aspect.name, {})
+
+
+def number_items(
+    sample: Sample,
+    most_tokens: int,
+    items: Mapping[str, Sequence[str]],
+    parts: Mapping[str, Sequence[Sequence[str]]],
+    sources: Mapping[str, Mapping[str, str]],
+) -> PromptItems:
+    """Give ids to the pieces of a sample, and cut chunks and parts that have more tokens."""
+    cut: set[str] = set()
+
+    def shorten(texts: Mapping[str, str]) -> dict[str, str]:
+        short = {each: cut_text(text, most_tokens) for each, text in texts.items()}
+        cut.update(each for each, text in texts.items() if len(short[each]) < len(text))
+        return short
+
+    chunks = shorten(numbered("c", sample.chunks))
+    units = {name: numbered(find_aspect(name).prefix, texts) for name, texts in items.items()}
+    for name, rows in parts.items():
+        prefix = find_aspect(name).prefix
+        pairs = zip(chunks, rows, strict=False)
+        inside = (numbered(f"{chunk}.{prefix}", texts) for chunk, texts in pairs)
+        units[name] = shorten({each: text for texts in inside for each, text in texts.items()})
+    others = (
+        sample.reference,
+        *(text for texts in items.values() for text in texts),
+        *(text for rows in parts.values() for texts in rows for text in texts),
+    )
+    # the number not by the items and the like, so that calls about one sample begin alike
+    fence = Fence.around((sample.question, *sample.chunks), others)
+    question, reference = sample.question, sample.reference
+    return PromptItems(fence, question, chunks, units, sources, frozenset(cut), reference)
+
+
+def numbered(prefix: str, texts: Iterable[str]) -> dict[str, str]:
+    """Give ids to texts.
+
+    >>> numbered("c", ["a", "b"])
+    {'c1': 'a', 'c2': 'b'}
+    """
+    return {f"{prefix}{number}": text for number, text in enumerate(texts, 1)}
+
+
+def by_chunk(parts: Iterable[str]) -> dict[str, list[str]]:
+    """Return the ids of parts by the chunk that they are in."""
+    found: dict[str, list[str]] = {}
+    for each in parts:
+        found.setdefault(chunk_of(each), []).append(each)
+    return found
+
+
+def chunk_of(part: str) -> str:
+    """Return the id of the chunk that a part is in.
+
+    >>> chunk_of("c12.s3"), chunk_of("c12")
+    ('c12', 'c12')
+    """
+    return part.partition(".")[0]
+
+
+def cut_text(text: str, most_tokens: int) -> str:
+    """Return as much of the beginning of a text as has this many tokens.
+
+    >>> cut_text("The battery lasts six hours.", 3)
+    'The battery '
+    """
+    if len(text) <= most_tokens or estimate_tokens(text) <= most_tokens:
+        return text
+    lengths = range(len(text) + 1)
+    fitting = bisect_right(lengths, most_tokens, key=lambda length: estimate_tokens(text[:length]))
+    return text[: fitting - 1]
+
+
+def ranges(ids: Iterable[str], to: str = " to ") -> str:
+    """Name ids, in short where they follow each other.
+
+    >>> ranges(["c1", "c2", "c3", "c5", "c7.s1", "c7.s2"]), ranges(["all"])
+    ('c1 to c3, c5, c7.s1 to c7.s2', 'all')
+    """
+    runs: list[list[str]] = []
+    expected = ""
+    for each in ids:
+        if each == expected:
+            runs[-1].append(each)
+        else:
+            runs.append([each])
+        head = each.rstrip(digits)
+        expected = f"{head}{int(each[len(head) :]) + 1}" if head != each else ""
+    return ", ".join(run[0] if len(run) == 1 else f"{run[0]}{to}{run[-1]}" for run in runs)
+
+
+# --- requests -------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class PromptWriter:
+    """Puts calls into words."""
+
+    prompts: Mapping[str, Prompt]
+    options: Mapping[str, Json] = field(default_factory=dict)
+    role: str = "judge"  # the prompt that says what the model is
+    language: str = ENGLISH
+
+    @property
+    def words(self) -> Mapping[str, str]:
+        """What stands before the task, and between the first and the last of some ids."""
+        return prompt_file(PACKAGE, self.language)["words"]
+
+    def about(self, name: str, ids: Iterable[str]) -> str:
+        """Return a prompt with the ids that it is about."""
+        return self.prompts[name].fill(ids=ranges(ids, self.words["to"]))
+
+    def for_verdicts(self, call: VerdictCall, items: PromptItems, vote: int = 0) -> ChatRequest:
+        """Ask for verdicts."""
+        data = list(self._data(call, items))
+        tasks = [self.about(name, ids) for name, ids in call.wanted.items()]
+        return self.request(data, tasks, schema(call.wanted), call.attempt, vote=vote)
+
+    @staticmethod
+    def _data(call: VerdictCall, items: PromptItems) -> Iterator[str]:
+        fence = items.fence
+        if items.question.strip():
+            yield fence.block("question", items.question)
+        if any(find_aspect(name).shows_reference for name in call.wanted):
+            yield fence.block("reference", items.reference)
+        shapes = {name: find_aspect(name).shape for name in call.wanted}
+        parts = {
+            name: by_chunk(call.wanted[name])
+            for name, shape in shapes.items()
+            if shape is VerdictShape.PARTS
+        }
+        for chunk in call.shown:
+            for name, inside in parts.items():
+                yield fence.lines(chunk, {each: items.units[name][each] for each in inside[chunk]})
+            if not parts:
+                yield fence.block(chunk, items.chunks[chunk])
+        for name, ids in call.wanted.items():
+            if shapes[name] is VerdictShape.ITEMS:
+                yield fence.lines(name, {each: items.units[name][each] for each in ids})
+
+    def request(
+        self,
+        data: Sequence[str],
+        tasks: Sequence[str],
+        form: Mapping[str, Json],
+        attempt: int = 1,
+        *,
+        vote: int = 0,
+        limit: int | None = None,
+    ) -> ChatRequest:
+        """Ask for JSON: the data first and the task last."""
+        if attempt > 1:
+            tasks = [*tasks, self.prompts["again"].fill(attempt=attempt)]
+        asked = "\n".join([*data, "", self.words["task"], "\n\n".join(tasks)])
+        messages = (Message("system", self.prompts[self.role].text), Message("user", asked))
+        return ChatRequest(messages, form, self.options_of(vote), vote, "verdicts", limit)
+
+    def plain_request(
+        self,
+        data: Sequence[str],
+        task: str,
+        attempt: int = 1,
+        *,
+        likely: bool = True,
+        vote: int = 0,
+    ) -> ChatRequest:
+        """Ask for plain words and, if so wanted, how likely each of them was."""
+        if attempt > 1:
+            task += "\n" + self.prompts["single-again"].fill(attempt=attempt)
+        asked = "\n".join([*data, "", task])
+        messages = (Message("system", self.prompts["single"].text), Message("user", asked))
+        options = self.options_of(vote)
+        if not likely:
+            options = {name: value for name, value in options.items() if name not in LIKELY}
+        return ChatRequest(messages, options=options, vote=vote)
+
+    def options_of(self, vote: int) -> dict[str, Json]:
+        """Return the fields of a call: each vote has a seed of its own."""
+        options = dict(self.options)
+        seed = options.get("seed")
+        if vote and isinstance(seed, int):
+            options["seed"] = seed + vote
+        return options
