@@ -18,8 +18,13 @@ from concurrent.futures import BrokenExecutor
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeAlias
 
+from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import (
+    ExportTracePartialSuccess,
+    ExportTraceServiceResponse,
+)
+
 from findwell.core.errors import FindwellError
-from findwell.io.read.traces.otlp_protobuf import NO_PROTOBUF
+from findwell.io.read.traces.otlp import NO_PROTOBUF
 from findwell.io.read.traces.span import CROWDED, NESTED, NO_ID, NO_TIME, NOT_A_SPAN
 from findwell.io.storage.spool import nearly_full
 from findwell.loop.monitoring.bodies import BodyError
@@ -68,7 +73,9 @@ class Refusal(Exception):  # noqa: N818 - it is an answer
         """Answer with a status of gRPC, in the format of the request, as OTLP wants it."""
         code = CODES.get(self.status, 2)
         if kind == PROTOBUF:
-            body = _field(1, code) + _field(2, self.why)
+            # a status has the same fields: a number, and a text
+            status = ExportTracePartialSuccess(rejected_spans=code, error_message=self.why)
+            body = status.SerializeToString()
         else:
             body = json.dumps({"code": code, "message": self.why}).encode()
         more = {} if self.again is None else {"retry-after": str(self.again)}
@@ -275,24 +282,8 @@ def _accepted(batch: Batch, added: Added, kind: str) -> bytes:
     if kind == JSON:
         partial = {"rejectedSpans": str(rejected), "errorMessage": said}
         return json.dumps({"partialSuccess": partial} if said else {}).encode()
-    return _field(1, _field(1, rejected) + _field(2, said)) if said else b""
-
-
-def _field(number: int, value: int | str | bytes) -> bytes:
-    """Return a field of a message of protobuf; 0 is left out, as it is the default."""
-    if isinstance(value, int):
-        return bytes([number << 3]) + _varint(value) if value else b""
-    data = value.encode() if isinstance(value, str) else value
-    return bytes([number << 3 | 2]) + _varint(len(data)) + data
-
-
-def _varint(value: int) -> bytes:
-    data = bytearray()
-    while value > 0x7F:
-        data.append(value & 0x7F | 0x80)
-        value >>= 7
-    data.append(value)
-    return bytes(data)
+    partial = ExportTracePartialSuccess(rejected_spans=rejected, error_message=said)
+    return ExportTraceServiceResponse(partial_success=partial).SerializeToString() if said else b""
 
 
 async def _answer(send: Send, status: int, kind: str, body: bytes, **more: str) -> None:

@@ -7,8 +7,13 @@ from typing import TYPE_CHECKING, Any
 
 from findwell.io.read.traces.exports import spans_of_record
 from findwell.io.read.traces.hops import number_hops, with_inner_marked
-from findwell.io.read.traces.otlp_json import NO_JSON, NO_REQUEST, is_request, spans_of_request
-from findwell.io.read.traces.otlp_protobuf import CountedBody, spans_of_body
+from findwell.io.read.traces.otlp import (
+    NO_JSON,
+    NO_REQUEST,
+    is_request,
+    spans_of_body,
+    spans_of_request,
+)
 from findwell.io.read.traces.parts import TakenParts
 from findwell.io.read.traces.plain import is_plain_call, read_plain
 from findwell.io.read.traces.recognition import calls_of
@@ -33,9 +38,9 @@ def decode(body: bytes, *, protobuf: bool, id_from: str | None = None) -> Decode
     `CrowdedBodyError` where a request has too many spans or fields.
     """
     reader = TraceReader(id_from)
-    reader.tally.most = BODY_SPANS
+    reader.tally.most, reader.tally.fields = BODY_SPANS, BODY_FIELDS
     if protobuf:
-        reader.read_protobuf(CountedBody(body, BODY_FIELDS))
+        reader.read_protobuf(body)
     else:
         check_parts(body)
         reader.read_json(body)
@@ -69,8 +74,7 @@ class TraceReader:
 
     def read_protobuf(self, body: bytes) -> None:
         """Read a request of OTLP."""
-        counted = body if isinstance(body, CountedBody) else CountedBody(body)
-        self.calls += calls_of(spans_of_body(counted, self.tally), self.parts)
+        self.calls += calls_of(spans_of_body(body, self.tally), self.parts)
 
     def read_json(self, data: bytes) -> None:
         """Read one value of JSON, perhaps over several lines, or one per line."""
