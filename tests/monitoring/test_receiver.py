@@ -39,12 +39,12 @@ from findwell.io.read.traces.span import (
     SpanTally,
     parsed,
 )
-from findwell.loop.monitoring import receiver, upkeep, writer
-from findwell.loop.monitoring.bodies import BodyError, _unzipped
-from findwell.loop.monitoring.day_files import drafts_of_days
+from findwell.loop.monitoring import receiver, store_files
+from findwell.loop.monitoring import store as store_module
 from findwell.loop.monitoring.intake_rules import IntakeRules
-from findwell.loop.monitoring.receiver import ReceiverLimits
+from findwell.loop.monitoring.receiver import BodyError, ReceiverLimits, _unzipped
 from findwell.loop.monitoring.store import TraceStore
+from findwell.loop.monitoring.store_files import drafts_of_days
 from findwell.show.web import trace_server as trace_server_module
 from findwell.show.web.trace_server import CONNECTIONS, TraceAddress, trace_server
 from tests.monitoring.conftest import serving
@@ -54,7 +54,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from pathlib import Path
 
-    from findwell.loop.monitoring.arrivals import Batch
+    from findwell.loop.monitoring.store import Batch
 
 JSON = "application/json"
 
@@ -444,8 +444,8 @@ def test_nobody_waits_while_files_are_written(
 ) -> None:
     """A batch is acknowledged while others are put into files, and none is lost by that."""
     bodies = TraceBodies(10)
-    monkeypatch.setattr(upkeep, "WAITING_BYTES", 1)  # always due
-    monkeypatch.setattr(writer, "TICK", 0.01)
+    monkeypatch.setattr(store_files, "WAITING_BYTES", 1)  # always due
+    monkeypatch.setattr(store_module, "TICK", 0.01)
     begun, done = threading.Event(), threading.Event()
     write = drafts_of_days
 
@@ -454,7 +454,7 @@ def test_nobody_waits_while_files_are_written(
         assert done.wait(30)
         return write(*given)
 
-    monkeypatch.setattr(upkeep, "drafts_of_days", slowly)
+    monkeypatch.setattr(store_files, "drafts_of_days", slowly)
     with serving(store) as (_, sender):
         assert sender.post(bodies.body(0))[0] == 200
         assert begun.wait(30)
