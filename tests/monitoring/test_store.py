@@ -17,8 +17,7 @@ import pytest
 from polars.testing import assert_frame_equal
 
 from findwell.core.errors import InputError, OptionError, SaveError
-from findwell.io.read.traces.hops import number_hops, outermost
-from findwell.io.read.traces.schema import TRACE_SCHEMA
+from findwell.io.read.traces.schema import TRACE_SCHEMA, number_hops, outermost
 from findwell.loop.monitoring import store_files
 from findwell.loop.monitoring.store import TraceStore
 from tests.monitoring.conftest import NOON, calls

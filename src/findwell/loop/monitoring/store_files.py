@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING
 import polars as pl
 
 from findwell.core.errors import InputError, OptionError, SaveError
-from findwell.io.read.traces.hops import calls_among
+from findwell.io.read.traces.schema import calls_among
 from findwell.io.storage.private import create_file, make_folder
 from findwell.io.storage.temporary import removed_at_the_end
 

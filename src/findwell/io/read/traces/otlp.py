@@ -9,15 +9,14 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from findwell.core.errors import needs_package
-from findwell.io.read.traces.recognition import convention_of
+from findwell.io.read.traces.conventions import BROKEN, retrieval_spans
 from findwell.io.read.traces.span import (
     CROWDED,
     DEPTH,
     NESTED,
-    NO_ID,
     NOT_A_SPAN,
     SPAN_ATTRIBUTES,
     MalformedSpanError,
@@ -34,56 +33,10 @@ NO_PROTOBUF = "not valid protobuf"
 WRONG_REQUEST = "request of wrong types"
 BROKEN_GROUP = "request that is not valid protobuf"
 NO_REQUEST = "record that is no span, trace or retrieval call"
-BROKEN = (AttributeError, KeyError, TypeError, ValueError, OverflowError, RecursionError)
 # protobuf's own JSON mapping writes lowerCamelCase; some exporters write the names of the fields
 RESOURCE_SPANS = ("resourceSpans", "resource_spans")
 SCOPE_SPANS = ("scopeSpans", "scope_spans", "instrumentationLibrarySpans")
 ERROR_CODES = (2, "2", "STATUS_CODE_ERROR", "ERROR")
-
-
-class SpanForm(Protocol):
-    """How spans are written."""
-
-    def open(self, given: Any) -> Any:  # noqa: ANN401
-        """Return a span as the other methods take it."""
-
-    def look(self, span: Any) -> tuple[object, Mapping[str, Any]]:  # noqa: ANN401
-        """Return the name of a span and its attributes, whose values are not read yet."""
-
-    def value(self, raw: Any) -> Any:  # noqa: ANN401
-        """Return the value of an attribute."""
-
-    def root(self, span: Any) -> object:  # noqa: ANN401
-        """Return the trace of a span that no other is around."""
-
-    def read(self, span: Any) -> Span:  # noqa: ANN401
-        """Return the span without its attributes."""
-
-
-def retrieval_spans(spans: Iterable[Any], form: SpanForm, tally: SpanTally) -> Iterator[Span]:
-    """Return the spans of retrieval calls among some; those that are broken are counted."""
-    for given in spans:
-        tally.count_span()
-        try:
-            each = form.open(given)
-            name, raw = form.look(each)
-            convention = convention_of(raw, form.value, name)
-            if not convention:
-                if tally.asked is not None and (trace := form.root(each)):
-                    tally.note_root(trace, raw, form.value)
-                continue
-            span = form.read(each)
-            span.attributes = {str(key): form.value(value) for key, value in raw.items()}
-            span.convention = convention
-        except MalformedSpanError as error:
-            tally.malformed[str(error)] += 1
-        except BROKEN:
-            tally.malformed[NOT_A_SPAN] += 1
-        else:
-            if span.trace and span.span:
-                yield span
-            else:
-                tally.malformed[NO_ID] += 1
 
 
 def _with_resource(
