@@ -20,8 +20,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from findwell.loop.monitoring.alerts import parse_alert
-from findwell.loop.monitoring.bounded import BoundedSignal, against_calls
-from findwell.loop.monitoring.periods import HOUR
+from findwell.loop.monitoring.detectors import HOUR, BoundedSignal, against_calls
 from findwell.statistics.change_points import change_evidence, shiryaev_roberts
 from findwell.statistics.intervals import interval
 

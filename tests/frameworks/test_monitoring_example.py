@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from findwell.loop.monitoring.known_alarms import known_alarms
+from findwell.loop.monitoring.alarm_report import known_alarms
 from findwell.loop.monitoring.store import TraceStore
 from tests.frameworks.test_answers import PYTHON, ROOT
 

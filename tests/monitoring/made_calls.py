@@ -7,7 +7,7 @@ import numpy as np
 import polars as pl
 
 from findwell.io.read.traces.schema import TRACE_SCHEMA
-from findwell.loop.monitoring.references import References
+from findwell.loop.monitoring.signals import References
 
 START = datetime(2026, 5, 4, 22, 30, tzinfo=UTC)  # a Monday
 SUBJECTS = ("battery", "screen", "parcel", "invoice", "Schlüssel")

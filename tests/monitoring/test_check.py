@@ -14,9 +14,16 @@ import pytest
 
 import findwell
 from findwell.core.errors import FindwellError
-from findwell.loop.monitoring.alarm_report import ALARM, QUIET, RESOLVED, STILL_OPEN, UNDECIDED
+from findwell.loop.monitoring.alarm_report import (
+    ALARM,
+    QUIET,
+    RESOLVED,
+    STATE,
+    STILL_OPEN,
+    UNDECIDED,
+)
 from findwell.loop.monitoring.alarm_text import prometheus_text
-from findwell.loop.monitoring.check import STATE, check
+from findwell.loop.monitoring.check import check
 from findwell.loop.monitoring.store import TraceStore
 from findwell.show.alarms import render
 from findwell.show.gate import as_junit

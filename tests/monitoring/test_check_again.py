@@ -10,11 +10,18 @@ import polars as pl
 import pytest
 
 from findwell.core.errors import OptionError
-from findwell.loop.monitoring.alarm_report import ALARM, QUIET, RESOLVED, STILL_OPEN, UNDECIDED
+from findwell.loop.monitoring.alarm_report import (
+    ALARM,
+    QUIET,
+    RESOLVED,
+    STATE,
+    STILL_OPEN,
+    UNDECIDED,
+)
 from findwell.loop.monitoring.alerts import parse_alert
 from findwell.loop.monitoring.baselines import find_baseline
-from findwell.loop.monitoring.bounded import at_line
-from findwell.loop.monitoring.check import STATE, check
+from findwell.loop.monitoring.check import check
+from findwell.loop.monitoring.detectors import at_line
 from tests.monitoring.watched_calls import WEEK, at, made_calls, store_of
 
 LONG_AGO = -10 * WEEK  # so that weeks of calls are not in the future
@@ -179,7 +186,7 @@ def test_a_value_does_not_depend_on_what_other_alerts_are_sliced_by(tmp_path: Pa
 def test_an_open_alarm_stays_though_its_slice_has_few_calls_or_none(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("findwell.loop.monitoring.watched_slices.MOST_SLICES", 1)
+    monkeypatch.setattr("findwell.loop.monitoring.check.MOST_SLICES", 1)
     calls = made_calls(300, range(300))
     of = pl.col("attributes").list.first().struct.field("value")
     acme, others = calls.filter(of == "acme"), made_calls(300, first=300).filter(of != "acme")

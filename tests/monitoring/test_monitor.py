@@ -13,9 +13,8 @@ from polars.testing import assert_frame_equal, assert_series_equal
 import findwell
 from findwell.core.errors import JudgeError, OptionError
 from findwell.judges.verdicts import Sample
-from findwell.loop.monitoring.call_values import signal_frame
-from findwell.loop.monitoring.check import STATE
-from findwell.loop.monitoring.judged import JudgedSample, judged_frame
+from findwell.loop.monitoring.alarm_report import STATE
+from findwell.loop.monitoring.call_values import JudgedSample, judged_frame, signal_frame
 from findwell.loop.monitoring.monitor import Monitor
 from findwell.loop.monitoring.signals import SIGNALS
 from findwell.loop.monitoring.time_buckets import buckets
@@ -355,7 +354,7 @@ def test_tables_fit_the_terminal(monitor: Monitor, columns: int) -> None:
 def test_a_dry_run_counts_all_calls_and_saves_nothing(
     folder: Path, cli: Findwell, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("findwell.loop.monitoring.judged.AT_ONCE", 7)
+    monkeypatch.setattr("findwell.loop.monitoring.call_values.JUDGED_AT_ONCE", 7)
     judge = ("--judge", "openai:MODEL", "--dry-run", "--format", "json")
     named = ("--store", folder, "--until", START + timedelta(hours=40))
     shown = cli("monitor", "show", *named, "-s", "context_relevancy", *judge)

@@ -8,13 +8,12 @@ from typing import TYPE_CHECKING
 import polars as pl
 import pytest
 
-from findwell.loop.monitoring.before_after import around_mark
-from findwell.loop.monitoring.known_alarms import known_alarms
+from findwell.loop.monitoring.alarm_report import known_alarms
 from findwell.loop.monitoring.monitor import Monitor
-from findwell.loop.monitoring.overview import Look, overview
+from findwell.loop.monitoring.overview import VALUE, Look, overview, telling_calls, worst_calls
 from findwell.loop.monitoring.signals import SIGNALS
 from findwell.loop.monitoring.store import is_trace_store
-from findwell.loop.monitoring.worst_calls import VALUE, telling_calls, worst_calls
+from findwell.loop.monitoring.time_buckets import around_mark
 from findwell.show.monitor_page import calls_page, monitor_report
 from findwell.statistics.unpaired import unpaired_interval
 from tests.monitoring.made_calls import START, made_calls

@@ -7,10 +7,11 @@ import pytest
 
 from benchmarks.dependent_calls import WORLDS, World, late_runs, runs
 from findwell.loop.monitoring.alerts import parse_alert
-from findwell.loop.monitoring.bounded import BoundedSignal, against_calls
-from findwell.loop.monitoring.periods import (
+from findwell.loop.monitoring.detectors import (
     DAY,
     HOUR,
+    BoundedSignal,
+    against_calls,
     calls_per_period,
     cut_calls,
     period_length,

@@ -30,7 +30,7 @@ from opentelemetry.sdk.trace.export import BatchSpanProcessor
 from polars.testing import assert_frame_equal
 
 from findwell.core.errors import OptionError, SaveError
-from findwell.io.read.traces.otlp_protobuf import CountedBody, spans_of_body
+from findwell.io.read.traces.otlp import spans_of_body
 from findwell.io.read.traces.span import (
     BODY_FIELDS,
     BODY_SPANS,
@@ -39,12 +39,12 @@ from findwell.io.read.traces.span import (
     SpanTally,
     parsed,
 )
-from findwell.loop.monitoring import receiver, upkeep, writer
-from findwell.loop.monitoring.bodies import BodyError, _unzipped
-from findwell.loop.monitoring.day_files import drafts_of_days
+from findwell.loop.monitoring import receiver, store_files
+from findwell.loop.monitoring import store as store_module
 from findwell.loop.monitoring.intake_rules import IntakeRules
-from findwell.loop.monitoring.receiver import ReceiverLimits
+from findwell.loop.monitoring.receiver import BodyError, ReceiverLimits, _unzipped
 from findwell.loop.monitoring.store import TraceStore
+from findwell.loop.monitoring.store_files import drafts_of_days
 from findwell.show.web import trace_server as trace_server_module
 from findwell.show.web.trace_server import CONNECTIONS, TraceAddress, trace_server
 from tests.monitoring.conftest import serving
@@ -54,7 +54,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from pathlib import Path
 
-    from findwell.loop.monitoring.arrivals import Batch
+    from findwell.loop.monitoring.store import Batch
 
 JSON = "application/json"
 
@@ -251,19 +251,19 @@ def test_bodies_of_too_many_parts_are_refused(store: TraceStore) -> None:
 def test_decoding_stops_where_there_is_too_much() -> None:
     tally = SpanTally(most=10)
     with pytest.raises(CrowdedBodyError, match="more than 10 spans"):
-        list(spans_of_body(CountedBody(field(1, field(2, field(2, b"") * 100))), tally))
+        list(spans_of_body(field(1, field(2, field(2, b"") * 100)), tally))
     assert tally.spans == 10
-    groups = CountedBody(field(1, b"") * 100_000, 50)
-    with pytest.raises(CrowdedBodyError):
-        list(spans_of_body(groups, SpanTally()))
-    assert groups.left == -1  # of 100,000 fields 51 were read
-    values = field(9, field(1, b"input.value") + field(2, field(5, field(1, b"") * 1000)))
+    tally = SpanTally(fields=50)
+    with pytest.raises(CrowdedBodyError):  # before they are read
+        list(spans_of_body(field(1, b"") * 100_000, tally))
+    assert tally.fields == 50
+    one = field(1, b"text")
+    values = field(9, field(1, b"input.value") + field(2, field(5, field(1, one) * 1000)))
     kind = field(9, field(1, b"openinference.span.kind") + field(2, field(1, b"RETRIEVER")))
     ids = field(1, b"a" * 16) + field(2, b"b" * 8)
-    nested = CountedBody(field(1, field(2, field(2, ids + kind + values))), 60)
+    body = field(1, field(2, field(2, ids + kind + values)))
     with pytest.raises(CrowdedBodyError):
-        list(spans_of_body(nested, SpanTally()))
-    assert nested.left == -1
+        list(spans_of_body(body, SpanTally(fields=600)))
     parts = _unzipped(gzip.compress(bytes(20 << 20)), 1 << 30)
     with pytest.raises(BodyError, match="200 times as long"):
         list(parts)
@@ -444,8 +444,8 @@ def test_nobody_waits_while_files_are_written(
 ) -> None:
     """A batch is acknowledged while others are put into files, and none is lost by that."""
     bodies = TraceBodies(10)
-    monkeypatch.setattr(upkeep, "WAITING_BYTES", 1)  # always due
-    monkeypatch.setattr(writer, "TICK", 0.01)
+    monkeypatch.setattr(store_files, "WAITING_BYTES", 1)  # always due
+    monkeypatch.setattr(store_module, "TICK", 0.01)
     begun, done = threading.Event(), threading.Event()
     write = drafts_of_days
 
@@ -454,7 +454,7 @@ def test_nobody_waits_while_files_are_written(
         assert done.wait(30)
         return write(*given)
 
-    monkeypatch.setattr(upkeep, "drafts_of_days", slowly)
+    monkeypatch.setattr(store_files, "drafts_of_days", slowly)
     with serving(store) as (_, sender):
         assert sender.post(bodies.body(0))[0] == 200
         assert begun.wait(30)

@@ -11,16 +11,23 @@ import polars as pl
 import pytest
 from polars.testing import assert_frame_equal
 
-from findwell.core.errors import OptionError
+from findwell.core.errors import OptionError, PluginError
 from findwell.io.read.traces.schema import TRACE_SCHEMA
 from findwell.loop.monitoring.call_values import NO_SLICE, signal_frame
-from findwell.loop.monitoring.references import References
-from findwell.loop.monitoring.signals import SIGNALS, find_signal, find_signals
+from findwell.loop.monitoring.signals import (
+    SIGNALS,
+    References,
+    Signal,
+    find_signal,
+    find_signals,
+    register_signal,
+)
 from findwell.loop.monitoring.time_buckets import buckets
 from findwell.statistics.agreement import rbo
 from tests.monitoring.made_calls import START, known_beside, made_calls
 
 CALLS = made_calls()
+
 GIVEN = known_beside()
 UNJUDGED = [name for name, each in SIGNALS.items() if each.needs != "judge"]
 
@@ -238,3 +245,24 @@ def test_the_documentation_lists_all_signals() -> None:
     assert told == {
         name: (each.what, f"{each.unit} | {each.worse}") for name, each in SIGNALS.items()
     }
+
+
+def test_a_signal_of_the_user() -> None:
+    """A signal that is registered is found and computed like those that are built in."""
+    own = Signal(
+        "first_is_d1",
+        "1 where d1 is first",
+        "share",
+        "lower",
+        pl.col("docs").list.first().eq("d1").cast(pl.Float64),
+    )
+    register_signal(own)
+    try:
+        assert find_signal("First-is-d1") is own
+        found = signal_frame(CALLS, "first_is_d1")["first_is_d1"]
+        firsts = CALLS.filter(kind="retriever").sort("time", "trace", "span")["docs"].list.first()
+        assert found.to_list() == [None if each is None else float(each == "d1") for each in firsts]
+        with pytest.raises(PluginError, match="taken"):
+            register_signal(Signal("first_is_d1", "another", "share", "lower"))
+    finally:
+        del SIGNALS._entries["first_is_d1"]

@@ -17,9 +17,8 @@ import pytest
 from polars.testing import assert_frame_equal
 
 from findwell.core.errors import InputError, OptionError, SaveError
-from findwell.io.read.traces.hops import number_hops, outermost
-from findwell.io.read.traces.schema import TRACE_SCHEMA
-from findwell.loop.monitoring import upkeep
+from findwell.io.read.traces.schema import TRACE_SCHEMA, number_hops, outermost
+from findwell.loop.monitoring import store_files
 from findwell.loop.monitoring.store import TraceStore
 from tests.monitoring.conftest import NOON, calls
 
@@ -110,21 +109,21 @@ def test_a_part_of_the_time(store: TraceStore) -> None:
 
 
 def test_small_files_become_one_and_readers_do_not_notice(store: TraceStore) -> None:
-    given = calls(upkeep.MANY * 2)
+    given = calls(store_files.MANY * 2)
     for row in range(given.height):
         store.add(given[row])
         if row % 2:
             store.flush()
     before = store.scan()  # reads only when it is asked to
-    assert store.counts().files == upkeep.MANY
-    assert store.compact() == upkeep.MANY - 1
+    assert store.counts().files == store_files.MANY
+    assert store.compact() == store_files.MANY - 1
     assert len(list(store.path.rglob("*.parquet"))) == store.counts().files == 1
     assert_frame_equal(held(store), given)
     assert_frame_equal(before.sort("time").collect(), given)
 
 
 def test_many_small_parts_wait_as_one(store: TraceStore, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(upkeep, "WAITING_PARTS", 10)
+    monkeypatch.setattr(store_files, "WAITING_PARTS", 10)
     given = calls(25)
     for row in range(given.height):
         store.add(given[row])
@@ -236,7 +235,7 @@ def test_a_full_disk(store: TraceStore) -> None:
 
 def test_a_disk_that_takes_no_files(store: TraceStore, monkeypatch: pytest.MonkeyPatch) -> None:
     """Calls are acknowledged and wait in the catalogue, until a file can be written."""
-    monkeypatch.setattr(upkeep, "WAITING_BYTES", 1)
+    monkeypatch.setattr(store_files, "WAITING_BYTES", 1)
     in_the_way = store.path / "queries" / f"day={NOON:%Y-%m-%d}"
     in_the_way.write_text("not a folder")
     given = calls(10)

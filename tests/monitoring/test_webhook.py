@@ -23,7 +23,8 @@ import pytest
 from findwell.core.errors import OptionError
 from findwell.judges.client.client import RetryPolicy
 from findwell.judges.client.endpoint import Secret
-from findwell.loop.monitoring.check import OUTBOX, STATE, check
+from findwell.loop.monitoring.alarm_report import STATE
+from findwell.loop.monitoring.check import OUTBOX, check
 from findwell.loop.monitoring.store import TraceStore
 from findwell.loop.monitoring.webhook import Webhook
 from tests.cli.test_widths import lines, on_terminal

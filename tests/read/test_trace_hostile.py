@@ -12,7 +12,8 @@ from typing import Any
 import polars as pl
 import pytest
 
-from findwell.io.read.traces import TRACE_SCHEMA, decode, files, read_traces
+from findwell.io.read.traces import TRACE_SCHEMA, decode, decoding, read_traces
+from findwell.io.read.traces.exports import NO_LATENCY
 from findwell.io.read.traces.parts import (
     CUT_NAME,
     CUT_TEXT,
@@ -20,7 +21,6 @@ from findwell.io.read.traces.parts import (
     UNNAMED,
     WRONG_DOCUMENT,
 )
-from findwell.io.read.traces.plain import NO_LATENCY
 from findwell.io.read.traces.span import (
     ATTRIBUTES,
     DOCUMENTS,
@@ -279,7 +279,7 @@ def test_memory_is_bounded_by_parts_of_a_file(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Of a file of many parts only one is held at a time."""
-    monkeypatch.setattr(files, "PART", 1 << 15)
+    monkeypatch.setattr(decoding, "PART", 1 << 15)
     part = FILES["otlp-openinference.jsonl"]([MadeCall(n, n, "?", (DOC,) * 9) for n in range(1, 9)])
     path = tmp_path / "t.jsonl"
     peaks = []

@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from findwell.loop.monitoring.alarm_text import amount
+from findwell.loop.monitoring.overview import VALUE
 from findwell.loop.monitoring.signals import SIGNALS
-from findwell.loop.monitoring.worst_calls import VALUE
 from findwell.show.excerpts import shorten
 
 if TYPE_CHECKING:

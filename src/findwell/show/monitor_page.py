@@ -11,10 +11,19 @@ from urllib.parse import urlencode
 import polars as pl
 
 from findwell.loop.monitoring.alarm_text import SIGNS, amount
-from findwell.loop.monitoring.overview import LENGTHS, PERIODS, Look, Overview, overview
+from findwell.loop.monitoring.call_values import stored_signals
+from findwell.loop.monitoring.overview import (
+    LENGTHS,
+    PERIODS,
+    TELLING,
+    VALUE,
+    Look,
+    Overview,
+    calls_by_key,
+    overview,
+    telling_calls,
+)
 from findwell.loop.monitoring.signals import SIGNALS
-from findwell.loop.monitoring.stored_signals import stored_signals
-from findwell.loop.monitoring.worst_calls import TELLING, VALUE, calls_by_key, telling_calls
 from findwell.show.call_lists import IN_FILE, IN_PAGE, shown_calls
 from findwell.show.charts.time_series import TimeAxis, time_series
 from findwell.show.html import MONITOR, document
@@ -23,11 +32,11 @@ from findwell.show.signals import figure, limits, time_text
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from findwell.loop.monitoring.before_after import AroundMark
-    from findwell.loop.monitoring.known_alarms import KnownAlarm, WatchedAlert
+    from findwell.loop.monitoring.alarm_report import KnownAlarm, WatchedAlert
     from findwell.loop.monitoring.monitor import Monitor
+    from findwell.loop.monitoring.overview import CallsOfBucket
     from findwell.loop.monitoring.signals import Signal
-    from findwell.loop.monitoring.worst_calls import CallsOfBucket
+    from findwell.loop.monitoring.time_buckets import AroundMark
 
 IN_ALL = 300  # calls in a file
 OF_BUCKET = 6  # of these, of one point

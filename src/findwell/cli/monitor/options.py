@@ -108,7 +108,7 @@ def intake_rules(redact: tuple[str, ...], sample: float, *, no_texts: bool) -> I
 def note_judge(names: Iterable[str], choices: Mapping[str, Any]) -> None:
     """Say who judges, and what that is worth, if one of the signals or alerts is judged."""
     from findwell.judges.limits import judge_lines  # noqa: PLC0415
-    from findwell.loop.monitoring.judged import JudgedSample  # noqa: PLC0415
+    from findwell.loop.monitoring.call_values import JudgedSample  # noqa: PLC0415
     from findwell.loop.monitoring.signals import SIGNALS  # noqa: PLC0415
 
     judged = [name for name, each in SIGNALS.items() if each.needs == "judge"]

@@ -7,7 +7,7 @@
     documents<3                     of a signal without bounds: its median
     top_score changes by tenant     the same for every tenant, each by itself
 
-How an alert is decided is in `findwell.loop.monitoring.bounded`.
+How an alert is decided is in `findwell.loop.monitoring.detectors`.
 """
 
 from __future__ import annotations

@@ -1,151 +1,55 @@
-"""One value per call and signal, for all calls at once."""
+"""One value per call and signal: computed, judged, and of the calls of a store.
+
+Which traces a judge sees follows from their ids, so that a second look judges the same ones
+and takes the answers of a model from its cache. With a number of calls a day, as many are judged as
+that, whatever the traffic is. Annotations of people in the traces are labels: where a bucket
+has some, the mean of the judge is corrected by them (`findwell.statistics.prediction_powered`).
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
-from functools import cached_property
+import hashlib
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
 import numpy as np
 import polars as pl
 
-from findwell.core.errors import OptionError, choose
+from findwell.core.errors import JudgeError, OptionError, choose
+from findwell.evaluation.evaluate import evaluate
 from findwell.io.read.traces.schema import RERANKER, RETRIEVER
-from findwell.loop.monitoring.documents import (
-    ages,
-    near_duplicate_shares,
-    unknown_shares,
-    unseen_shares,
+from findwell.judges.find import find_judge, on_server
+from findwell.judges.verdicts import JudgeReason
+from findwell.loop.monitoring.signals import (
+    KEY,
+    NOTHING_GIVEN,
+    RAW,
+    CallTable,
+    References,
+    Signal,
+    find_signals,
+    texts_of,
 )
-from findwell.loop.monitoring.questions import in_another_language, question_distances
-from findwell.loop.monitoring.references import NOTHING_GIVEN, References
-from findwell.loop.monitoring.signals import find_signals
-from findwell.statistics.rank_overlap import rbo_of_lists
 
 if TYPE_CHECKING:
-    from findwell.core.data import Floats, Ints
-    from findwell.loop.monitoring.signals import Signal
+    from findwell.core.progress import Report
+    from findwell.judges.verdicts import JudgeProtocol
+    from findwell.loop.monitoring.store import TraceStore
 
-KEY = ("time", "trace", "span")
 COLUMNS = ("service", "session", "user", "kind", "hop", "convention")  # calls are sliced by these
-KINDS = (RETRIEVER, RERANKER)
+# what else the columns of a table of values or buckets are called
+RESERVED = {"signal", "n", "undefined", "value", "low", "high", "method", "labels"}
 NO_SLICE = "(none)"  # where a call lacks the attribute
+# behind the name of a judged signal: the columns of labels, and of verdicts about the same calls
+LABEL, VERDICT = " label", " verdict"
+MEASURES = {"sufficiency": "context_sufficiency"}  # where a signal and its measure differ in name
+JUDGED_AT_ONCE = 2000  # calls whose texts are held at the same time
+PEOPLE = ("human", "")  # annotators whose word is a label
+SALT = b"judged"  # so that this sample is not the one that a store may have taken of its traces
 
 Calls = pl.LazyFrame | pl.DataFrame
-
-
-def signal_frame(
-    calls: Calls,
-    names: Iterable[str] | str | None = None,
-    *,
-    by: Iterable[str] | str = (),
-    kind: str = "retriever",
-    given: References = NOTHING_GIVEN,
-) -> pl.DataFrame:
-    """Return one row per call: time, trace, span, kind, a column per slice and one per signal.
-
-    `calls` has the columns of `findwell.io.read.traces.schema.TRACE_SCHEMA`, `names` are those of
-    `SIGNALS`, by default the cheap ones. A value is null where the signal is undefined. `by` are
-    columns to slice by: service, session, user, kind, hop, convention, or the key of any attribute.
-    `kind` says whose lists are looked at, those of retrievers or those of rerankers. Signals of
-    many calls, such as the concentration, have in their column what they are made of. `given` is
-    what some signals compare with: a corpus, the questions of the evaluation. Judged signals are
-    added by `findwell.loop.monitoring.judged`. Rows are in the order of time.
-    """
-    wanted = find_signals(names)
-    for each in wanted:
-        given.require(each)
-    choose("kind", kind, KINDS)
-    slices = slice_names(by, wanted)
-    kinds = {kind, *(each.kind for each in wanted if each.kind)}
-    made = [each for each in wanted if each.name in EXPRESSIONS]
-    rest = [each for each in wanted if each.name not in EXPRESSIONS]
-    raw = sorted({name for each in rest for name in each.reads} - set(KEY))
-    columns = key_columns(slices)
-    columns += [
-        pl.when(pl.col("kind") == (each.kind or kind))
-        .then(EXPRESSIONS[each.name]())
-        .alias(each.name)
-        for each in made
-    ]
-    columns += [pl.col(name).alias(RAW + name) for name in raw]
-    rows = calls.lazy().filter(pl.col("kind").is_in(sorted(kinds)))
-    table = rows.select(columns).collect().sort(KEY)
-    found: dict[str, pl.Series] = {}
-    for of in {each.kind or kind for each in rest}:
-        mine = table["kind"] == of
-        part = CallTable(table if mine.all() else table.filter(mine), slices, given)
-        for each in rest:
-            if of == (each.kind or kind):
-                values = np.full(table.height, np.nan)
-                values[mine.to_numpy()] = VALUES[each.name](part)
-                found[each.name] = pl.Series(each.name, values).fill_nan(None)
-    order = [
-        *KEY,
-        "kind",
-        *(name for name in slices if name != "kind"),
-        *(each.name for each in wanted),
-    ]
-    return table.with_columns(found.values()).select(order)
-
-
-RAW = "\0"  # before the names of columns of the traces, which slices may have as well
-
-
-class ScoreLists:
-    """The scores of calls in one array; those that are no number are NaN."""
-
-    def __init__(self, lists: pl.Series) -> None:
-        """Lay lists of scores end to end."""
-        self.count = lists.list.len().fill_null(0).to_numpy().astype(np.int64)
-        flat = lists.explode(empty_as_null=False, keep_nulls=False).cast(pl.Float64).to_numpy()
-        self.flat: Floats = np.where(np.isfinite(flat), flat, np.nan)
-        self.start = np.cumsum(self.count) - self.count
-
-    def at(self, rank: int) -> Floats:
-        """Return the score at a rank, from 0."""
-        found = np.full(len(self.count), np.nan)
-        there = self.count > rank
-        found[there] = self.flat[self.start[there] + rank]
-        return found
-
-    @cached_property
-    def known(self) -> tuple[Ints, Floats]:
-        """The calls of the scores that are known, and these."""
-        calls = np.repeat(np.arange(len(self.count)), self.count)
-        there = ~np.isnan(self.flat)
-        return calls[there], self.flat[there]
-
-    def sums(self, calls: Ints, values: Floats) -> Floats:
-        """Add up values by call."""
-        return np.bincount(calls, values, minlength=len(self.count)).astype(np.float64)
-
-
-class CallTable:
-    """Columns of calls, as signals read them."""
-
-    def __init__(self, table: pl.DataFrame, slices: Sequence[str], given: References) -> None:
-        """Take a table whose columns of the traces have a mark before their names."""
-        self._table = table
-        self.slices = table.select(slices)
-        self.given = given
-
-    def __getitem__(self, name: str) -> pl.Series:
-        return self._table[name if name in KEY else RAW + name]
-
-    def __len__(self) -> int:
-        return self._table.height
-
-    @property
-    def history(self) -> pl.DataFrame:
-        """What earlier calls have to share to be compared with: service and slices."""
-        service = self["service"].alias(RAW + "service")
-        return pl.DataFrame([*self.slices.get_columns(), service])
-
-    @cached_property
-    def scores(self) -> ScoreLists:
-        """The scores of all calls."""
-        return ScoreLists(self["scores"])
 
 
 def slice_names(by: Iterable[str] | str, wanted: Iterable[Signal] = ()) -> list[str]:
@@ -161,125 +65,297 @@ def slice_names(by: Iterable[str] | str, wanted: Iterable[Signal] = ()) -> list[
     return names
 
 
-RESERVED = {"signal", "n", "undefined", "value", "low", "high", "method", "labels"}
-
-
-def key_columns(slices: Sequence[str]) -> list[pl.Expr]:
-    """Return what tells calls apart, and what they are sliced by."""
-    return [pl.col(*KEY, "kind"), *(slice_column(name) for name in slices if name != "kind")]
-
-
-def slice_column(name: str) -> pl.Expr:
-    """Return what calls are sliced by: a column of theirs, or else one of their attributes."""
-    if name in COLUMNS:
-        found = pl.col(name).cast(pl.String)
-    else:
+def _key_columns(slices: Sequence[str]) -> list[pl.Expr]:
+    """Return what distinguishes calls, and what they are sliced by."""
+    found: list[pl.Expr] = [pl.col(*KEY, "kind")]
+    for name in slices:
         entry = pl.element()
         of_name = entry.filter(entry.struct.field("key") == name).struct.field("value")
-        found = pl.col("attributes").list.eval(of_name).list.first()
-    return found.fill_null(NO_SLICE).alias(name)
-
-
-def _fine() -> pl.Expr:
-    return pl.col("error").is_null()
-
-
-def _latencies() -> pl.Expr:
-    taken = pl.col("latency_ms")  # of whoever fills a store by themselves, anything
-    return pl.when(taken.is_finite() & (taken >= 0)).then(taken)
-
-
-def _duplicates() -> pl.Expr:
-    count = pl.col("docs").list.len()
-    return pl.when(count > 0).then(1 - pl.col("docs").list.n_unique() / count)
-
-
-EXPRESSIONS: dict[str, Callable[[], pl.Expr]] = {
-    "queries": lambda: pl.lit(1.0),
-    "error": lambda: (~_fine()).cast(pl.Float64),
-    "empty": lambda: pl.when(_fine()).then((pl.col("docs").list.len() == 0).cast(pl.Float64)),
-    "latency": _latencies,
-    "latency_p95": _latencies,
-    "latency_p99": _latencies,
-    "documents": lambda: pl.when(_fine()).then(pl.col("docs").list.len().cast(pl.Float64)),
-    "duplicates": _duplicates,
-    "query_length": lambda: pl.col("question").str.len_chars().cast(pl.Float64),
-    "concentration": lambda: pl.col("docs"),
-    "never_retrieved": lambda: pl.col("docs"),
-}
-
-
-def _spreads(calls: CallTable) -> Floats:
-    scores = calls.scores
-    of, value = scores.known
-    n = scores.sums(of, np.ones(len(value)))
-    mean = scores.sums(of, value) / np.maximum(n, 1)
-    squares = scores.sums(of, (value - mean[of]) ** 2)
-    return np.where(n > 1, np.sqrt(squares / np.maximum(n, 1)), np.nan)
-
-
-def _entropies(calls: CallTable) -> Floats:
-    scores = calls.scores
-    of, value = scores.known
-    n = scores.sums(of, np.ones(len(value)))
-    lowest = np.full(len(n), np.inf)
-    np.minimum.at(lowest, of, value)
-    above = value - lowest[of]
-    total = scores.sums(of, above)
-    # of three scores two can lie above the lowest; of two only one, whose share is always 1
-    enough, flat = n >= 3, total == 0
-    share = above / np.where(flat, 1.0, total)[of]
-    logs = np.log(share, out=np.zeros_like(share), where=share > 0)
-    largest = np.log(np.where(enough, n - 1, 3.0))
-    found = np.clip(scores.sums(of, -share * logs) / largest, 0.0, 1.0)
-    return np.where(enough, np.where(flat, 1.0, found), np.nan)
-
-
-def _churns(calls: CallTable) -> Floats:
-    """Compare each list with that of the last call with the same question."""
-    question = calls["question"].str.strip_chars().str.to_lowercase().str.replace_all(r"\s+", " ")
-    table = calls.history.with_columns(
-        calls["hop"].alias(RAW + "hop"), question.alias(RAW + "question")
-    )
-    keys = table.columns
-    asked = table.with_row_index(RAW + "row").filter(
-        calls["error"].is_null()
-        & calls["docs"].is_not_null()
-        & question.is_not_null()
-        & (question != "")
-    )
-    before = asked.with_columns(pl.col(RAW + "row").shift(1).over(keys).alias("before"))
-    pairs = before.drop_nulls("before").select(RAW + "row", "before")
-    found = np.full(len(calls), np.nan)
-    rows, earlier = (pairs[name].to_numpy() for name in (RAW + "row", "before"))
-    found[rows] = 1 - rbo_of_lists(calls["docs"].gather(rows), calls["docs"].gather(earlier))
+        held = pl.col("attributes").list.eval(of_name).list.first()
+        column = pl.col(name).cast(pl.String) if name in COLUMNS else held
+        found += [column.fill_null(NO_SLICE).alias(name)] if name != "kind" else []
     return found
 
 
-def _rerank_churns(calls: CallTable) -> Floats:
-    after, before = calls["docs"], calls["inputs"]
-    cut = pl.DataFrame({"before": before, "n": after.list.len()}).select(
-        pl.col("before").list.head("n")
+def signal_frame(
+    calls: Calls,
+    names: Iterable[str] | str | None = None,
+    *,
+    by: Iterable[str] | str = (),
+    kind: str = RETRIEVER,
+    given: References = NOTHING_GIVEN,
+) -> pl.DataFrame:
+    """Return one row per call: time, trace, span, kind, a column per slice and one per signal.
+
+    `calls` has the columns of `findwell.io.read.traces.schema.TRACE_SCHEMA`, `names` are those of
+    `SIGNALS`, by default the cheap ones. A value is null where the signal is undefined. `by` are
+    columns to slice by: service, session, user, kind, hop, convention, or the key of any attribute.
+    `kind` says whose lists are looked at, those of retrievers or those of rerankers. Signals of
+    many calls, such as the concentration, have in their column what they are made of. `given` is
+    what some signals compare with: a corpus, the questions of the evaluation. Judged signals are
+    added by `judged_frame`. Rows are in the order of time.
+    """
+    wanted = find_signals(names)
+    for each in wanted:
+        given.require(each)
+    choose("kind", kind, (RETRIEVER, RERANKER))
+    slices = slice_names(by, wanted)
+    kinds = {each.name: each.kind or kind for each in wanted}
+    functions = [each for each in wanted if not isinstance(each.value, pl.Expr)]
+    columns = _key_columns(slices)
+    columns += [
+        pl.when(pl.col("kind") == kinds[each.name]).then(each.value).alias(each.name)
+        for each in wanted
+        if isinstance(each.value, pl.Expr)
+    ]
+    raw = sorted({name for each in functions for name in each.reads} - set(KEY))
+    columns += [pl.col(name).alias(RAW + name) for name in raw]
+    rows = calls.lazy().filter(pl.col("kind").is_in(sorted({kind, *kinds.values()})))
+    table = rows.select(columns).collect().sort(KEY)
+    found: dict[str, pl.Series] = {}
+    for of in {kinds[each.name] for each in functions}:
+        mine = table["kind"] == of
+        part = CallTable(table if mine.all() else table.filter(mine), slices, given)
+        for each in functions:
+            if kinds[each.name] == of and callable(each.value):
+                values = np.full(table.height, np.nan)
+                values[mine.to_numpy()] = each.value(part)
+                found[each.name] = pl.Series(each.name, values).fill_nan(None)
+    named = [*KEY, "kind", *(name for name in slices if name != "kind")]
+    return table.with_columns(found.values()).select(*named, *kinds)
+
+
+@dataclass(frozen=True, slots=True)
+class JudgedSample:
+    """Who judges, and how many calls: a share of the traces, and at most so many calls a day.
+
+    With `per_day` alone, the share of a day is the one that would have given as many calls on
+    the last day before that has any; of the first day its own. So a day may be looked at
+    while it lasts: later calls of it never take the place of earlier ones.
+    """
+
+    judge: object = "local"
+    share: float = 1.0
+    per_day: int | None = None
+    base_url: str | None = None
+
+    def __post_init__(self) -> None:
+        """Check the numbers."""
+        if not 0 < self.share <= 1:
+            raise OptionError(f"a share of {self.share} cannot be judged", fix="write 0.05, or 1")
+        if self.per_day is not None and self.per_day < 1:
+            raise OptionError(
+                f"{self.per_day} calls a day cannot be judged", fix="give 1 or more, or no number"
+            )
+
+    def find(self) -> JudgeProtocol:
+        """Return the judge."""
+        return find_judge(on_server(self.judge, self.base_url)[0])
+
+    def chosen(self, calls: pl.DataFrame) -> pl.Series:
+        """Tell which calls are judged; they have time, trace and span."""
+        place = _place(calls["trace"])
+        if self.per_day is None:
+            return place < self.share
+        day = pl.col("time").dt.date().alias("day")
+        rows = calls.select(day, *KEY, place=place, row=pl.int_range(pl.len()))
+        days = rows.group_by("day").len().sort("day")
+        usual = pl.col("len").shift(1).fill_null(pl.col("len"))
+        share = (self.per_day / usual).clip(upper_bound=self.share).alias("share")
+        near = rows.join(days.select("day", share), on="day").filter(
+            pl.col("place") < pl.col("share")
+        )
+        nth = pl.int_range(pl.len()).over("day")
+        judged = near.sort(KEY).filter(nth < self.per_day)["row"]
+        return pl.int_range(calls.height, eager=True).is_in(judged.implode())
+
+
+def _place(traces: pl.Series) -> pl.Series:
+    """Return a number from 0 to 1 for each trace, which only its id decides."""
+    distinct = traces.unique()
+    hashes = (hashlib.blake2b(each.encode(), digest_size=8, key=SALT) for each in distinct)
+    places = [int.from_bytes(each.digest(), "big") / 2**64 for each in hashes]
+    return traces.replace_strict(
+        distinct, pl.Series(places, dtype=pl.Float64), return_dtype=pl.Float64
     )
-    known = (before.list.len() > 0).fill_null(value=False) & calls["error"].is_null()
-    return np.where(known.to_numpy(), 1 - rbo_of_lists(after, cut["before"]), np.nan)
 
 
-VALUES: dict[str, Callable[[CallTable], Floats]] = {
-    "top_score": lambda calls: calls.scores.at(0),
-    "score_gap": lambda calls: np.abs(calls.scores.at(0) - calls.scores.at(1)),
-    "score_spread": _spreads,
-    "score_entropy": _entropies,
-    "other_language": lambda calls: in_another_language(
-        calls["question"], calls.given.expected_language
-    ),
-    "query_distance": lambda calls: question_distances(calls["question"], calls.given),
-    "near_duplicates": lambda calls: near_duplicate_shares(
-        calls["docs"], calls["texts"], calls.given
-    ),
-    "age": lambda calls: ages(calls["time"], calls["docs"], calls["doc_metadata"], calls.given),
-    "unseen": lambda calls: unseen_shares(calls["time"], calls["docs"], calls.history),
-    "unknown_documents": lambda calls: unknown_shares(calls["docs"], calls.given),
-    "churn": _churns,
-    "rerank_churn": _rerank_churns,
-}
+def judged_frame(
+    calls: Calls,
+    names: Iterable[str] | str,
+    sample: JudgedSample,
+    *,
+    by: Iterable[str] | str = (),
+    kind: str = RETRIEVER,
+    given: References = NOTHING_GIVEN,
+    progress: Report | None = None,
+    since: datetime | None = None,
+) -> pl.DataFrame:
+    """Return what a judge says about calls, with the columns of `signal_frame`.
+
+    A value is null where the call was not in the sample, failed, has no question, or its
+    documents have no text, neither in the trace nor in the corpus. Labels stand in a column of
+    their own next to that of their signal. Calls that have one are always judged; what the judge
+    says about them stands in a third column, so that those outside of the sample correct a mean
+    and are no part of it: people do not annotate at random. Calls before `since` are only there
+    for the budget of a day, and not judged.
+    """
+    wanted = [each for each in find_signals(names) if each.needs == "judge"]
+    signals, slices = [each.name for each in wanted], slice_names(by)
+    rows = calls.lazy().filter(pl.col("kind") == kind)
+    labels = rows.select(*_key_columns(slices), *map(_label, wanted)).collect().sort(KEY)
+    sampled = sample.chosen(labels.select(KEY))
+    if since is not None:
+        late = labels["time"] >= since
+        labels, sampled = labels.filter(late), sampled.filter(late)
+    labelled = pl.any_horizontal(pl.col(name + LABEL).is_not_null() for name in signals)
+    asked = labels.filter(sampled | labels.select(labelled).to_series()).select(KEY)
+    judge = sample.find()
+    parts = [asked.head(0).with_columns(pl.lit(None, pl.Float64).alias(name) for name in signals)]
+    raw = ("question", "docs", "texts", "error")
+    for first in range(0, asked.height, JUDGED_AT_ONCE):
+        chosen = asked.slice(first, JUDGED_AT_ONCE).lazy()
+        inside = rows.join(chosen, on=[*KEY], how="semi").select(*KEY, *raw).collect().sort(KEY)
+        parts.append(_judged(inside, signals, judge, given, progress))
+    with_labels = [name for name in signals if labels[name + LABEL].count()]
+    made = labels.join(pl.concat(parts), on=[*KEY], how="left", maintain_order="left")
+    made = made.with_columns(
+        *(
+            pl.when(pl.col(name + LABEL).is_not_null()).then(name).alias(name + VERDICT)
+            for name in with_labels
+        ),
+        *(pl.when(sampled).then(name).alias(name) for name in signals),
+    )
+    named = [*KEY, "kind", *(name for name in slices if name != "kind"), *signals]
+    return made.select(*named, *(name + end for name in with_labels for end in (LABEL, VERDICT)))
+
+
+def _label(signal: Signal) -> pl.Expr:
+    """Return what people said about a call in its annotations: the mean of their scores."""
+    entry = pl.element()
+    of_people = entry.struct.field("annotator").fill_null("").str.to_lowercase().is_in(PEOPLE)
+    named = entry.struct.field("name").str.to_lowercase().is_in([signal.name, *signal.aliases])
+    score = entry.struct.field("score")
+    scores = entry.filter(of_people & named & score.is_between(*signal.bounds))
+    mean = pl.col("annotations").list.eval(scores.struct.field("score")).list.mean()
+    return mean.alias(signal.name + LABEL)
+
+
+def _judged(
+    calls: pl.DataFrame,
+    names: list[str],
+    judge: JudgeProtocol,
+    given: References,
+    progress: Report | None,
+) -> pl.DataFrame:
+    """Have some calls judged; equal questions with equal texts are judged once."""
+    texts = texts_of(calls["docs"], calls["texts"], given.corpus).drop_nulls("text")
+    calls = (
+        calls.with_columns(call=pl.int_range(pl.len()))
+        .join(
+            texts.group_by("call", maintain_order=True).agg("text"),
+            on="call",
+            how="left",
+            maintain_order="left",
+        )
+        .with_columns(pl.col("text").fill_null([]))
+    )
+    asked = calls.filter(
+        pl.col("error").is_null()
+        & pl.col("question").str.contains(r"\S")
+        & ((pl.col("text").list.len() > 0) | (pl.col("docs").list.len() == 0))
+    )
+    distinct = asked.select("question", "text").unique(maintain_order=True)
+    values = {name: np.full(distinct.height, np.nan) for name in names}
+    if distinct.height:
+        records = [
+            {
+                "query": str(number),
+                "question": question,
+                "retrieved": [{"id": str(at), "text": text} for at, text in enumerate(shown)],
+            }
+            for number, (question, shown) in enumerate(distinct.rows())
+        ]
+        measures = [MEASURES.get(name, name) for name in names]
+        result = evaluate(records, measures=measures, judge=judge, level=None, progress=progress)
+        rows = result.per_query.with_columns(pl.col("query").cast(pl.Int64))
+        for name, measure in zip(names, measures, strict=True):
+            mine = rows.filter(pl.col("measure") == measure)
+            values[name][mine["query"].to_numpy()] = mine["value"].cast(pl.Float64).to_numpy()
+            _require_verdicts(name, mine, distinct["text"].list.len())
+    judged = distinct.with_columns(pl.Series(name, each) for name, each in values.items())
+    joined = asked.join(judged, on=["question", "text"], how="left", maintain_order="left")
+    return joined.select(*KEY, *(pl.col(name).fill_nan(None) for name in names))
+
+
+def _require_verdicts(name: str, rows: pl.DataFrame, shown: pl.Series) -> None:
+    """Raise if a judge has no verdict about anything, but for lists that are empty."""
+    full = rows.filter(pl.col("query").is_in((shown > 0).arg_true().implode()))
+    if not full.height or full["value"].count():
+        return
+    reason = full["reason"][0]
+    if not reason.endswith(JudgeReason.DRY_RUN):  # which goes on, to count what would be asked
+        raise JudgeError(
+            f"the judge gave no verdict about {name}: {reason}",
+            fix="ask a language model (--judge openai:MODEL), or leave this signal out",
+        )
+
+
+def stored_signals(
+    store: TraceStore,
+    names: Iterable[str] | str | None = None,
+    *,
+    since: datetime | None = None,
+    until: datetime | None = None,
+    by: Iterable[str] | str = (),
+    kind: str = RETRIEVER,
+    given: References = NOTHING_GIVEN,
+    sample: JudgedSample | None = None,
+    progress: Report | None = None,
+) -> pl.DataFrame:
+    """Return what `signal_frame` does of the calls of a period, and judged signals by `sample`.
+
+    Signals that depend on earlier calls see those before the period, too.
+    """
+    wanted = find_signals(names)
+    judged = [each for each in wanted if each.needs == "judge"]
+    if judged and sample is None:
+        given.require(judged[0])
+    slices = slice_names(by, wanted)
+    history = any(each.history for each in wanted)
+    calls = store.scan(None if history else since, until)
+    plain = [each.name for each in wanted if each.needs != "judge"]
+    frame = signal_frame(calls, plain, by=slices, kind=kind, given=given)
+    since = None if since is None else in_utc(since)
+    if history and since is not None:
+        frame = frame.filter(pl.col("time") >= since)
+    if not judged or sample is None:
+        return frame
+    begin = since
+    if since is not None and sample.per_day is not None:
+        # the budget of a day follows from the last day with calls before it
+        midnight = since.replace(hour=0, minute=0, second=0, microsecond=0)
+        earlier = store.scan(None, midnight).filter(pl.col("kind") == kind)
+        last = earlier.select(pl.col("time").max().dt.truncate("1d")).collect().item()
+        begin = last if isinstance(last, datetime) else midnight
+    found = judged_frame(
+        store.scan(begin, until),
+        [each.name for each in judged],
+        sample,
+        by=slices,
+        kind=kind,
+        given=given,
+        progress=progress,
+        since=since,
+    )
+    values = found.drop("kind", *slices, strict=False)
+    joined = frame.join(values, on=[*KEY], how="left", maintain_order="left")
+    order = [each.name for each in wanted]
+    keys = [name for name in frame.columns if name not in order]
+    labels = [name for name in values.columns if name not in (*KEY, *order)]
+    return joined.select(*keys, *order, *labels)
+
+
+def in_utc(moment: datetime) -> datetime:
+    """Return a moment in UTC; one without a zone is in UTC already."""
+    return moment.replace(tzinfo=UTC) if moment.tzinfo is None else moment.astimezone(UTC)

@@ -12,9 +12,7 @@ from findwell.core.errors import InputError
 from findwell.core.progress import Progress
 from findwell.io.read.source import Source
 from findwell.io.read.traces import read_traces
-from findwell.loop.monitoring.arrivals import Batch
-from findwell.loop.monitoring.store import TraceStore
-from findwell.loop.monitoring.writer import StoreWriter
+from findwell.loop.monitoring.store import Batch, StoreWriter, TraceStore
 
 if TYPE_CHECKING:
     import os
@@ -24,8 +22,8 @@ if TYPE_CHECKING:
 
     from findwell.core.progress import Report
     from findwell.io.read.traces import Decoded
-    from findwell.loop.monitoring.arrivals import Added
     from findwell.loop.monitoring.intake_rules import IntakeRules
+    from findwell.loop.monitoring.store import Added
 
 AHEAD = 4  # parts that are read before they are written
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import polars as pl
 
 from findwell.core.errors import OptionError
-from findwell.io.read.traces.hops import calls_among
+from findwell.io.read.traces.schema import calls_among
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

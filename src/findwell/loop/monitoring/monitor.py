@@ -13,15 +13,17 @@ from findwell.core.errors import OptionError, takes_options
 from findwell.core.forks import refuse_after_fork
 from findwell.loop.labels.estimates import ppi
 from findwell.loop.monitoring.baselines import parse_moment
-from findwell.loop.monitoring.call_values import KEY, slice_names
+from findwell.loop.monitoring.call_values import (
+    JudgedSample,
+    in_utc,
+    slice_names,
+    stored_signals,
+)
 from findwell.loop.monitoring.check import SETTLE, check
-from findwell.loop.monitoring.judged import JudgedSample
-from findwell.loop.monitoring.references import References
-from findwell.loop.monitoring.signals import find_signals
+from findwell.loop.monitoring.signals import KEY, References, find_signals
 from findwell.loop.monitoring.store import TraceStore
-from findwell.loop.monitoring.stored_signals import in_utc, stored_signals
+from findwell.loop.monitoring.store_files import parse_period
 from findwell.loop.monitoring.time_buckets import bucket_length, buckets, with_silence
-from findwell.loop.monitoring.upkeep import parse_period
 
 if TYPE_CHECKING:
     import os

@@ -1,4 +1,4 @@
-"""What a page about a store shows: signals over a period by time, marks, alarms, slices."""
+"""What a page about a store shows: signals by time, marks, alarms, slices, and the worst calls."""
 
 from __future__ import annotations
 
@@ -9,13 +9,14 @@ from typing import TYPE_CHECKING
 import polars as pl
 
 from findwell.core.errors import OptionError
-from findwell.loop.monitoring.before_after import LONGEST, AroundMark, around_mark
-from findwell.loop.monitoring.call_values import COLUMNS
-from findwell.loop.monitoring.known_alarms import KnownAlarm, WatchedAlert, known_alarms
+from findwell.loop.monitoring.alarm_report import KnownAlarm, WatchedAlert, known_alarms
+from findwell.loop.monitoring.call_values import COLUMNS, stored_signals
 from findwell.loop.monitoring.signals import SIGNALS, find_signals
-from findwell.loop.monitoring.time_buckets import bucket_length
+from findwell.loop.monitoring.time_buckets import LONGEST, AroundMark, around_mark, bucket_length
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from findwell.loop.monitoring.monitor import Monitor
     from findwell.loop.monitoring.store import Mark, StoreCounts, TraceStore
 
@@ -33,8 +34,6 @@ SLICES = 6  # lines of a chart
 LOOKED_AT = 2_000  # calls whose attributes are looked at
 FEW, MANY = 2, 50  # values of an attribute by which it makes sense to slice
 AHEAD = timedelta(hours=1)  # clocks of others may be wrong
-PLAIN = tuple(each.name for each in SIGNALS.values() if not each.needs and each.kind == "")
-CHEAP = tuple(each.name for each in find_signals(None))
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,7 +61,8 @@ class Look:
     @property
     def signals(self) -> tuple[str, ...]:
         """The signals that are shown."""
-        return PLAIN if self.every_signal else CHEAP
+        every = [each for each in SIGNALS.values() if not each.needs and each.kind == ""]
+        return tuple(each.name for each in (every if self.every_signal else find_signals(None)))
 
 
 @dataclass(frozen=True, slots=True)
@@ -227,3 +227,97 @@ def _columns(store: TraceStore, end: datetime) -> dict[str, list[str]]:
     grouped = pairs.group_by("key").agg(pl.col("value").unique().sort()).sort("key")
     found |= {key: values for key, values in grouped.rows() if key not in COLUMNS}
     return {name: values for name, values in found.items() if FEW <= len(values) <= MANY}
+
+
+VALUE = "value of the signal"  # a column beside those of the traces
+MICROSECOND = timedelta(microseconds=1)
+TELLING = ("error", "empty", "latency", "duplicates", "top_score")  # by which a few are picked
+
+
+@dataclass(frozen=True, slots=True)
+class CallsOfBucket:
+    """Some calls of a bucket, of how many."""
+
+    calls: pl.DataFrame  # TRACE_SCHEMA, and VALUE
+    total: int
+
+
+def worst_calls(
+    store: TraceStore,
+    signal: str,
+    *,
+    since: datetime,
+    until: datetime,
+    by: str = "",
+    only: str = "",
+    kind: str = "retriever",
+    most: int = 50,
+) -> CallsOfBucket:
+    """Return the calls of a time with the worst values of a signal, of equal ones the latest.
+
+    Where no direction is bad, those furthest from the median come first; of a signal that a single
+    call has no value of, the latest.
+    """
+    found = find_signals([signal])[0]
+    kind = found.kind or kind
+    slices = [by] if by and only else []
+    plain = [found.name] if found.per_call and not found.needs else []
+    frame = stored_signals(store, plain, since=since, until=until, by=slices, kind=kind)
+    frame = frame.filter(pl.col("kind") == kind)
+    if slices:
+        frame = frame.filter(pl.col(by) == only)
+    value = pl.col(found.name).cast(pl.Float64) if plain else pl.lit(None, pl.Float64)
+    frame = frame.select("time", "trace", "span", value.alias(VALUE))
+    bad = pl.col(VALUE)
+    if found.worse == "lower":
+        bad = -bad
+    elif found.worse == "either":
+        bad = (bad - bad.median()).abs()
+    chosen = frame.sort(bad, "time", descending=True, nulls_last=True).head(most)
+    return CallsOfBucket(calls_by_key(store, chosen), frame.height)
+
+
+def calls_by_key(store: TraceStore, keys: pl.DataFrame) -> pl.DataFrame:
+    """Return the calls of a table with time, trace and span, in its order, with its columns."""
+    first, last = keys["time"].min(), keys["time"].max()
+    if isinstance(first, datetime) and isinstance(last, datetime):
+        calls = store.scan(first, last + MICROSECOND)
+    else:  # there is no key
+        calls = store.scan().head(0)
+    found = calls.join(keys.lazy().select("trace", "span"), on=["trace", "span"], how="semi")
+    return keys.join(found.collect().drop("time"), on=["trace", "span"], how="inner",
+                     maintain_order="left")  # fmt: skip
+
+
+def telling_calls(frame: pl.DataFrame, groups: Iterable[str], most: int) -> pl.DataFrame:
+    """Pick a few calls of each group that say most: failed, empty, slowest, with duplicates.
+
+    `frame` has time, trace, span, the groups and the signals of TELLING; the column `why` says by
+    which signal a call was picked.
+    """
+    keys = list(groups)
+    picked = []
+    for name in TELLING:
+        value = pl.col(name).cast(pl.Float64)
+        kept = frame.filter(
+            value > 0 if name in ("error", "empty", "duplicates") else value.is_not_null()
+        )
+        order = value if SIGNALS[name].worse == "higher" else -value
+        ranked = kept.sort(order, "time", descending=True).group_by(keys, maintain_order=True)
+        picked.append(
+            ranked.head(most)
+            .with_columns(pl.int_range(pl.len()).over(keys).alias("place"))
+            .select(
+                *keys,
+                "time",
+                "trace",
+                "span",
+                pl.lit(name).alias("why"),
+                value.alias(VALUE),
+                "place",
+            )
+        )
+    by_name = {name: at for at, name in enumerate(TELLING)}
+    table = pl.concat(picked).sort("place", pl.col("why").replace_strict(by_name))
+    table = table.unique(["trace", "span"], keep="first", maintain_order=True)
+    return table.group_by(keys, maintain_order=True).head(most).drop("place")

@@ -1,42 +1,216 @@
-"""The store of traces: one row per retrieval call, in Parquet files by day with a catalogue."""
+"""The store of traces: one row per retrieval call, in Parquet files by day with a catalogue.
+
+A batch is acknowledged by one step of the catalogue, a SQLite database: the calls that are new
+wait there, with their keys and the counts. `store_files` puts them into files later.
+"""
 
 from __future__ import annotations
 
 import contextlib
 import json
 import os
+import queue
+import secrets
+import threading
+import time
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from concurrent.futures import Future
+from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
+from functools import partial
 from pathlib import Path
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self, TypeAlias
 
 import polars as pl
 
-from findwell.core.errors import InputError, OptionError, SaveError
+from findwell.core.errors import FindwellError, InputError, OptionError, SaveError
 from findwell.core.forks import refuse_after_fork
-from findwell.io.read.traces.hops import with_hops, without_inner
-from findwell.io.read.traces.schema import TRACE_SCHEMA
-from findwell.io.storage.durable import BUSY_TIMEOUT, DurableFile
+from findwell.io.read.traces.schema import TRACE_SCHEMA, calls_among, with_hops, without_inner
+from findwell.io.storage.durable import BUSY_TIMEOUT, DurableFile, DurableKind, create_durable
 from findwell.io.storage.private import make_folder
-from findwell.loop.monitoring.arrivals import (
-    DROPPED,
-    MALFORMED,
-    REPEATED,
-    SPANS,
-    Added,
-    Arrival,
-    Batch,
-    acknowledge,
+from findwell.io.storage.temporary import removed_at_the_end
+from findwell.loop.monitoring.intake_rules import IntakeRules
+from findwell.loop.monitoring.store_files import (
+    BEHIND,
+    FOLDER,
+    LISTED,
+    SMALL,
+    DayFile,
+    Upkeep,
     call_keys,
-    check_calls,
+    let_wait,
+    parse_period,
     unpacked,
 )
-from findwell.loop.monitoring.catalogue import FILE, TRACES, create_catalogue
-from findwell.loop.monitoring.day_files import FOLDER, DayFile
-from findwell.loop.monitoring.intake_rules import IntakeRules
-from findwell.loop.monitoring.upkeep import BEHIND, LISTED, SMALL, Upkeep, parse_period
+
+if TYPE_CHECKING:
+    import sqlite3
+
+FILE = "catalogue.db"
+APPLICATION = 0x66696E74  # "fint": tells it from other SQLite files
+LAYOUT = 1  # raised when the tables or the columns of the Parquet files change
+
+# A batch of calls is in `waiting` when it is acknowledged, and later in a Parquet file; `first`
+# and `last` are the earliest and the latest time in it, in microseconds since 1970. `seen` holds
+# a hash of the trace and the span of each call that is kept, `batch` one of each body of late.
+TABLES = """
+CREATE TABLE file (
+    number INTEGER PRIMARY KEY, day TEXT NOT NULL, name TEXT NOT NULL UNIQUE,
+    calls INTEGER NOT NULL, bytes INTEGER NOT NULL, first INTEGER NOT NULL, last INTEGER NOT NULL
+);
+CREATE INDEX file_day ON file (day);
+CREATE TABLE waiting (
+    number INTEGER PRIMARY KEY AUTOINCREMENT, arrived REAL NOT NULL, calls INTEGER NOT NULL,
+    bytes INTEGER NOT NULL, first INTEGER NOT NULL, last INTEGER NOT NULL, content BLOB NOT NULL
+);
+CREATE TABLE seen (key BLOB PRIMARY KEY) WITHOUT ROWID;
+CREATE TABLE batch (digest BLOB PRIMARY KEY, arrived REAL NOT NULL) WITHOUT ROWID;
+CREATE INDEX batch_arrived ON batch (arrived);
+CREATE TABLE mark (
+    number INTEGER PRIMARY KEY, name TEXT NOT NULL, time INTEGER NOT NULL, UNIQUE (name, time)
+);
+CREATE TABLE counted (
+    what TEXT NOT NULL, reason TEXT NOT NULL, number INTEGER NOT NULL, PRIMARY KEY (what, reason)
+) WITHOUT ROWID;
+CREATE TABLE state (name TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID;
+"""
+
+
+def check_layout(connection: sqlite3.Connection, path: Path) -> None:
+    """Refuse a database that is none of traces, or that a newer findwell wrote."""
+    if connection.execute("PRAGMA application_id").fetchone()[0] != APPLICATION:
+        raise InputError(
+            "this SQLite database is no catalogue of a trace store",
+            where=str(path),
+            fix="name the folder that findwell monitor serve or findwell monitor ingest made",
+        )
+    found = connection.execute("PRAGMA user_version").fetchone()[0]
+    if found > LAYOUT:
+        raise InputError(
+            f"the trace store was written by a newer findwell: layout {found}, this one knows "
+            f"{LAYOUT}",
+            where=str(path),
+            fix="install a newer findwell; nothing was changed",
+        )
+
+
+TRACES = DurableKind("traces", "TraceStore.open", check_layout)
+
+
+def create_catalogue(path: Path) -> None:
+    """Make an empty catalogue, unless another process was faster."""
+    draft = path.with_name(f".findwell-{secrets.token_hex(8)}")
+    with removed_at_the_end(draft):
+        create_durable(draft, TRACES, TABLES, application=APPLICATION, layout=LAYOUT, rows={})
+        with contextlib.suppress(FileExistsError):
+            os.link(draft, path)  # a rename would take the place of another one's
+
+
+REPEATED, SPANS, MALFORMED, DROPPED = "repeated", "spans", "malformed", "dropped"
+BATCHES = 3_600.0  # seconds for which a body that is sent again is recognised as a whole
+KEYS = 500  # in one query
+COUNT = """
+INSERT INTO counted VALUES (?, ?, ?)
+ON CONFLICT (what, reason) DO UPDATE SET number = number + excluded.number
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class Batch:
+    """Calls that arrive together, with what is counted about the spans they were among."""
+
+    frame: pl.DataFrame
+    spans: int | None = None  # all that were sent; by default one per call
+    malformed: Mapping[str, int] = field(default_factory=dict)
+    digest: bytes | None = None  # of the body: the same body again is counted once
+
+
+@dataclass(frozen=True, slots=True)
+class Added:
+    """What became of calls: `new` ones are kept, `repeated` ones are there already."""
+
+    new: int = 0
+    repeated: int = 0
+    dropped: Mapping[str, int] = field(default_factory=dict)  # left out by a rule, by reason
+
+
+@dataclass(frozen=True, slots=True)
+class Arrival:
+    """A batch, and what the rules of intake leave of it."""
+
+    batch: Batch
+    kept: pl.DataFrame
+    dropped: Mapping[str, int]
+    keys: Sequence[bytes]  # of what is kept
+
+
+def acknowledge(connection: sqlite3.Connection, arrivals: Sequence[Arrival]) -> list[Added]:
+    """Keep the calls that are new, in the transaction of the caller."""
+    added, frames = [], []
+    for each in arrivals:
+        calls = each.batch.frame.select(calls_among()).item()
+        if _is_known(connection, each.batch.digest):
+            added.append(Added(0, calls, each.dropped))
+            _count(connection, {(REPEATED, ""): calls})
+            continue
+        new = each.kept.filter(pl.Series(_note_new(connection, each.keys), dtype=pl.Boolean))
+        frames += [new] if new.height else []
+        kept, found = (table.select(calls_among()).item() for table in (new, each.kept))
+        added.append(Added(kept, found - kept, each.dropped))
+        _count(
+            connection,
+            {(SPANS, ""): calls if each.batch.spans is None else each.batch.spans}
+            | {(REPEATED, ""): found - kept}
+            | {(MALFORMED, reason): n for reason, n in each.batch.malformed.items()}
+            | {(DROPPED, reason): n for reason, n in each.dropped.items()},
+        )
+    if frames:
+        let_wait(connection, pl.concat(frames))
+    connection.execute("DELETE FROM batch WHERE arrived < ?", (time.time() - BATCHES,))
+    return added
+
+
+def check_calls(frame: pl.DataFrame) -> None:
+    """Refuse a table that is none of calls."""
+    if frame.schema != TRACE_SCHEMA:
+        wrong = [name for name, dtype in TRACE_SCHEMA.items() if frame.schema.get(name) != dtype]
+        raise InputError(
+            f"this is no table of calls: {', '.join(wrong) or 'other columns'}",
+            fix="give what findwell.io.read.traces.decode or read_traces returns",
+        )
+    if frame.select(pl.any_horizontal(pl.col("trace", "span", "time").is_null()).any()).item():
+        raise InputError("a call has no trace, span or time", fix="leave such calls out")
+
+
+def _is_known(connection: sqlite3.Connection, digest: bytes | None) -> bool:
+    """Tell whether the same body has arrived of late; else note that it has now."""
+    if digest is None:
+        return False
+    added = connection.execute("INSERT OR IGNORE INTO batch VALUES (?, ?)", (digest, time.time()))
+    return added.rowcount == 0
+
+
+def _note_new(connection: sqlite3.Connection, keys: Sequence[bytes]) -> list[bool]:
+    """Tell which keys are there for the first time, and note them."""
+    known: set[bytes] = set()
+    for start in range(0, len(keys), KEYS):
+        some = keys[start : start + KEYS]
+        marks = ",".join("?" * len(some))
+        rows = connection.execute(f"SELECT key FROM seen WHERE key IN ({marks})", some)  # noqa: S608
+        known.update(key for (key,) in rows)
+    new = []
+    for key in keys:
+        new.append(key not in known)
+        known.add(key)
+    fresh = sorted(key for key, each in zip(keys, new, strict=True) if each)
+    connection.executemany("INSERT INTO seen VALUES (?)", [(key,) for key in fresh])
+    return new
+
+
+def _count(connection: sqlite3.Connection, numbers: Mapping[tuple[str, str], int]) -> None:
+    connection.executemany(COUNT, [(*name, number) for name, number in numbers.items() if number])
+
 
 LONGEST_TRACE = timedelta(days=1)  # hops of a trace are counted over so long a time
 HANDLES = 400  # files that a scan holds open, so that putting together does not disturb it
@@ -375,3 +549,83 @@ def _microseconds(moment: datetime) -> int:
 
 def _moment(microseconds: int | None) -> datetime | None:
     return None if microseconds is None else EPOCH + timedelta(microseconds=microseconds)
+
+
+TOGETHER = 64  # batches that are written in one step: one wait for the disk for all
+TICK = 1.0  # seconds between two looks at what is to be tidied
+COMPACT, RETAIN = 60.0, 3_600.0  # seconds between two such works
+
+Entry: TypeAlias = "tuple[Batch, Future[Added]]"
+
+
+class StoreWriter:
+    """Writes batches one after another; its answer to each is given when it is on disk.
+
+    A second thread puts what was written into files, and old days away, so that nobody waits for
+    that.
+    """
+
+    def __init__(self, store: TraceStore, keep: timedelta | None = None) -> None:
+        self._store = store
+        self._keep = keep
+        self._entries: queue.SimpleQueue[Entry | None] = queue.SimpleQueue()
+        self._ended = threading.Event()
+        self._threads = [
+            threading.Thread(target=work, name=f"findwell-{work.__name__}", daemon=True)
+            for work in (self._write_all, self._tidy_all)
+        ]
+        for thread in self._threads:
+            thread.start()
+
+    def submit(self, batch: Batch) -> Future[Added]:
+        """Return what will be known when the batch is on disk; its exception, if it is not."""
+        answer: Future[Added] = Future()
+        self._entries.put((batch, answer))
+        return answer
+
+    def close(self) -> None:
+        """Write what was submitted, put it into files, and end."""
+        self._entries.put(None)
+        self._ended.set()
+        for thread in self._threads:
+            thread.join()
+        with contextlib.suppress(FindwellError):  # it waits in the catalogue
+            self._store.flush()
+
+    def _write_all(self) -> None:
+        ending = False
+        while not ending:
+            entries: list[Entry] = []
+            entry = self._entries.get()
+            with contextlib.suppress(queue.Empty):
+                while entry is not None:
+                    entries.append(entry)
+                    if len(entries) == TOGETHER:
+                        break
+                    entry = self._entries.get_nowait()
+                else:
+                    ending = True
+            if entries:
+                self._write(entries)
+
+    def _write(self, entries: list[Entry]) -> None:
+        try:
+            added = self._store.add_batches([batch for batch, _ in entries], tidied=True)
+        except BaseException as error:  # noqa: BLE001 - whoever waits must be told, whatever it is
+            for _, answer in entries:
+                answer.set_exception(error)
+        else:
+            for (_, answer), each in zip(entries, added, strict=True):
+                answer.set_result(each)
+
+    def _tidy_all(self) -> None:
+        works: list[list[Any]] = [[0.0, TICK, lambda: self._store.flush(due=True)]]
+        works.append([0.0, COMPACT, self._store.compact])
+        if self._keep is not None:
+            works.append([0.0, RETAIN, partial(self._store.retain, self._keep)])
+        while not self._ended.wait(TICK):
+            for work in works:
+                if time.monotonic() >= work[0]:
+                    with contextlib.suppress(FindwellError):  # tried again the next time
+                        work[2]()
+                    work[0] = time.monotonic() + work[1]

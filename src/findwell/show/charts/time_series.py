@@ -26,7 +26,7 @@ from findwell.show.signals import figure, limits, time_text
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
 
-    from findwell.loop.monitoring.known_alarms import KnownAlarm
+    from findwell.loop.monitoring.alarm_report import KnownAlarm
     from findwell.loop.monitoring.signals import Signal
     from findwell.loop.monitoring.store import Mark
     from findwell.show.charts.svg import Scale

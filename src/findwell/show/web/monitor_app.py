@@ -15,11 +15,10 @@ from starlette.responses import HTMLResponse, JSONResponse, Response
 from starlette.routing import Route
 
 from findwell.core.errors import FindwellError, OptionError
+from findwell.loop.monitoring.alarm_report import STATE
 from findwell.loop.monitoring.baselines import parse_moment
-from findwell.loop.monitoring.check import STATE
-from findwell.loop.monitoring.overview import Look
+from findwell.loop.monitoring.overview import Look, worst_calls
 from findwell.loop.monitoring.signals import find_signals
-from findwell.loop.monitoring.worst_calls import worst_calls
 from findwell.show.html import MONITOR, document
 from findwell.show.monitor_page import calls_page, monitor_page
 from findwell.show.web.server import Site

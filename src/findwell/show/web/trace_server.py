@@ -14,15 +14,15 @@ from starlette.requests import Request
 from uvicorn.protocols.http.h11_impl import H11Protocol, RequestResponseCycle
 
 from findwell.core.errors import OptionError
-from findwell.loop.monitoring.bodies import BodyDecoders
 from findwell.loop.monitoring.receiver import (
     PATH,
+    BodyDecoders,
     ReceiverLimits,
     Refusal,
     RequestBody,
     TraceReceiver,
 )
-from findwell.loop.monitoring.writer import StoreWriter
+from findwell.loop.monitoring.store import StoreWriter
 from findwell.show.web.server import HOST, listen
 
 if TYPE_CHECKING:

@@ -6,9 +6,7 @@ them is an error: what cannot be read is left out and counted.
 
 from __future__ import annotations
 
-from findwell.io.read.traces.decoding import decode
-from findwell.io.read.traces.files import read_traces
-from findwell.io.read.traces.hops import number_hops, outermost
-from findwell.io.read.traces.schema import TRACE_SCHEMA, Decoded
+from findwell.io.read.traces.decoding import decode, read_traces
+from findwell.io.read.traces.schema import TRACE_SCHEMA, Decoded, number_hops, outermost
 
 __all__ = ["TRACE_SCHEMA", "Decoded", "decode", "number_hops", "outermost", "read_traces"]

@@ -1,19 +1,29 @@
-"""Records that tools export: of Phoenix, Langfuse, LangSmith and MLflow.
+"""Records of spans and calls: exports of Phoenix, Langfuse, LangSmith and MLflow, and plain ones.
 
-Each becomes a span with the attributes that the tool's own exporter would give it.
+A record of a tool becomes a span with the attributes that the tool's own exporter would give it;
+`EXPORTS` has the names of their fields. Plain records of calls any program can write, one per line
+of JSON:
+
+{"question": "…", "retrieved": ["d1", "d2"], "latency_ms": 12.5, "time": "2026-08-01T10:00:00Z"}
 """
 
 from __future__ import annotations
 
 import ast
-from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+import contextlib
+import hashlib
+import json
+import math
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, TypeAlias
 
-from findwell.io.read.traces.recognition import convention_of
+from findwell.core.timing import DURATIONS
+from findwell.io.read.traces.conventions import BROKEN, retrieval_spans
+from findwell.io.read.traces.schema import RERANKER
 from findwell.io.read.traces.span import (
     DEPTH,
     NESTED,
-    NO_ID,
     NOT_A_SPAN,
     MalformedSpanError,
     Span,
@@ -23,15 +33,83 @@ from findwell.io.read.traces.span import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator
+    from collections.abc import Iterable, Iterator
 
+    from findwell.io.read.traces.parts import TakenParts
+    from findwell.io.read.traces.schema import RetrievalCall
     from findwell.io.read.traces.span import Said, SpanTally
 
-    Record = Mapping[str, Any]
+Record: TypeAlias = Mapping[str, Any]
 
 # objects that hold a list of records, as the interfaces of these tools answer
 HOLDERS = ("spans", "observations", "traces", "runs", "data", "items", "child_runs")
 FAILED = ("ERROR", "STATUS_CODE_ERROR", "error")
+
+
+@dataclass(frozen=True, slots=True)
+class Export:
+    """The fields of a tool's records; the first of several names that has a value counts."""
+
+    trace: tuple[str, ...]
+    span: tuple[str, ...]
+    parent: tuple[str, ...]
+    start: tuple[str, ...] = ("start_time",)
+    end: tuple[str, ...] = ("end_time",)
+    attributes: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+
+    def read(self, record: Record, attributes: Record, error: object = None) -> Span:
+        """Return the span of a record, with further attributes."""
+        given = {name: _first(record, *names) for name, names in self.attributes.items()}
+        return Span(
+            hex_id(_first(record, *self.trace)),
+            hex_id(_first(record, *self.span)),
+            hex_id(_first(record, *self.parent)) or None,
+            str(record.get("name") or ""),
+            nanoseconds(_first(record, *self.start)),
+            nanoseconds(_first(record, *self.end)),
+            {**given, **attributes},
+            None if error is None else str(error) or "error",
+        )
+
+
+PHOENIX = Export(("context.trace_id",), ("context.span_id",), ("parent_id",))
+LANGFUSE = Export(  # names of the API (as in traceId), and of a bucket (as in trace_id)
+    ("traceId", "trace_id"),
+    ("id", "observationId"),
+    ("parentObservationId", "parent_observation_id"),
+    ("startTime", "start_time"),
+    ("endTime", "end_time"),
+    {
+        "langfuse.observation.type": ("type",),
+        "langfuse.observation.input": ("input",),
+        "langfuse.observation.output": ("output",),
+        "langfuse.session.id": ("sessionId", "session_id"),
+        "langfuse.user.id": ("userId", "user_id"),
+        "langfuse.environment": ("environment",),
+        "langfuse.release": ("release",),
+        "langfuse.version": ("version",),
+    },
+)
+LANGSMITH = Export(
+    ("trace_id", "id"),
+    ("id",),
+    ("parent_run_id",),
+    attributes={
+        "langsmith.span.kind": ("run_type",),
+        "gen_ai.prompt": ("inputs",),
+        "gen_ai.completion": ("outputs",),
+        "langsmith.trace.session_name": ("session_name", "session_id"),
+        "langsmith.span.tags": ("tags",),
+    },
+)
+MLFLOW = Export(  # version 2 wrote a context
+    ("context.trace_id", "context.request_id", "trace_id", "request_id"),
+    ("context.span_id", "span_id"),
+    ("parent_span_id", "parent_id"),
+    ("start_time_unix_nano", "start_time"),
+    ("end_time_unix_nano", "end_time"),
+)
+MLFLOW_KEPT = ("mlflow.trace.session", "mlflow.trace.user", "mlflow.source.git.commit")
 
 
 def spans_of_record(record: object, tally: SpanTally, depth: int = 0) -> list[Span] | None:
@@ -40,7 +118,9 @@ def spans_of_record(record: object, tally: SpanTally, depth: int = 0) -> list[Sp
         return None
     for fits, read in EXPORTS:
         if fits(record):
-            return list(_read(record, read, tally, depth))
+            spans = list(retrieval_spans(_until_broken(read(record), tally), WholeSpans(), tally))
+            inside = parsed(record.get("child_runs"))
+            return spans + ((_held(inside, tally, depth) or []) if isinstance(inside, list) else [])
     for name in HOLDERS:
         held = parsed(record.get(name))
         if isinstance(held, list) and held and isinstance(held[0], Mapping):
@@ -70,57 +150,66 @@ def _held(records: Iterable[object], tally: SpanTally, depth: int) -> list[Span]
     return [span for spans in each for span in spans or ()]
 
 
-def _read(
-    record: Record,
-    read: Callable[[Record], Iterable[Span]],
-    tally: SpanTally,
-    depth: int,
-) -> Iterator[Span]:
-    """Return spans of retrieval calls, those of runs inside this one included."""
+def _until_broken(spans: Iterable[Span], tally: SpanTally) -> Iterator[Span]:
+    """Return spans up to one that cannot be read, which is counted."""
     try:
-        for span in read(record):
-            tally.count_span()
-            span.convention = convention_of(span.attributes, lambda value: value, span.name)
-            if not span.convention:
-                if span.parent is None:
-                    tally.note_root(span.trace, span.attributes, lambda value: value)
-            elif span.trace and span.span:
-                yield span
-            else:
-                tally.malformed[NO_ID] += 1
+        yield from spans
     except MalformedSpanError as error:
         tally.spans += 1
         tally.malformed[str(error)] += 1
-    except (AttributeError, KeyError, TypeError, ValueError, OverflowError, RecursionError):
+    except BROKEN:
         tally.spans += 1
         tally.malformed[NOT_A_SPAN] += 1
-    inside = parsed(record.get("child_runs"))
-    if isinstance(inside, list):
-        yield from _held(inside, tally, depth) or ()
+
+
+class WholeSpans:
+    """Spans that are read already."""
+
+    def open(self, given: Any) -> Any:  # noqa: ANN401
+        """Return the same."""
+        return given
+
+    def look(self, span: Span) -> tuple[object, Mapping[str, Any]]:
+        """Return its name and its attributes."""
+        return span.name, span.attributes
+
+    def value(self, raw: Any) -> Any:  # noqa: ANN401
+        """Return the same."""
+        return raw
+
+    def root(self, span: Span) -> object:
+        """Return the trace, unless the span has a parent."""
+        return span.trace if span.parent is None else None
+
+    def read(self, span: Span) -> Span:
+        """Return the same."""
+        return span
 
 
 def _first(record: Record, *names: str) -> Any:  # noqa: ANN401
     """Return what stands under the first of these names that has a value."""
-    for name in names:
-        value = record.get(name)
-        if value is not None and value != "":
-            return value
-    return None
+    return next((record[name] for name in names if record.get(name) not in (None, "")), None)
 
 
-def _span(  # noqa: PLR0917
-    ids: tuple[object, object, object],
-    name: object,
-    start: object,
-    end: object,
-    attributes: dict[str, Any],
-    error: object = None,
-) -> Span:
-    """Return a span; `ids` are those of trace, span and parent."""
-    trace, span, parent = map(hex_id, ids)
-    times = nanoseconds(start), nanoseconds(end)
-    reason = None if error is None else str(error) or "error"
-    return Span(trace, span, parent or None, str(name or ""), *times, attributes, reason)
+def _with_context(record: Record) -> Record:
+    """Return a record whose context stands under names such as context.span_id."""
+    context = record.get("context")
+    return {**record, **flat(context, "context")} if isinstance(context, Mapping) else record
+
+
+def flat(nested: object, prefix: str = "", depth: int = 0) -> dict[str, Any]:
+    """Return nested attributes under dotted names; lists stay.
+
+    >>> flat({"input": {"value": "How?"}, "session.id": "s1"})
+    {'input.value': 'How?', 'session.id': 's1'}
+    """
+    if depth >= DEPTH:
+        raise MalformedSpanError(NESTED)
+    found: dict[str, Any] = {}
+    for key, value in nested.items() if isinstance(nested, Mapping) else ():
+        name = f"{prefix}.{key}" if prefix else str(key)
+        found |= flat(value, name, depth + 1) if isinstance(value, Mapping) else {name: value}
+    return found
 
 
 def _is_phoenix(record: Record) -> bool:
@@ -132,7 +221,6 @@ def _is_phoenix(record: Record) -> bool:
 
 def _phoenix(record: Record) -> Iterator[Span]:
     """Read a span of Phoenix: of its API, its client, or a row of its data frame."""
-    context = record.get("context") or {}
     attributes = flat(parsed(record.get("attributes")) or {})
     for column, value in record.items():
         name = column.removeprefix("attributes.")
@@ -141,20 +229,15 @@ def _phoenix(record: Record) -> Iterator[Span]:
             attributes |= flat(held, name) if isinstance(held, Mapping) else {name: held}
     attributes["openinference.span.kind"] = record["span_kind"]
     failed = record.get("status_code") in FAILED
-    span = _span(
-        (
-            _first(context, "trace_id") or record.get("context.trace_id"),
-            _first(context, "span_id") or record.get("context.span_id"),
-            record.get("parent_id"),
-        ),
-        record.get("name"),
-        record.get("start_time"),
-        record.get("end_time"),
-        attributes,
-        (record.get("status_message") or "error") if failed else None,
-    )
-    span.said += _phoenix_said(record)
+    error = (record.get("status_message") or "error") if failed else None
+    span = PHOENIX.read(_with_context(record), attributes, error)
     span.resource = {"service.name": record.get("project_name")}
+    for each in parsed(record.get("annotations")) or ():
+        if isinstance(each, Mapping):
+            result = each.get("result")
+            held = result if isinstance(result, Mapping) else each
+            kind = each.get("annotator_kind")
+            span.said.append((each.get("name"), held.get("score"), held.get("label"), kind))
     yield span
 
 
@@ -180,77 +263,26 @@ class _Constants(ast.NodeTransformer):
         return ast.copy_location(ast.Constant(None), node)
 
 
-def _phoenix_said(record: Record) -> list[Said]:
-    said: list[Said] = []
-    for each in parsed(record.get("annotations")) or ():
-        if isinstance(each, Mapping):
-            result = each.get("result")
-            held = result if isinstance(result, Mapping) else each
-            kind = each.get("annotator_kind")
-            said.append((each.get("name"), held.get("score"), held.get("label"), kind))
-    return said
-
-
-def flat(nested: object, prefix: str = "", depth: int = 0) -> dict[str, Any]:
-    """Return nested attributes under dotted names; lists stay.
-
-    >>> flat({"input": {"value": "How?"}, "session.id": "s1"})
-    {'input.value': 'How?', 'session.id': 's1'}
-    """
-    if depth >= DEPTH:
-        raise MalformedSpanError(NESTED)
-    found: dict[str, Any] = {}
-    for key, value in nested.items() if isinstance(nested, Mapping) else ():
-        name = f"{prefix}.{key}" if prefix else str(key)
-        if isinstance(value, Mapping):
-            found |= flat(value, name, depth + 1)
-        else:
-            found[name] = value
-    return found
-
-
 def _is_langfuse(record: Record) -> bool:
     return (
         "type" in record
-        and _first(record, "traceId", "trace_id") is not None
+        and _first(record, *LANGFUSE.trace) is not None
         and ("startTime" in record or "start_time" in record)
         and "run_type" not in record
     )
 
 
 def _langfuse(record: Record) -> Iterator[Span]:
-    """Read an observation: of the API (names as in traceId) or of a bucket (as in trace_id)."""
-    attributes = {
-        "langfuse.observation.type": record.get("type"),
-        "langfuse.observation.input": record.get("input"),
-        "langfuse.observation.output": record.get("output"),
-        "langfuse.session.id": _first(record, "sessionId", "session_id"),
-        "langfuse.user.id": _first(record, "userId", "user_id"),
-        "langfuse.environment": record.get("environment"),
-        "langfuse.release": record.get("release"),
-        "langfuse.version": record.get("version"),
-        **flat(parsed(record.get("metadata")), "langfuse.observation.metadata"),
-    }
+    """Read an observation, whose scores are a list, or lists of values by name."""
+    metadata = flat(parsed(record.get("metadata")), "langfuse.observation.metadata")
     failed = record.get("level") in FAILED
-    span = _span(
-        (
-            _first(record, "traceId", "trace_id"),
-            _first(record, "id", "observationId"),
-            _first(record, "parentObservationId", "parent_observation_id"),
-        ),
-        record.get("name"),
-        _first(record, "startTime", "start_time"),
-        _first(record, "endTime", "end_time"),
-        attributes,
-        (_first(record, "statusMessage", "status_message") or "error") if failed else None,
-    )
-    span.said += _langfuse_said(record.get("scores"))
+    error = (_first(record, "statusMessage", "status_message") or "error") if failed else None
+    span = LANGFUSE.read(record, metadata, error)
+    span.said += _langfuse_said(parsed(record.get("scores")))
     yield span
 
 
-def _langfuse_said(scores: object) -> list[Said]:
-    """Return the scores of an observation: a list of them, or lists of values by name."""
-    held = parsed(scores)
+def _langfuse_said(held: object) -> list[Said]:
     if isinstance(held, Mapping):
         values = ((name, each) for name, each in held.items())
         lists = ((name, each if isinstance(each, list) else [each]) for name, each in values)
@@ -286,27 +318,8 @@ def _langsmith(record: Record) -> Iterator[Span]:
     """Read a run of LangSmith."""
     extra = parsed(record.get("extra"))
     metadata = extra.get("metadata") if isinstance(extra, Mapping) else None
-    attributes = {
-        "langsmith.span.kind": record.get("run_type"),
-        "gen_ai.prompt": record.get("inputs"),
-        "gen_ai.completion": record.get("outputs"),
-        "langsmith.trace.session_name": _first(record, "session_name", "session_id"),
-        "langsmith.span.tags": record.get("tags"),
-        **flat(metadata, "langsmith.metadata"),
-    }
-    error = record.get("error")
-    span = _span(
-        (
-            _first(record, "trace_id", "id"),
-            record.get("id"),
-            record.get("parent_run_id"),
-        ),
-        record.get("name"),
-        record.get("start_time"),
-        record.get("end_time"),
-        attributes,
-        error or None,
-    )
+    error = record.get("error") or None
+    span = LANGSMITH.read(record, flat(metadata, "langsmith.metadata"), error)
     stats = parsed(record.get("feedback_stats"))
     for name, each in stats.items() if isinstance(stats, Mapping) else ():
         if isinstance(each, Mapping):
@@ -314,44 +327,35 @@ def _langsmith(record: Record) -> Iterator[Span]:
     yield span
 
 
+def _mlflow_trace(record: Record) -> Any:  # noqa: ANN401
+    """Return a trace of MLflow: its JSON, or that in a row of `search_traces`."""
+    return parsed(record["trace"]) if isinstance(record.get("trace"), str) else record
+
+
 def _is_mlflow(record: Record) -> bool:
-    held = parsed(record.get("trace")) if isinstance(record.get("trace"), str) else record
+    held = _mlflow_trace(record)
     data = held.get("data") if isinstance(held, Mapping) else None
     return isinstance(data, Mapping) and isinstance(data.get("spans"), list)
 
 
 def _mlflow(record: Record) -> Iterator[Span]:
-    """Read a trace of MLflow: its JSON, or a row of `search_traces`, which holds it."""
-    held = parsed(record["trace"]) if isinstance(record.get("trace"), str) else record
+    """Read a trace of MLflow."""
+    held = _mlflow_trace(record)
     info = held.get("info") or {}
     about = info.get("trace_metadata") or info.get("request_metadata") or {}
     tags = info.get("tags") or {}
     for each in held["data"]["spans"]:
         attributes = {name: parsed(value) for name, value in (each.get("attributes") or {}).items()}
         for name, value in (*about.items(), *tags.items()):
-            if name in KEPT or not name.startswith("mlflow."):
+            if name in MLFLOW_KEPT or not name.startswith("mlflow."):
                 attributes.setdefault(name, value)
         status = each.get("status") or each.get("status_code")
         code = status.get("code") if isinstance(status, Mapping) else status
         message = status.get("message") if isinstance(status, Mapping) else None
-        context = each.get("context") or each  # as version 2 wrote them
-        span = _span(
-            (
-                _first(context, "trace_id", "request_id"),
-                context.get("span_id"),
-                _first(each, "parent_span_id", "parent_id"),
-            ),
-            each.get("name"),
-            _first(each, "start_time_unix_nano", "start_time"),
-            _first(each, "end_time_unix_nano", "end_time"),
-            attributes,
-            (message or "error") if code in FAILED else None,
-        )
-        span.said += _mlflow_said(info.get("assessments"), str(context.get("span_id")))
+        whole = _with_context(each)
+        span = MLFLOW.read(whole, attributes, (message or "error") if code in FAILED else None)
+        span.said += _mlflow_said(info.get("assessments"), str(_first(whole, *MLFLOW.span)))
         yield span
-
-
-KEPT = ("mlflow.trace.session", "mlflow.trace.user", "mlflow.source.git.commit")
 
 
 def _mlflow_said(assessments: object, span: str) -> list[Said]:
@@ -374,3 +378,126 @@ EXPORTS: tuple[tuple[Callable[[Record], bool], Callable[[Record], Iterable[Span]
     (_is_langfuse, _langfuse),
     (_is_langfuse_trace, _langfuse_trace),
 )
+
+# plain records
+
+CONVENTION = "plain"
+STEP = 1000  # nanoseconds between two calls of a record that tells no times of their own
+NO_LATENCY = "latency below 0 or without end: left out"
+NAMES = {
+    "question": ("question", "query_text", "user_input", "query", "input"),
+    "retrieved": ("retrieved", "documents", "docs", "results", "retrieved_contexts", "contexts"),
+    "reranked": ("reranked",),
+    "time": ("time", "timestamp", "start_time", "created_at", "ts", "date"),
+    "trace": ("trace", "trace_id"),
+    "span": ("span", "span_id"),
+    "parent": ("parent", "parent_id", "parent_span_id"),
+    "error": ("error", "exception"),
+    "service": ("service", "service.name"),
+    "session": ("session", "session_id", "session.id"),
+    "user": ("user", "user_id", "user.id"),
+}
+TAKEN = frozenset(name for names in NAMES.values() for name in names) | {"hops", *DURATIONS}
+
+
+def is_plain_call(record: object) -> bool:
+    """Tell whether a record says what was retrieved."""
+    return isinstance(record, Mapping) and any(
+        name in record for name in (*NAMES["retrieved"], "hops")
+    )
+
+
+def _get(record: Mapping[str, Any], name: str) -> Any:  # noqa: ANN401
+    return next((record[each] for each in NAMES[name] if record.get(each) not in (None, "")), None)
+
+
+def read_plain(record: Mapping[str, Any], parts: TakenParts) -> list[RetrievalCall]:
+    """Return the calls of a record: one, or one per hop, and one more where it was reranked.
+
+    A record without ids is known by a hash of itself, so that it counts once however often it is
+    read.
+    """
+    whole = json.dumps(record, ensure_ascii=False, sort_keys=True, default=str)
+    digest = hashlib.sha256(whole.encode("utf-8", "replace")).hexdigest()
+    trace = hex_id(_get(record, "trace")) or digest[:32]
+    given = hex_id(_get(record, "span"))
+    span = given or digest[32:48]
+    start = nanoseconds(_get(record, "time"))
+    hops = parsed(record.get("hops"))
+    if not isinstance(hops, list):
+        return _calls(record, Span(trace, span, None, "", start, -1, {}), parts)
+    begin = _hashed(given)[:8] if given else span[:8]  # ids that are given may begin alike
+    # what the record says of all hops together is not true of each
+    apart = ("hops", "reranked", *(DURATIONS if len(hops) > 1 else ()))
+    common = {key: each for key, each in record.items() if key not in apart}
+    calls: list[RetrievalCall] = []
+    for number, hop in enumerate(hops):
+        each = hop if isinstance(hop, Mapping) else {"retrieved": hop}
+        own = nanoseconds(_get(each, "time")) or start
+        if own and calls:  # after what came before it, its reranker included
+            own = max(own, calls[-1].time * 1000 + STEP)
+        name = hex_id(_get(each, "span")) or f"{begin}{number:08x}"
+        calls += _calls({**common, **each}, Span(trace, name, None, "", own, -1, {}), parts)
+    if calls and "reranked" in record:
+        found = {doc.id: None for call in calls for doc in call.docs or () if call.kind != RERANKER}
+        last = calls[-1].time * 1000
+        after = Span(trace, _hashed(span)[:16], None, "", last, -1, {})
+        calls.append(_reranked(record, _begun(record, after), list(found), parts))
+    return calls
+
+
+def _hashed(name: str) -> str:
+    return hashlib.sha256(name.encode()).hexdigest()
+
+
+def _calls(record: Mapping[str, Any], span: Span, parts: TakenParts) -> list[RetrievalCall]:
+    call = _call(record, _begun(record, span), parts)
+    call.latency_ms = _latency(record, parts)
+    call.docs = parts.documents(_get(record, "retrieved"), span.span)
+    if "reranked" not in record:
+        return [call]
+    span.span = _hashed(span.span)[:16]
+    return [call, _reranked(record, span, [doc.id for doc in call.docs or ()], parts)]
+
+
+def _begun(record: Mapping[str, Any], span: Span) -> Span:
+    """Put into a span what its record says about it."""
+    span.convention = CONVENTION
+    span.parent = hex_id(_get(record, "parent")) or None
+    span.attributes = flat({key: each for key, each in record.items() if key not in TAKEN})
+    error = _get(record, "error")
+    span.error = None if error in (None, False) else str(error)
+    return span
+
+
+def _call(record: Mapping[str, Any], span: Span, parts: TakenParts) -> RetrievalCall:
+    call = parts.begin_call(span, taken=lambda _: False)
+    call.question = parts.question(_get(record, "question"))
+    call.service, call.session, call.user = (
+        parts.name(_get(record, name)) for name in ("service", "session", "user")
+    )
+    return call
+
+
+def _reranked(
+    record: Mapping[str, Any], span: Span, before: list[str], parts: TakenParts
+) -> RetrievalCall:
+    """Return the call of the reranker, just after that of this span."""
+    span.start += STEP
+    call = _call(record, span, parts)
+    call.kind, call.inputs = RERANKER, before
+    call.docs = parts.documents(record["reranked"], span.span)
+    return call
+
+
+def _latency(record: Mapping[str, Any], parts: TakenParts) -> float | None:
+    """Return how long it took, in milliseconds, under the first name that tells a unit."""
+    for name, unit in DURATIONS.items():
+        if isinstance(record.get(name), int | float) and not isinstance(record[name], bool):
+            with contextlib.suppress(OverflowError):  # an integer of a thousand digits
+                taken = float(record[name]) * unit
+                if 0 <= taken < math.inf:
+                    return taken
+            parts.malformed[NO_LATENCY] += 1
+            return None
+    return None

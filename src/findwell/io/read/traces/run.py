@@ -25,13 +25,11 @@ from findwell.io.read.record import one_line
 from findwell.io.read.records import plain_columns
 from findwell.io.read.source import Source
 from findwell.io.read.tables import frame, pandas_columns, pandas_rows
-from findwell.io.read.traces.decoding import TraceReader
+from findwell.io.read.traces.decoding import EXPLODED, TraceReader, is_protobuf, read_all, read_rows
 from findwell.io.read.traces.exports import is_export
-from findwell.io.read.traces.files import EXPLODED, is_protobuf, read_all, read_rows
-from findwell.io.read.traces.hops import number_hops, outermost
-from findwell.io.read.traces.otlp_json import is_request
+from findwell.io.read.traces.otlp import is_request
 from findwell.io.read.traces.parts import NO_FIELD, UNNAMED
-from findwell.io.read.traces.schema import RERANKER, RETRIEVER
+from findwell.io.read.traces.schema import RERANKER, RETRIEVER, number_hops, outermost
 from findwell.io.read.traces.span import parsed
 
 if TYPE_CHECKING:

@@ -34,6 +34,12 @@ NO_TIME = "span without a valid start time"
 NOT_A_SPAN = "span of wrong types"
 NESTED = "value nested too deeply"
 CROWDED = f"span with more than {SPAN_ATTRIBUTES:,} attributes"
+TOO_MANY_FIELDS = f"the body has more than {BODY_FIELDS:,} fields"
+# how the fields begin whose messages take much more memory than their bytes: groups, attributes,
+# values, events, links
+FIELD_TAGS = bytes(
+    number << 3 | 2 | longer for number in (1, 2, 5, 6, 9, 11, 13) for longer in (0, 0x80)
+)
 
 HEX = re.compile(r"[0-9a-f]{1,64}")
 
@@ -51,7 +57,7 @@ class Span:
     name: str
     start: int  # nanoseconds since 1970
     end: int
-    attributes: dict[str, Any]
+    attributes: dict[str, Any] = field(default_factory=dict)
     error: str | None = None
     resource: Mapping[str, Any] = field(default_factory=dict)
     events: list[tuple[str, dict[str, Any]]] = field(default_factory=list)
@@ -78,6 +84,18 @@ class SpanTally:
     spans: int = 0
     asked: dict[str, Any] | None = None
     most: int = sys.maxsize  # spans
+    fields: int = sys.maxsize  # of protobuf that may still be read
+
+    def count_fields(self, number: int) -> None:
+        """Count fields that were read, or raise where there are too many."""
+        self.fields -= number
+        if self.fields < 0:
+            raise CrowdedBodyError(TOO_MANY_FIELDS)
+
+    def check_tags(self, body: bytes) -> None:
+        """Raise if so many bytes may begin a field of OTLP that reading them takes much memory."""
+        if len(body) - len(body.translate(None, FIELD_TAGS)) > 4 * self.fields:
+            raise CrowdedBodyError(TOO_MANY_FIELDS)
 
     def count_span(self) -> None:
         """Count a span, or raise where there are too many."""
@@ -115,7 +133,7 @@ def check_parts(text: bytes | str) -> None:
     """
     data = text if isinstance(text, bytes) else text.encode("utf-8", "replace")
     if sum(data.count(mark) for mark in (b"{", b"[", b",", b"\n")) > BODY_FIELDS:
-        raise CrowdedBodyError(f"the body has more than {BODY_FIELDS:,} fields")
+        raise CrowdedBodyError(TOO_MANY_FIELDS)
 
 
 def parsed(value: Any) -> Any:  # noqa: ANN401
