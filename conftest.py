@@ -11,8 +11,8 @@ from hypothesis import settings
 from findwell.core.measure import REGISTRY
 from findwell.io.read import known_formats
 from findwell.io.read.format import FORMATS
-from findwell.io.read.object_sources import OBJECT_SOURCES
-from findwell.io.read.shapes import SHAPES
+from findwell.io.read.objects import OBJECT_SOURCES, known_sources
+from findwell.io.read.shapes import SHAPES, known_shapes
 from findwell.judges.aspects import ASPECTS
 from findwell.measures import known_measures
 from findwell.measures.dialects import known_dialects
@@ -20,22 +20,20 @@ from findwell.measures.dialects.dialect import DIALECTS
 from findwell.relations.match import known_matchers
 from findwell.relations.match.matcher import MATCHERS
 
-REGISTRIES: tuple[dict[str, Any], ...] = (
-    ASPECTS,
-    DIALECTS,
-    FORMATS,
-    MATCHERS,
-    OBJECT_SOURCES,
-    REGISTRY,
-    SHAPES,
-)
+REGISTRIES: list[dict[str, Any]] = [
+    getattr(registry, "_entries", registry)  # of a core.plugins.Registry
+    for registry in (ASPECTS, DIALECTS, FORMATS, MATCHERS, OBJECT_SOURCES, REGISTRY, SHAPES)
+]
 # the same examples in every run: `--hypothesis-profile=explore` draws others, and more
 settings.register_profile("same", derandomize=True, deadline=None, database=None)
 settings.register_profile("explore", derandomize=False, deadline=None, max_examples=1000)
 settings.load_profile("same")
 
 # the built-in ones belong to every test
-for load in (known_dialects, known_formats, known_matchers, known_measures):
+for load in (
+    *(known_dialects, known_formats, known_matchers, known_measures),
+    *(known_shapes, known_sources),
+):
     load()
 
 

@@ -11,14 +11,13 @@ import polars as pl
 from findwell.core.data import Gold
 from findwell.core.errors import InputError
 from findwell.io.read.queries import load_queries
-from findwell.io.read.record import one_line
+from findwell.io.read.records import one_line
 from findwell.io.read.values import identifier
+from findwell.io.read.vocabulary import ASKED_IDS, ASKED_QUESTIONS
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-IDS = ("query", "query_id", "qid", "_id", "id")
-QUESTIONS = ("question", "query_text", "user_input", "text", "input", "title")
 WHERE = "queries"
 FIX = (
     "give every query its question: queries={id: question}, a table with the columns query and "
@@ -44,7 +43,7 @@ def load_questions(data: object) -> pl.DataFrame:
     if isinstance(data, list | tuple) and all(isinstance(each, str) for each in data):
         return _checked(_table(_different(map(one_line, data)), list(data)), WHERE)
     where = os.fspath(data) if isinstance(data, str | os.PathLike) else WHERE
-    table = load_queries(data, IDS)
+    table = load_queries(data, ASKED_IDS)
     return _checked(_with_question(table), where)
 
 
@@ -64,7 +63,7 @@ def _table(ids: list[str], questions: list[Any]) -> pl.DataFrame:
 
 def _with_question(table: pl.DataFrame) -> pl.DataFrame:
     """Name the column that holds the questions; without one, the ids are the questions."""
-    named = next((name for name in QUESTIONS if name in table.columns), "query")
+    named = next((name for name in ASKED_QUESTIONS if name in table.columns), "query")
     return table.with_columns(question=pl.col(named).cast(pl.String))
 
 

@@ -19,16 +19,16 @@ import polars as pl
 
 from findwell.core.data import Gold, RunStream
 from findwell.core.errors import InputError
-from findwell.io.read import python
+from findwell.io.read import in_memory
 from findwell.io.read.by_document import gold_of, records_of_pairs
 from findwell.io.read.by_query import columnar_part
 from findwell.io.read.delimited import TablePlace, record_lines
 from findwell.io.read.format import Format, Look, Samples, register_format
 from findwell.io.read.reading import ReadContext
-from findwell.io.read.record import Entry, twice
 from findwell.io.read.records import (
     FIRST,
     Collected,
+    Entry,
     RecordRows,
     State,
     find_shape,
@@ -36,8 +36,9 @@ from findwell.io.read.records import (
     join_about,
     read_part,
     texts_as_ids,
+    twice,
 )
-from findwell.io.read.shapes import SHAPES, shape_of
+from findwell.io.read.shapes import known_shapes, shape_of
 from findwell.io.read.source import not_utf8
 from findwell.io.read.values import loads, whole_letters
 
@@ -68,15 +69,17 @@ class Json(Format):
 
     def run(self, source: Source, name: str) -> RunStream:
         """Read the run whole."""
-        return python.run(_read_some(source), name, source.where, source.reading)
+        return in_memory.run_from_objects(_read_some(source), name, source.where, source.reading)
 
     def gold(self, source: Source) -> Gold:
         """Read the gold whole."""
-        return python.gold(_read_some(source), source.where, source.reading)
+        return in_memory.gold_from_objects(_read_some(source), source.where, source.reading)
 
     def samples(self, source: Source, name: str) -> Samples:
         """Read a list of records that hold both."""
-        return python.samples(_read_some(source), name, source.where, source.reading)
+        return in_memory.samples_from_objects(
+            _read_some(source), name, source.where, source.reading
+        )
 
 
 def _read_some(source: Source) -> Any:  # noqa: ANN401
@@ -213,7 +216,7 @@ def _has_shape(record: dict[str, object]) -> bool:
 def _begins_as_record(line: bytes) -> bool:
     """Tell whether a line that is not seen whole begins with a field of a known shape."""
     key = line.removeprefix(b"{").lstrip().partition(b'":')[0].decode("utf-8", "replace")
-    known = {name for shape in SHAPES.values() for name in shape.known()}
+    known = {name for shape in known_shapes().values() for name in shape.known()}
     return line.startswith(b"{") and key.startswith('"') and key[1:] in known
 
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import polars as pl
 
-from findwell.io.read.corpus import COLUMNS
+from findwell.io.read.vocabulary import CORPUS_COLUMNS
 from findwell.measures.age import EPOCH
 from findwell.relations.copies import copies
 from findwell.relations.marks import DAY
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from findwell.core.data import Floats
     from findwell.loop.monitoring.references import References
 
-DATES = tuple(COLUMNS["date"].split())  # keys of metadata, the preferred one first
+DATES = CORPUS_COLUMNS["date"]  # keys of metadata, the preferred one first
 MILLISECONDS = 1e11  # from here on a number is no second of this century but a millisecond
 
 
