@@ -15,8 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO, Self
 
 from findwell.core.errors import InputError, OptionError, SaveError
-from findwell.io.storage.locks import locked
-from findwell.io.storage.private import create_file
+from findwell.io.storage.files import create_file, locked
 from findwell.retrievers.answers import Answer
 
 if TYPE_CHECKING:

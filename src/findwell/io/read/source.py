@@ -17,8 +17,8 @@ from typing import TYPE_CHECKING, Any, Protocol
 from findwell.core.errors import FindwellError, InputError, nearest
 from findwell.core.findings import shorten
 from findwell.io.read.reading import STRICT, ReadContext
+from findwell.io.storage.files import temporary_folder
 from findwell.io.storage.spool import copy_bounded, spool
-from findwell.io.storage.temporary import temporary_folder
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

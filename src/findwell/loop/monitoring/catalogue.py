@@ -8,8 +8,8 @@ import secrets
 from typing import TYPE_CHECKING
 
 from findwell.core.errors import InputError
-from findwell.io.storage.durable import DurableKind, create_durable
-from findwell.io.storage.temporary import removed_at_the_end
+from findwell.io.storage.database import DurableKind, create_durable
+from findwell.io.storage.files import removed_at_the_end
 
 if TYPE_CHECKING:
     import sqlite3

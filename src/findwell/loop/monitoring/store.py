@@ -18,8 +18,8 @@ from findwell.core.errors import InputError, OptionError, SaveError
 from findwell.core.forks import refuse_after_fork
 from findwell.io.read.traces.hops import with_hops, without_inner
 from findwell.io.read.traces.schema import TRACE_SCHEMA
-from findwell.io.storage.durable import BUSY_TIMEOUT, DurableFile
-from findwell.io.storage.private import make_folder
+from findwell.io.storage.database import BUSY_TIMEOUT, DurableFile
+from findwell.io.storage.files import make_folder
 from findwell.loop.monitoring.arrivals import (
     DROPPED,
     MALFORMED,

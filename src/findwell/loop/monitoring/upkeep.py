@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
     from pathlib import Path
 
-    from findwell.io.storage.durable import DurableFile
+    from findwell.io.storage.database import DurableFile
 
 WAITING_BYTES = 16 << 20  # in the catalogue before they are put into files
 BEHIND = 4 * WAITING_BYTES  # beyond that, who adds calls must wait

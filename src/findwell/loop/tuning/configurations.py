@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from findwell.core.errors import FindwellError, OptionError, RetrieverError, SaveError
-from findwell.io.storage.private import make_folder
+from findwell.io.storage.files import make_folder
 from findwell.loop.tuning.space import choose_knob, describe_setting, identify
 from findwell.retrievers.answers import to_run
 from findwell.retrievers.log import AnswerLog
