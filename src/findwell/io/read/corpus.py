@@ -9,7 +9,6 @@ title beside the text is not read, since offsets count from the beginning of the
 from __future__ import annotations
 
 import functools
-import json
 import os
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
@@ -22,7 +21,6 @@ from findwell.core.forks import refuse_after_fork
 from findwell.core.keys import blank_ids
 from findwell.io.read.by_query import COERCED
 from findwell.io.read.delimited import TablePlace
-from findwell.io.read.json import HALF_PAIR
 from findwell.io.read.json import all_entries as json_lines
 from findwell.io.read.json import read as read_json
 from findwell.io.read.objects import (
@@ -36,7 +34,7 @@ from findwell.io.read.objects import (
 from findwell.io.read.records import Entry, entries
 from findwell.io.read.source import BYTE_ORDER_MARK, Source, not_readable, not_utf8
 from findwell.io.read.tables import frame, read_table
-from findwell.io.read.values import identifier, no_column, refuse_repeated
+from findwell.io.read.values import HALF_PAIR, identifier, loads, no_column, refuse_repeated
 from findwell.io.read.vocabulary import CORPUS_COLUMNS
 
 SCHEMA: dict[str, type[pl.DataType]] = {"doc": pl.String, "text": pl.String, "source": pl.String}
@@ -138,7 +136,7 @@ def _read_json(data: bytes, source: Source, id_from: str | None) -> pl.DataFrame
     first, _, rest = data.partition(b"\n")
     several = data.startswith(b"{") and rest.lstrip().startswith(b"{")
     try:
-        record = json.loads(first) if several or not rest else None
+        record = loads(first) if several or not rest else None
     except (ValueError, RecursionError):
         record = None  # reported below
     names = _names(tuple(record)) if isinstance(record, dict) else {}

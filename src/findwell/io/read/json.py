@@ -7,8 +7,6 @@ would; otherwise one by one.
 from __future__ import annotations
 
 import functools
-import json
-import re
 from collections import Counter
 from dataclasses import replace
 from itertools import islice
@@ -40,18 +38,13 @@ from findwell.io.read.records import (
 )
 from findwell.io.read.shapes import known_shapes, shape_of
 from findwell.io.read.source import not_utf8
-from findwell.io.read.values import loads, whole_letters
+from findwell.io.read.values import HALF_PAIR, NEWLINE, loads, parse_json
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from findwell.core.findings import Finding
     from findwell.io.read.source import Block, Source
-
-NEWLINE = b"\n"
-HALF_PAIR = re.compile(  # one half of a surrogate pair, which no text holds
-    rb"\\u[dD][89aAbB]..(?!\\u[dD][c-fC-F])|(?<!\\u[dD][89aAbB]..)\\u[dD][c-fC-F]"
-)
 
 
 @register_format
@@ -92,32 +85,10 @@ def _read_some(source: Source) -> Any:  # noqa: ANN401
 
 def read(source: Source) -> Any:  # noqa: ANN401
     """Parse a file of JSON."""
-    data = source.read()
     try:
-        value = loads(data)
+        return parse_json(source.read(), source.where, "correct it, or write the file again")
     except UnicodeDecodeError as error:
         raise (source.not_utf8() or not_utf8(error, source.where)) from None
-    except json.JSONDecodeError as error:
-        where = f"{source.where}, line {error.lineno}"
-        raise _invalid(error, where, "correct it, or write the file again") from None
-    except (ValueError, RecursionError) as error:
-        raise _invalid(error, source.where, "write it again") from None
-    half = HALF_PAIR.search(data) if b"\\u" in data else None
-    if half is not None:
-        whole_letters(
-            json.dumps(value, ensure_ascii=False),
-            f"{source.where}, line {data.count(NEWLINE, 0, half.start()) + 1}",
-        )
-    return value
-
-
-def _invalid(error: ValueError | RecursionError, where: str, fix: str) -> InputError:
-    what = str(error)
-    if isinstance(error, RecursionError):
-        what = "nested too deeply"
-    elif isinstance(error, json.JSONDecodeError):
-        what = f"{error.msg} (column {error.colno})"
-    return InputError(f"not valid JSON: {what}", where=where, fix=fix)
 
 
 @register_format
@@ -138,7 +109,7 @@ class JsonLines(Format):
         begins = first.startswith(b"{") or (several and not first.startswith(b"["))
         named = look.suffix in (".jsonl", ".ndjson") and begins
         try:
-            record = json.loads(first)
+            record = loads(first)
         except (ValueError, RecursionError):  # too long to be seen whole, or broken
             return named or _begins_as_record(first)
         if not isinstance(record, dict):
@@ -268,27 +239,17 @@ def all_entries(source: Source) -> Iterator[Entry]:
 def _entries(block: Block, before: int) -> Iterator[Entry]:
     """Parse the lines of a block; `before` records came earlier."""
     number = before
-    for line, raw in enumerate(block.data.split(b"\n")):
+    for line, raw in enumerate(block.data.split(NEWLINE)):
         if not raw.strip():
             continue
         number += 1
         where = functools.partial(block.where, line)
         try:
-            yield Entry(_record(raw), number, where)
+            yield Entry(parse_json(raw, fix="write one JSON object per line"), number, where)
+        except UnicodeDecodeError as error:
+            block.source.reading.meet(not_utf8(error, where()))
         except InputError as error:
             block.source.reading.meet(InputError(error.what, where=where(), fix=error.fix))
-
-
-def _record(raw: bytes) -> object:
-    try:
-        record = loads(raw)
-        if b"\\u" in raw:
-            whole_letters(json.dumps(record, ensure_ascii=False))
-    except UnicodeDecodeError as error:
-        raise not_utf8(error, "") from None
-    except (ValueError, RecursionError) as error:
-        raise _invalid(error, "", "write one JSON object per line") from None
-    return record
 
 
 def frame_of(data: bytes, like: pl.Schema | None) -> pl.DataFrame | None:

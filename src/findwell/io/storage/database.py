@@ -218,7 +218,8 @@ class DurableFile:
     @contextlib.contextmanager
     def _transaction(self, begin: str, end: str) -> Iterator[sqlite3.Connection]:
         with self._lock, self._failing():
-            if self._connection.in_transaction:
+            inside = self._connection.in_transaction
+            if inside:
                 yield self._connection
                 return
             self._connection.execute(begin)

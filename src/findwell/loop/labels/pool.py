@@ -33,7 +33,7 @@ from findwell.loop.labels.label_pool import SAMPLE, LabelPool, sampling_keys, st
 from findwell.loop.labels.order import METHODS
 from findwell.loop.labels.sampling import draw
 from findwell.loop.tuning.pool import Pool
-from findwell.retrievers.questions import load_questions
+from findwell.retrievers.retrieve import load_questions
 
 if TYPE_CHECKING:
     from findwell.core.data import NamedBy, Run, RunStream
