@@ -12,8 +12,8 @@ from findwell.core.measure import MEASURES
 from findwell.core.plugins import Registry
 from findwell.io.read import known_formats
 from findwell.io.read.format import FORMATS
-from findwell.io.read.object_sources import OBJECT_SOURCES
-from findwell.io.read.shapes import SHAPES
+from findwell.io.read.objects import OBJECT_SOURCES, known_sources
+from findwell.io.read.shapes import SHAPES, known_shapes
 from findwell.judges.aspects import ASPECTS
 from findwell.measures import known_measures
 from findwell.measures.dialects import known_dialects
@@ -36,7 +36,10 @@ settings.register_profile("explore", derandomize=False, deadline=None, max_examp
 settings.load_profile("same")
 
 # the built-in ones belong to every test
-for load in (known_dialects, known_formats, known_matchers, known_measures):
+for load in (
+    *(known_dialects, known_formats, known_matchers, known_measures),
+    *(known_shapes, known_sources),
+):
     load()
 
 

@@ -85,7 +85,7 @@ def main() -> NoReturn:
 
 def leave(code: int) -> NoReturn:
     """End the process here and now, without temporary files."""
-    temporary = sys.modules.get("findwell.io.storage.temporary")
+    temporary = sys.modules.get("findwell.io.storage.files")
     try:
         if temporary is not None:
             temporary.remove_temporary()

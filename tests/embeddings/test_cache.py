@@ -276,7 +276,7 @@ def test_a_folder_in_place_of_the_file(tmp_path: Path) -> None:
 def test_a_file_that_another_process_will_not_let_go(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(database, "BUSY_TIMEOUT", 0.01)
+    monkeypatch.setattr(database, "CACHE_TIMEOUT", 0.01)
     cached(Counting(), tmp_path).embed(["a"])
     other = sqlite3.connect(tmp_path / VECTORS_FILE, isolation_level=None)
     other.execute("BEGIN IMMEDIATE")

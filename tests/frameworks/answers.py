@@ -16,9 +16,7 @@ from typing import TYPE_CHECKING, Any
 from uuid import UUID
 
 import findwell
-from findwell.io.read.object_answers import is_answer
-from findwell.io.read.object_fields import is_result
-from findwell.io.read.objects import EntryNotes, entries_of
+from findwell.io.read.objects import EntryNotes, entries_of, is_answer, is_result
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

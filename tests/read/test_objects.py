@@ -16,15 +16,15 @@ import pytest
 
 import findwell
 from findwell.core.errors import InputError
-from findwell.io.read.object_sources import (
-    COLUMN_FORMS,
-    OBJECT_SOURCES,
-    RESPONSES,
+from findwell.io.read.objects import (
+    EntryNotes,
     ObjectSource,
+    entries_of,
+    known_sources,
     register_source,
 )
-from findwell.io.read.objects import EntryNotes, entries_of
 from findwell.io.read.traces.parts import TakenParts
+from findwell.io.read.vocabulary import tools
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
@@ -238,10 +238,10 @@ def test_every_source_gives_ids_texts_and_falling_scores(name: str, form: str) -
 
 def test_every_declared_source_and_response_is_tested() -> None:
     names = {name.partition(",")[0] for name in ANSWERS}
-    assert OBJECT_SOURCES.keys() - {"record"} <= names
-    assert {form.name for form in COLUMN_FORMS} <= names
+    assert set(known_sources()) <= names
+    assert set(tools()["columns"]) <= names
     tested = json.dumps(ANSWERS)
-    lacking = [form.path for form in RESPONSES if f'"{form.path.split(".")[-1]}"' not in tested]
+    lacking = [path for path in tools()["responses"] if f'"{path.split(".")[-1]}"' not in tested]
     assert lacking == ["source_documents"]
 
 
@@ -503,7 +503,6 @@ def test_a_source_of_your_own() -> None:
         "acme", needs=("ref", "words"), doc=("ref",), text=("words",), score=(("far", "lower"),)
     )
     register_source(source)
-    assert list(OBJECT_SOURCES)[-1] == "record"
     found = entries_of([{"ref": "a", "words": "…", "far": 0.5}])
     assert found == [{"doc": "a", "text": "…", "score": -0.5}]
 

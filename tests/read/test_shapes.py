@@ -15,7 +15,7 @@ import pytest
 import findwell
 from findwell.core.errors import AlignError, InputError
 from findwell.io.read import load_gold, load_run, load_samples
-from findwell.io.read.shapes import SHAPES, or_groups, shape_of
+from findwell.io.read.shapes import known_shapes, or_groups, shape_of
 from tests.dialects.golden import cases
 from tests.sample import jsonl, kinds, score
 from tests.strategies import by_measure
@@ -530,6 +530,8 @@ def test_a_plugin_adds_a_shape(tmp_path: Path) -> None:
 def test_the_shapes_have_distinct_lists() -> None:
     for side in ("retrieved", "gold"):
         # the shape of several searches has findwell's own gold
-        shapes = [shape for shape in SHAPES.values() if not (shape.searches and side == "gold")]
+        shapes = [
+            shape for shape in known_shapes().values() if not (shape.searches and side == "gold")
+        ]
         names = [name for shape in shapes for name in getattr(shape, side)]
         assert len(names) == len(set(names))

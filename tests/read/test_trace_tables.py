@@ -12,10 +12,8 @@ import pytest
 import findwell
 from findwell.core.errors import InputError
 from findwell.io.read import load_gold
-from findwell.io.read.by_document import COLUMNS as TABLE_COLUMNS
-from findwell.io.read.corpus import COLUMNS as CORPUS_COLUMNS
 from findwell.io.read.corpus import load_corpus
-from findwell.io.read.object_sources import ID_NAMES, TEXT_NAMES
+from findwell.io.read.vocabulary import CORPUS_COLUMNS, ID_NAMES, TABLE_COLUMNS, TEXT_NAMES
 from tests.read.made_traces import MadeCall, MadeDoc, phoenix_row, phoenix_span
 
 if TYPE_CHECKING:
@@ -168,12 +166,13 @@ def test_a_name_means_an_id_or_a_text_in_every_reader() -> None:
     """One vocabulary: `document` is a text, in tables, records, corpora and labels alike."""
     from findwell.judges.cards.labels import COLUMNS as LABEL_COLUMNS
 
-    ids = {*TABLE_COLUMNS["doc"].split(), *CORPUS_COLUMNS["doc"].split(), *ID_NAMES}
-    texts = {*TABLE_COLUMNS["text"].split(), *CORPUS_COLUMNS["text"].split(), *TEXT_NAMES}
+    ids = {*TABLE_COLUMNS["doc"], *CORPUS_COLUMNS["doc"], *ID_NAMES}
+    texts = {*TABLE_COLUMNS["text"], *CORPUS_COLUMNS["text"], *TEXT_NAMES}
     texts |= set(LABEL_COLUMNS["chunk"].split())
     assert not ids & texts
-    for words in (TABLE_COLUMNS["text"], CORPUS_COLUMNS["text"], LABEL_COLUMNS["chunk"]):
-        assert "document" in words.split()
+    chunks = LABEL_COLUMNS["chunk"].split()
+    for words in (TABLE_COLUMNS["text"], CORPUS_COLUMNS["text"], chunks):
+        assert "document" in words
 
 
 def test_a_column_called_document_is_a_text(tmp_path: Path) -> None:

@@ -8,7 +8,7 @@ import pytest
 
 import findwell
 from findwell.core.errors import InputError, OptionError, SaveError
-from findwell.retrievers.log import AnswerLog
+from findwell.retrievers.answers import AnswerLog
 
 QUERIES = {f"q{n}": f"question {n}" for n in range(1, 11)}
 

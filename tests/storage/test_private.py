@@ -13,7 +13,7 @@ import findwell
 from findwell.core.errors import SaveError
 from findwell.evaluation.results.notes import Notes, write_notes
 from findwell.io.storage import files
-from findwell.io.storage.private import make_folder
+from findwell.io.storage.files import make_folder
 from findwell.judges.client.cache import Cache
 from findwell.judges.embeddings import find_embedder
 from findwell.judges.embeddings.embedder import cached

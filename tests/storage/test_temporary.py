@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from findwell.core.errors import SaveError
-from findwell.io.storage.temporary import remove_temporary, removed_at_the_end, temporary_folder
+from findwell.io.storage.files import remove_temporary, removed_at_the_end, temporary_folder
 
 
 @pytest.fixture(autouse=True)
@@ -65,7 +65,7 @@ def test_what_others_left(room: Path) -> None:
 def test_a_forked_process_deletes_nothing_of_its_parent(room: Path) -> None:
     code = (
         "import os, sys\n"
-        "from findwell.io.storage.temporary import temporary_folder\n"
+        "from findwell.io.storage.files import temporary_folder\n"
         "with temporary_folder() as folder:\n"
         "    if os.fork() == 0:\n"
         "        sys.exit()\n"  # the end of the block and of Python

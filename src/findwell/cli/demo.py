@@ -100,8 +100,7 @@ def _judged(runs: list[Path], folder: Path) -> None:
 def _report(result: Result, wanted: str | None) -> str:
     """Write the report of the demo, and return its path."""
     from findwell.io.storage.database import cache_folder  # noqa: PLC0415
-    from findwell.io.storage.files import write_text  # noqa: PLC0415
-    from findwell.io.storage.private import make_folder  # noqa: PLC0415
+    from findwell.io.storage.files import make_folder, write_text  # noqa: PLC0415
     from findwell.show.report import report  # noqa: PLC0415
 
     page = report(result)

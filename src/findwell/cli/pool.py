@@ -143,7 +143,7 @@ def command(
     """
     from findwell.io.read.labels_database import database_at  # noqa: PLC0415
     from findwell.io.read.source import Source  # noqa: PLC0415
-    from findwell.io.storage.temporary import temporary_folder  # noqa: PLC0415
+    from findwell.io.storage.files import temporary_folder  # noqa: PLC0415
     from findwell.loop.labels.pool import pool  # noqa: PLC0415
 
     budget, asked = choices.pop("budget"), choices["judge"] is not None  # a judge has a budget, too

@@ -111,8 +111,7 @@ def command(
     only for what is missing.
     """
     from findwell.retrievers.answers import as_json_lines  # noqa: PLC0415
-    from findwell.retrievers.questions import load_questions  # noqa: PLC0415
-    from findwell.retrievers.retrieve import ask_all  # noqa: PLC0415
+    from findwell.retrievers.retrieve import ask_all, load_questions  # noqa: PLC0415
     from findwell.retrievers.retriever import Retriever  # noqa: PLC0415
 
     asked = load_questions(queries).select("query", "question")

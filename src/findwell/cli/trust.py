@@ -214,8 +214,7 @@ def _trusted() -> dict[str, str]:
 
 def _remember(path: Path, mark: str | None) -> None:
     """Put a file on the list, or take it off."""
-    from findwell.io.storage.files import write_text  # noqa: PLC0415
-    from findwell.io.storage.private import make_folder  # noqa: PLC0415
+    from findwell.io.storage.files import make_folder, write_text  # noqa: PLC0415
 
     known = _trusted()
     place = str(_absolute(path))

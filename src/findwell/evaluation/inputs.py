@@ -262,8 +262,11 @@ def _asked(name: str, data: object, gold: Gold | None, reading: Reading, stages:
     if kind_of(data) is not Kind.RETRIEVER:
         return data
     # few evaluations ask a retriever
-    from findwell.retrievers.questions import load_questions, questions_for  # noqa: PLC0415
-    from findwell.retrievers.retrieve import ask_all  # noqa: PLC0415
+    from findwell.retrievers.retrieve import (  # noqa: PLC0415
+        ask_all,
+        load_questions,
+        questions_for,
+    )
 
     settings = data if isinstance(data, Retriever) else Retriever(data)
     called = name or settings.name or name_of(settings.target)

@@ -1,26 +1,41 @@
-"""Answers of a retriever: what it found for a question, or why it failed, and what that cost."""
+"""Answers of a retriever: what it found for a question, or why it failed, and what that cost.
+
+Answers are kept on disk as they come, so that a process that was killed goes on where it ended: in
+a file of JSON lines to which one line is added per answer, by one write of the system. A process
+that is killed loses at most the line that it was writing, which is cut off when the file is used
+again. An answer counts again if retriever, query and question are the same; a failure does not.
+"""
 
 from __future__ import annotations
 
+import contextlib
 import json
+import os
+import sys
 from dataclasses import dataclass
 from itertools import chain
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, BinaryIO, Self
 
 import numpy as np
 import polars as pl
 
 from findwell.core.data import Run
+from findwell.core.errors import InputError, OptionError, SaveError
 from findwell.core.findings import EXAMPLES, Finding, finding_about, shorten
 from findwell.core.texts.tokens import find_tokenizer
 from findwell.core.timing import TIMED
+from findwell.io.storage.files import create_file, locked
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
 FACTS = {"score": pl.Float64, **dict.fromkeys(("text", "source"), pl.String)}
 FACTS |= dict.fromkeys(("start", "end"), pl.Int64)
-TIMES = ("latency_ms", "started_s", "ended_s", "cpu_ms")
+DIGITS = {"latency_ms": 4, "started_s": 6, "ended_s": 6, "cpu_ms": 4}
+BEGINNING = b'{"configuration": "'  # of every line of a file of answers
+NEEDED = {"configuration", "query", "question", "retrieved", "error"}
+ENCODER = json.JSONEncoder(ensure_ascii=False, default=str)  # metadata may hold anything
 
 
 @dataclass(slots=True)
@@ -127,30 +142,36 @@ def _context(rows: pl.DataFrame) -> pl.DataFrame:
 
 
 def _about(queries: pl.DataFrame, answers: Sequence[Answer]) -> pl.DataFrame:
-    """Return what is known about the queries, and what each answer cost."""
+    """Return what is known about the queries, and what each answer cost; failures have no times."""
     flat = [name for name, kind in queries.schema.items() if not kind.is_nested()]
     known = queries.select(each for each in flat if each not in TIMED)
-    started, ended = ([getattr(each, name) for each in answers] for name in ("started", "ended"))
+    floats = dict.fromkeys((*DIGITS, "peak_memory_mb"), pl.Float64)
     costs = pl.DataFrame(
-        {
-            "started_s": started,
-            "ended_s": ended,
-            "cpu_ms": pl.Series([each.cpu for each in answers], dtype=pl.Float64) * 1000,
-            "peak_memory_mb": pl.Series([each.memory for each in answers], dtype=pl.Float64),
-            "concurrency": [each.concurrency for each in answers],
-            "error": pl.Series([each.error for each in answers], dtype=pl.String),
-        }
+        [
+            (
+                (each.ended - each.started) * 1000,
+                each.started,
+                each.ended,
+                None if each.cpu is None else each.cpu * 1000,
+                each.memory,
+                each.concurrency,
+                each.error,
+            )
+            for each in answers
+        ],
+        schema={**floats, "concurrency": pl.Int64, "error": pl.String},
+        orient="row",
     )
-    answered = pl.col("error").is_null()
-    costs = costs.select(
-        pl.when(answered)
-        .then((pl.col("ended_s") - pl.col("started_s")) * 1000)
-        .alias("latency_ms"),
-        *(pl.when(answered).then(pl.col(name)).alias(name) for name in ("started_s", "ended_s")),
-        *("cpu_ms", "peak_memory_mb", "concurrency", "error"),
+    timed = pl.col("error").is_null()
+    return known.hstack(
+        costs.with_columns(
+            pl.col("cpu_ms").round(DIGITS["cpu_ms"]),
+            *(
+                pl.when(timed).then(pl.col(name).round(DIGITS[name])).alias(name)
+                for name in ("latency_ms", "started_s", "ended_s")
+            ),
+        )
     )
-    rounded = (pl.col(name).round(4 if name.endswith("ms") else 6) for name in TIMES)
-    return known.hstack(costs.with_columns(rounded))
 
 
 def as_json_lines(run: Run) -> Iterator[str]:
@@ -177,3 +198,97 @@ def as_json_lines(run: Run) -> Iterator[str]:
         }
         record = {name: described.pop(name) for name in ("query", "question") if name in described}
         yield json.dumps(record | {"retrieved": retrieved} | described, ensure_ascii=False) + "\n"
+
+
+class AnswerLog:
+    """The file, open for as long as a retriever is asked."""
+
+    def __init__(
+        self, path: str | os.PathLike[str], identity: str, queries: Sequence[tuple[str, str]]
+    ) -> None:
+        self.path = Path(path)
+        self._identity = identity
+        self._queries = queries
+        self._held = contextlib.ExitStack()
+        self._handle = -1
+        self.answers: dict[int, Answer] = {}  # from before
+        self.others = 0  # answers of another configuration
+
+    def __enter__(self) -> Self:
+        """Open the file, take what it holds, and cut off a line that was never finished."""
+        if self.path.is_symlink():  # it may lead to a file that is not ours to change
+            raise SaveError(
+                "answers are not kept in what a link points to",
+                where=str(self.path),
+                fix="delete the link, or name another file",
+            )
+        with contextlib.ExitStack() as opened:
+            try:
+                file = opened.enter_context(create_file(self.path).open("ab+"))
+            except OSError as error:
+                raise SaveError(
+                    f"answers cannot be kept here: {error.strerror}", where=str(self.path)
+                ) from None
+            free = opened.enter_context(locked(self.path, wait=False))
+            if not free and sys.platform != "win32":
+                raise OptionError(
+                    "another process keeps its answers here just now",
+                    where=str(self.path),
+                    fix="wait for it, or name another file",
+                )
+            self._read(file)
+            self._handle = file.fileno()
+            self._held = opened.pop_all()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        """Close the file."""
+        self._held.close()
+
+    def add(self, answer: Answer) -> None:
+        """Write an answer; what is written survives this process."""
+        query, question = self._queries[answer.number]
+        line = {"configuration": self._identity, "query": query, "question": question}
+        text = ENCODER.encode(line | answer.record())
+        try:
+            os.write(self._handle, text.encode("utf-8", "backslashreplace") + b"\n")
+        except OSError as error:
+            raise SaveError(
+                f"an answer could not be kept: {error.strerror}",
+                where=str(self.path),
+                fix="free some space, and start again: what was answered so far is kept",
+            ) from None
+
+    def _read(self, file: BinaryIO) -> None:
+        numbers = {pair: number for number, pair in enumerate(self._queries)}
+        file.seek(0)
+        whole = 0  # bytes up to the end of the last whole line
+        for place, line in enumerate(file, start=1):
+            if not line.endswith(b"\n"):
+                if not line.startswith(BEGINNING[: len(line)]):
+                    raise self._foreign(place)  # the end of another file is not cut off
+                break
+            whole += len(line)
+            record = self._parsed(line, place)
+            if record["configuration"] != self._identity:
+                self.others += 1
+            elif record["error"] is None:
+                number = numbers.get((record["query"], record["question"]))
+                if number is not None:
+                    self.answers[number] = Answer.of_record(number, record)
+        if whole < file.seek(0, os.SEEK_END):
+            file.truncate(whole)
+
+    def _parsed(self, line: bytes, place: int) -> dict[str, Any]:
+        with contextlib.suppress(ValueError, AttributeError):
+            record: dict[str, Any] = json.loads(line)
+            if record.keys() >= NEEDED:
+                return record
+        raise self._foreign(place)
+
+    def _foreign(self, line: int) -> InputError:
+        return InputError(
+            "this is no file of answers that findwell began",
+            where=f"{self.path}, line {line}",
+            fix="name another file to resume from, or remove this one",
+        )

@@ -216,24 +216,15 @@ class Dispatcher:
                 entry.pop("metadata", None)  # its id is taken from it; the rest would fill memory
         except FindwellError as error:
             return self._failure(job, error)
+        times, wide = (job.started - self._zero, ended - self._zero), self.retriever.concurrency
         # what the processor did meanwhile is this question's only if no other was asked
-        alone = self.retriever.concurrency == 1
-        return self._measured(job, entries, None, ended, cpu if alone else None)
+        own = cpu if wide == 1 else None
+        return Answer(job.number, entries, None, *times, own, self.memory(), wide)
 
     def _failure(self, job: _Job, error: BaseException) -> Answer:
-        return self._measured(job, None, _reason(error), time.perf_counter(), None)
-
-    def _measured(
-        self,
-        job: _Job,
-        entries: list[dict[str, Any]] | None,
-        error: str | None,
-        ended: float,
-        cpu: float | None,
-    ) -> Answer:
-        started, ended = job.started - self._zero, ended - self._zero
+        times = job.started - self._zero, time.perf_counter() - self._zero
         wide = self.retriever.concurrency
-        return Answer(job.number, entries, error, started, ended, cpu, self.memory(), wide)
+        return Answer(job.number, None, _reason(error), *times, None, self.memory(), wide)
 
     def _finish(self, answer: Answer) -> None:
         """Hand an answer on; stop if too many have failed."""

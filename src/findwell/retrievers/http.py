@@ -88,9 +88,15 @@ class HttpRetriever:
     def _exchange(self, question: str, k: int | None) -> bytes:
         import httpx  # noqa: PLC0415 - an extra
 
+        url = self._url.replace(QUESTION, quote(question, safe=""))
+        url = url.replace(SIZE, "" if k is None else str(k))
+        method, body = "GET", None
+        if self._template is not None:
+            filled_in = json.dumps(filled(self._template, question, k), ensure_ascii=False)
+            method, body = "POST", filled_in.encode("utf-8", "replace")
         received = bytearray()
         try:
-            with self._client.stream(**self._request(question, k)) as response:
+            with self._client.stream(method, url, content=body) as response:
                 for part in response.iter_bytes():
                     received += part
                     if len(received) > LARGEST_ANSWER:
@@ -109,14 +115,6 @@ class HttpRetriever:
                 self._hidden(f"status {response.status_code}: {_excerpt(content)}")
             )
         return content
-
-    def _request(self, question: str, k: int | None) -> dict[str, Any]:
-        url = self._url.replace(QUESTION, quote(question, safe=""))
-        url = url.replace(SIZE, "" if k is None else str(k))
-        if self._template is None:
-            return {"method": "GET", "url": url}
-        body = json.dumps(filled(self._template, question, k), ensure_ascii=False)
-        return {"method": "POST", "url": url, "content": body.encode("utf-8", "replace")}
 
     def _hidden(self, text: str) -> str:
         """Return a text without the values of the headers."""

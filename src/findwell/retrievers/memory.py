@@ -2,16 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
 import re
 import sys
 import time
 from pathlib import Path
-from typing import TYPE_CHECKING
 
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-MEGABYTE = 1e6
 OFTEN = 0.005  # seconds between two looks: asking the system costs more than a quick search
 # what the system counts in: kilobytes, on a Mac bytes
 UNIT = 1 if sys.platform == "darwin" else 1024
@@ -20,7 +16,7 @@ PEAK = re.compile(r"^VmHWM:\s*(\d+) kB", re.MULTILINE)
 
 
 class PeakMemory:
-    """Tells the largest memory of this process so far in megabytes; None where nobody knows.
+    """Tells the largest memory of this process so far in megabytes; None where it is unknown.
 
     >>> PeakMemory()() > 1
     True
@@ -38,52 +34,23 @@ class PeakMemory:
             found = peak_bytes()
             # Linux counts roughly: a later look may say a little less
             if found is not None:
-                self._last = max(self._last or 0.0, round(found / MEGABYTE, 1))
+                self._last = max(self._last or 0.0, round(found / 1e6, 1))
         return self._last
 
 
 def peak_bytes() -> float | None:
-    """Return the largest memory of this process so far in bytes; None where nobody knows."""
-    return _read()
-
-
-def _by_status() -> float | None:
-    """Return what Linux tells: `getrusage` would begin with the peak of the parent there."""
-    try:
+    """Return the largest memory of this process so far in bytes; None where it is unknown."""
+    with contextlib.suppress(OSError):  # Linux, where `getrusage` would begin with the parent's
         found = PEAK.search(STATUS.read_text(encoding="ascii", errors="replace"))
-    except OSError:
-        return None
-    return None if found is None else int(found[1]) * 1024.0
+        if found is not None:
+            return int(found[1]) * 1024.0
+    with contextlib.suppress(ImportError):
+        from resource import RUSAGE_SELF, getrusage  # noqa: PLC0415 - not on Windows
 
+        return float(getrusage(RUSAGE_SELF).ru_maxrss * UNIT)
+    with contextlib.suppress(ImportError):
+        import psutil  # noqa: PLC0415 - where it is installed
 
-def _by_resource() -> Callable[[], float | None]:
-    from resource import RUSAGE_SELF, getrusage  # noqa: PLC0415 - not on Windows
-
-    return lambda: getrusage(RUSAGE_SELF).ru_maxrss * UNIT
-
-
-def _by_psutil() -> Callable[[], float | None]:
-    import psutil  # noqa: PLC0415 - where it is installed
-
-    process = psutil.Process()
-
-    def read() -> float | None:
-        memory = process.memory_info()
+        memory = psutil.Process().memory_info()
         return float(getattr(memory, "peak_wset", memory.rss))
-
-    return read
-
-
-def _choose() -> Callable[[], float | None]:
-    """Return how it is read: by the system itself, else by psutil, as on Windows."""
-    if _by_status() is not None:
-        return _by_status
-    for way in (_by_resource, _by_psutil):
-        try:
-            return way()
-        except ImportError:
-            continue
-    return lambda: None
-
-
-_read = _choose()
+    return None

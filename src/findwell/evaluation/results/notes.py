@@ -13,8 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from findwell.core.errors import OptionError, SaveError
-from findwell.io.storage.files import write_text
-from findwell.io.storage.private import open_regular
+from findwell.io.storage.files import open_regular, write_text
 
 ENDING = ".notes.json"
 MARK, LAYOUT = "notes about a result", 1  # by which the file is known

@@ -33,8 +33,8 @@ from findwell.evaluation.results.saved_files import (
 )
 from findwell.io.read.records import plain_columns
 from findwell.io.read.source import Source, first_line
+from findwell.io.storage.files import create_file, open_regular
 from findwell.io.storage.folders import FILES, MANIFEST, SUMMARY, TABLES, is_folder, replacing
-from findwell.io.storage.private import create_file, open_regular
 from findwell.judges.aspects import restore_own
 from findwell.measures.dialects import resolve_measures
 

@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from findwell.core.errors import InputError, OptionError, choose
 from findwell.io.read.by_document import (
-    QUESTION,
     SAID,
     carried,
     find_columns,
@@ -24,6 +23,7 @@ from findwell.io.read.by_query import is_by_query
 from findwell.io.read.reading import ReadContext
 from findwell.io.read.shapes import shape_of
 from findwell.io.read.values import no_column
+from findwell.io.read.vocabulary import QUESTION_COLUMNS
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
@@ -166,7 +166,7 @@ def _renamed(frame: DataFrame, names: Mapping[str, str], side: str) -> DataFrame
     rivals |= {name for name in names if name not in chosen}
     kept = [each for each in frame.columns if each in chosen or each not in rivals]
     renamed = frame.select(*(_column(frame, each).alias(chosen.get(each, each)) for each in kept))
-    asked = names.get("query", "").strip().casefold() in QUESTION["query"].split()
+    asked = names.get("query", "").strip().casefold() in QUESTION_COLUMNS
     return renamed.withColumn("query", _question(renamed["query"])) if asked else renamed
 
 

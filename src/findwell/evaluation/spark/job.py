@@ -27,8 +27,8 @@ from findwell.evaluation.spark.session import (
 )
 from findwell.evaluation.spark.task import ROWS, SCHEMA, SHARED, TaskPlan
 from findwell.evaluation.spark.worker import evaluate_part
-from findwell.io.read.by_document import COLUMNS
 from findwell.io.read.corpus import load_corpus
+from findwell.io.read.vocabulary import TABLE_COLUMNS
 from findwell.judges.find import on_server
 from findwell.judges.settings import Judge
 from findwell.measures import DEFAULTS, Measure
@@ -293,7 +293,7 @@ def _require_columns(
         for at in (sides.GOLD, sides.QUERIES)
         if (side := taken[at]) is not None
         for name in side.columns.columns
-        if side.columns.kind != "document" or name not in COLUMNS  # that is about a document
+        if side.columns.kind != "document" or name not in TABLE_COLUMNS  # that is about a document
     }
     if taken[sides.GOLD] is None and (side := taken[sides.RUN]) is not None:
         known |= set(side.columns.columns)

@@ -26,12 +26,13 @@ from findwell.evaluation.inputs import unlabelled_gold, with_columns
 from findwell.evaluation.results.store import tables_of
 from findwell.evaluation.spark.arrow import to_batches
 from findwell.evaluation.spark.columns import GOLD, QUERIES, QUERY, RUN, SIDE, SIDES
-from findwell.io.read.by_document import COLUMNS, gold_of, run_rows
+from findwell.io.read.by_document import gold_of, run_rows
 from findwell.io.read.by_query import read_frame
 from findwell.io.read.delimited import TablePlace
 from findwell.io.read.reading import ReadContext
 from findwell.io.read.records import RUN as RUN_ROWS
 from findwell.io.read.records import TEXT
+from findwell.io.read.vocabulary import TABLE_COLUMNS
 from findwell.judges.find import find_judge
 from findwell.statistics.poisson import name_hashes
 
@@ -245,7 +246,7 @@ class _Work:
         if side.kind == "query":
             return read_frame(frame, "gold", place, reading).gold()
         # a column of the gold itself stays one, though one about the queries has its name
-        about = [name for name in task.about if name in frame.columns and name not in COLUMNS]
+        about = [name for name in task.about if name in frame.columns and name not in TABLE_COLUMNS]
         gold = gold_of(frame.drop(about), place, reading)
         named = frame.with_columns(pl.col("query").cast(pl.String))
         named = named.filter(pl.col("query").is_in(gold.queries["query"].implode()))

@@ -1,15 +1,13 @@
 """From bytes and Python objects to Run and Gold: one file per format, which registers itself.
 
 The format is detected from the content; naming one overrides that. A plugin adds a format with an
-entry point of the group `findwell.formats` that names a module which registers it.
+entry point of the group `findwell.formats` that names a module which registers it; a module of the
+group `findwell.shapes` or `findwell.sources` registers shapes of records or results of frameworks.
 """
 
 from __future__ import annotations
 
-import functools
-import importlib
 import os
-import pkgutil
 from collections.abc import Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING
@@ -17,13 +15,12 @@ from typing import TYPE_CHECKING
 from findwell.core.data import Gold, Run, RunStream
 from findwell.core.errors import InputError, choose, naming_files
 from findwell.core.forks import refuse_after_fork
-from findwell.core.plugins import entry_points
-from findwell.io.read import python
+from findwell.io.read import in_memory
 from findwell.io.read.beir import BeirFolder
 from findwell.io.read.format import FORMATS, Format, Look
+from findwell.io.read.in_memory import GoldLike, RunLike
 from findwell.io.read.labels_database import database_at
-from findwell.io.read.object_answers import is_answer
-from findwell.io.read.python import GoldLike, RunLike
+from findwell.io.read.objects import is_answer
 from findwell.io.read.reading import ReadContext
 from findwell.io.read.shapes import GIVE_GOLD, Shape, register_shape, shape_of
 from findwell.io.read.source import Source
@@ -39,7 +36,7 @@ from findwell.io.read.traces.run import (
 if TYPE_CHECKING:
     from findwell.core.data import NamedBy
     from findwell.io.read.format import Samples
-    from findwell.io.read.python import PathLike, Records, TableLike
+    from findwell.io.read.in_memory import PathLike, Records, TableLike
 
 
 def load_run(
@@ -86,7 +83,7 @@ def load_run(
             raise _no_attributes(source.where)
         stream = chosen.run(source, name or source.name)
     else:
-        _load()
+        FORMATS.known()  # plugins may bring shapes
         spans = trace_rows(data)
         if spans is not None:
             calls = TraceCalls.of_rows(spans, "run", id_from)
@@ -94,7 +91,7 @@ def load_run(
         elif query_from is not None:
             raise _no_attributes("run")
         else:
-            stream = python.run(data, name or "run", reading=reading)
+            stream = in_memory.run_from_objects(data, name or "run", reading=reading)
     stream = replace(stream, found=reading.findings)
     return _whole(stream, reading) if skip_bad else stream
 
@@ -125,8 +122,8 @@ def load_gold(
         with naming_files({"gold": source.where}):
             gold = _format(source, "gold", format).gold(source)
     else:
-        _load()
-        gold = python.gold(data, reading=reading)
+        FORMATS.known()  # plugins may bring shapes
+        gold = in_memory.gold_from_objects(data, reading=reading)
     reading.check_rest(gold.queries.height)
     return replace(gold, findings=(*gold.findings, *reading.findings()))
 
@@ -148,8 +145,8 @@ def load_samples(
         with naming_files({"gold": source.where}):
             samples = _format(source, "samples", format).samples(source, name or source.name)
     else:
-        _load()
-        samples = python.samples(data, name or "run", reading=reading)
+        FORMATS.known()  # plugins may bring shapes
+        samples = in_memory.samples_from_objects(data, name or "run", reading=reading)
     reading.check_rest(samples.gold.queries.height)
     gold = replace(samples.gold, findings=(*samples.gold.findings, *reading.findings()))
     return replace(samples, gold=gold)
@@ -202,8 +199,7 @@ def is_several(data: object) -> bool:
 
 def known_formats() -> dict[str, Format]:
     """Return the known formats by name, in the order in which they are tried."""
-    _load()
-    return dict(sorted(FORMATS.items(), key=lambda entry: (entry[1].order, entry[0])))
+    return dict(sorted(FORMATS.known().items(), key=lambda entry: (entry[1].order, entry[0])))
 
 
 def _format(source: Source, role: str, named: str | None) -> Format:
@@ -249,15 +245,6 @@ def _no_gold(name: str, source: Source) -> InputError:
         where=source.where,
         fix=f"give what should be found, too: {GIVE_GOLD}",
     )
-
-
-@functools.cache
-def _load() -> None:
-    """Import every format and shape, those of plugins too."""
-    for module in pkgutil.iter_modules(__path__):
-        importlib.import_module(f"{__name__}.{module.name}")
-    for plugin in entry_points(group="findwell.formats"):
-        plugin.load()
 
 
 __all__ = [

@@ -20,6 +20,7 @@ from findwell.io.read.labels_database import disputed, final_grades
 from findwell.io.read.reading import STRICT, ReadContext, text_as_id, two_names
 from findwell.io.read.shapes import shape_of
 from findwell.io.read.values import UNDERSTOOD, grades, no_column
+from findwell.io.read.vocabulary import ACCEPTED_COLUMNS, QUESTION_COLUMNS, TABLE_COLUMNS
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -28,24 +29,6 @@ if TYPE_CHECKING:
     from findwell.io.read.delimited import TablePlace
 
 
-# what people call the columns, the one that counts before others
-COLUMNS = {
-    "query": "query_id query-id queryid qid q_id query topic_id topic",
-    "doc": "doc_id doc-id docid docno document_id corpus-id corpus_id passage_id pid chunk_id doc",
-    "score": "score sim similarity",
-    "rank": "rank position",
-    "grade": "grade rel relevance relevant is_relevant label judgment judgement rating verdict",
-    "group": "group item subtopic",
-    "text": "text quote contents content passage page_content chunk context document",
-    "start": "start start_index",
-    "end": "end end_index",
-    "annotator": "annotator",
-    "state": "state",
-}
-# what is accepted where there is none of these: a text serves as its id, BEIR's grade is a score
-QUESTION = {"query": "question user_input query_text input"}
-INSTEAD = {**QUESTION, "doc": COLUMNS["text"], "grade": COLUMNS["score"]}
-ACCEPTED = {name: f"{words} {INSTEAD.get(name, '')}" for name, words in COLUMNS.items()}
 DOUBLED = re.compile(r"_duplicated_\d+$")  # how polars renames a second column of the same name
 IDS = ("query", "doc")
 COMMA = re.compile(r"[-+]?\d*,\d+")  # a decimal as some languages write it
@@ -61,34 +44,36 @@ def find_columns(
     """Map findwell's names to the columns that are wanted, or that are used in their place."""
     if reading.texts:
         optional = (*optional, *FACTS)
-    known = {name: found[0] for name, found in _found(columns, ACCEPTED).items()}
+    known = {name: found[0] for name, found in _found(columns, ACCEPTED_COLUMNS).items()}
     known = {name: known[name] for name in (*IDS, *optional) if name in known}
-    if named_by(columns, reading) == "question" and (asked := _found(columns, QUESTION)):
+    if named_by(columns, reading) == "question" and (
+        asked := _found(columns, {"query": QUESTION_COLUMNS})
+    ):
         known["query"] = asked["query"][0]
     for name in IDS:
         if name not in known:
-            spellings = [name, *COLUMNS[name].split()]
+            spellings = [name, *TABLE_COLUMNS[name]]
             raise no_column(f"column for the {name}", name, spellings, columns, where=where)
     return known
 
 
 def is_by_document(columns: list[str]) -> bool:
     """Tell whether a row can name a query and a document, or a text in its place."""
-    return _found(columns, ACCEPTED).keys() >= set(IDS)
+    return _found(columns, ACCEPTED_COLUMNS).keys() >= set(IDS)
 
 
 def known_columns(columns: list[str]) -> dict[str, str]:
     """Map findwell's names to the columns of a table that have one of the usual names."""
-    return {name: found[0] for name, found in _found(columns, COLUMNS).items()}
+    return {name: found[0] for name, found in _found(columns, TABLE_COLUMNS).items()}
 
 
-def _found(columns: list[str], spellings: Mapping[str, str]) -> dict[str, list[str]]:
+def _found(columns: list[str], spellings: Mapping[str, Sequence[str]]) -> dict[str, list[str]]:
     """Map findwell's names to all columns that these spellings name, the one that counts first."""
     folded: dict[str, list[str]] = {}
     for column in columns:
         folded.setdefault(_undoubled(column).strip().casefold(), []).append(column)
     every = {
-        name: [column for word in words.split() for column in folded.get(word, ())]
+        name: [column for word in words for column in folded.get(word, ())]
         for name, words in spellings.items()
     }
     return {name: found for name, found in every.items() if found}
@@ -101,7 +86,7 @@ def _undoubled(column: str) -> str:
 
 def named_by(columns: list[str], reading: ReadContext) -> NamedBy:
     """Return what names the queries of a table: ids, or questions where these are wanted."""
-    if reading.names == "question" and _found(columns, QUESTION):
+    if reading.names == "question" and _found(columns, {"query": QUESTION_COLUMNS}):
         return "question"
     return "id" if "query" in known_columns(columns) else "question"
 
@@ -119,7 +104,7 @@ def carried(columns: list[str]) -> frozenset[str]:
 
 def note_columns(columns: list[str], role: str, reading: ReadContext) -> None:
     """Report the columns that do not count, because others mean the same."""
-    every = _found(columns, COLUMNS)
+    every = _found(columns, TABLE_COLUMNS)
     number = "grade" if role == "gold" else "score" if "score" in every else "rank"
     for name in ("query", "doc", number, *(FACTS if reading.texts else ())):
         chosen, *others = every.get(name, [""])
@@ -130,7 +115,7 @@ def note_columns(columns: list[str], role: str, reading: ReadContext) -> None:
 
 def is_text(column: str) -> bool:
     """Tell whether a column is one of texts by its name."""
-    return column.strip().casefold() in COLUMNS["text"].split()
+    return column.strip().casefold() in TABLE_COLUMNS["text"]
 
 
 def run_rows(
@@ -196,8 +181,8 @@ def records_of_pairs(given: Sequence[object]) -> pl.DataFrame | None:
 def _is_pair(record: Mapping[str, Any]) -> bool:
     """Tell whether a record is about one document, and says its grade."""
     columns = [str(name) for name in record]
-    found = _found(columns, ACCEPTED)
-    if not found.keys() >= {*IDS, "grade"} or "grade" not in _found(columns, COLUMNS):
+    found = _found(columns, ACCEPTED_COLUMNS)
+    if not found.keys() >= {*IDS, "grade"} or "grade" not in _found(columns, TABLE_COLUMNS):
         return False
     doc = record[found["doc"][0]]
     shape = shape_of(record, "gold")
@@ -214,7 +199,7 @@ def _column(name: str, values: list[Any]) -> pl.Series:
 
 def _are_pairs(names: Mapping[str, str]) -> bool:
     """Tell whether rows are a question, a text and a label, as people write them for a judge."""
-    asked = names["query"].strip().casefold() in QUESTION["query"].split()
+    asked = names["query"].strip().casefold() in QUESTION_COLUMNS
     return asked and is_text(names["doc"])
 
 

@@ -1,7 +1,7 @@
 """Frames with one row per query and lists in the rows, as AutoRAG and LiveRAG write them.
 
 Rows that are all alike are read in bulk, without a Python loop; so are lines of JSON. Whatever is
-not certainly read as `findwell.io.read.record` would read it (other types, nulls, blanks,
+not certainly read as `findwell.io.read.records` would read it (other types, nulls, blanks,
 repetitions) is read row by row.
 """
 
@@ -17,18 +17,20 @@ import polars as pl
 from findwell.core.keys import blank_ids
 from findwell.core.timing import TIMED
 from findwell.io.read.by_document import known_columns
-from findwell.io.read.object_records import is_own_entry
-from findwell.io.read.record import Entry, name_of, one_line
 from findwell.io.read.records import (
     FIRST,
     GOLD,
     RUN,
     TEXT,
     Collected,
+    Entry,
     RecordRows,
     State,
     find_shape,
+    is_own_entry,
+    name_of,
     note_rivals,
+    one_line,
     read_part,
     texts_as_ids,
 )

@@ -9,7 +9,6 @@ title beside the text is not read, since offsets count from the beginning of the
 from __future__ import annotations
 
 import functools
-import json
 import os
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
@@ -22,33 +21,26 @@ from findwell.core.forks import refuse_after_fork
 from findwell.core.keys import blank_ids
 from findwell.io.read.by_query import COERCED
 from findwell.io.read.delimited import TablePlace
-from findwell.io.read.json import HALF_PAIR
 from findwell.io.read.json import all_entries as json_lines
 from findwell.io.read.json import read as read_json
-from findwell.io.read.object_answers import is_answer, results_of
-from findwell.io.read.object_fields import is_result, known_source
-from findwell.io.read.objects import EntryNotes, make_entries
-from findwell.io.read.record import Entry, entries
+from findwell.io.read.objects import (
+    EntryNotes,
+    is_answer,
+    is_result,
+    known_source,
+    make_entries,
+    results_of,
+)
+from findwell.io.read.records import Entry, entries
 from findwell.io.read.source import BYTE_ORDER_MARK, Source, not_readable, not_utf8
 from findwell.io.read.tables import frame, read_table
-from findwell.io.read.values import identifier, no_column, refuse_repeated
+from findwell.io.read.values import HALF_PAIR, identifier, loads, no_column, refuse_repeated
+from findwell.io.read.vocabulary import CORPUS_COLUMNS
 
 SCHEMA: dict[str, type[pl.DataType]] = {"doc": pl.String, "text": pl.String, "source": pl.String}
 SCHEMA |= {"start": pl.Int64, "end": pl.Int64}
 MARKS = ("date", "forbidden")  # what measures may ask about documents; kept as it is written
 SCHEMA |= dict.fromkeys(MARKS, pl.String)
-# What people call the columns, the preferred name first. A column serves once: beside a chunk_id
-# the doc_id is the source.
-COLUMNS = {
-    "doc": "chunk_id node_id doc id _id id_ doc_id doc-id docid docno passage_id pid document_id",
-    "text": "text contents content passage page_content chunk document body",
-    "source": "source source_id document_id doc_id doc-id docid doc parent_id path file_path file "
-    "filename file_name",
-    "start": "start start_index start_char_idx start_idx start_char",
-    "end": "end end_index end_char_idx end_idx end_char",
-    "date": "date published published_at created created_at updated updated_at last_modified",
-    "forbidden": "forbidden",
-}
 PAIR = "start_end_idx"  # AutoRAG's: its end is the last character, and (0, 0) means unknown
 NESTED = ("metadata", PAIR)
 PLACE = ("text", "source", "start", "end")
@@ -144,7 +136,7 @@ def _read_json(data: bytes, source: Source, id_from: str | None) -> pl.DataFrame
     first, _, rest = data.partition(b"\n")
     several = data.startswith(b"{") and rest.lstrip().startswith(b"{")
     try:
-        record = json.loads(first) if several or not rest else None
+        record = loads(first) if several or not rest else None
     except (ValueError, RecursionError):
         record = None  # reported below
     names = _names(tuple(record)) if isinstance(record, dict) else {}
@@ -194,8 +186,8 @@ def _names(columns: tuple[str, ...]) -> dict[str, str]:
     """Map findwell's names to the columns that hold them."""
     folded = {str(name).strip().casefold(): name for name in reversed(columns)}
     found = {name: name for name in NESTED if name in columns}
-    for name, spellings in COLUMNS.items():
-        present = [word for word in spellings.split() if word in folded]
+    for name, spellings in CORPUS_COLUMNS.items():
+        present = [word for word in spellings if word in folded]
         if present:
             found[name] = folded.pop(present[0])
     return found
@@ -321,7 +313,7 @@ def _span(given: Mapping[str, Any], doc: str) -> tuple[int | None, int | None]:
 
 
 def _missing(name: str, what: str, columns: tuple[str, ...], *, where: str = "") -> InputError:
-    return no_column(what, name, COLUMNS[name].split(), columns, where=where)
+    return no_column(what, name, CORPUS_COLUMNS[name], columns, where=where)
 
 
 def _each_once(table: pl.DataFrame, where: str) -> pl.DataFrame:

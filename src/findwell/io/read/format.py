@@ -10,10 +10,9 @@ from typing import TYPE_CHECKING, ClassVar
 import polars as pl
 
 from findwell.core.errors import InputError
+from findwell.core.plugins import Registry
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     from findwell.core.data import Gold, RunStream
     from findwell.io.read.source import Source
 
@@ -62,7 +61,8 @@ class Look:
     @property
     def lines(self) -> list[bytes]:
         """The first lines that are neither blank nor a comment."""
-        return list(islice(_filled(self.head), 200))
+        lines = (line.strip() for line in self.head.split(b"\n"))
+        return list(islice((line for line in lines if line and line[:1] != b"#"), 200))
 
     @property
     def opens_json(self) -> bool:
@@ -107,13 +107,6 @@ def _is_columns(line: bytes) -> bool:
     return all(NUMBER.fullmatch(word) for word in numbers)
 
 
-def _filled(head: bytes) -> Iterator[bytes]:
-    for line in head.split(b"\n"):
-        words = line.strip()
-        if words and not words.startswith(b"#"):
-            yield words
-
-
 class Format:
     """One file format. A subclass names itself and reads what its roles say: run, gold, samples."""
 
@@ -139,10 +132,10 @@ class Format:
         raise NotImplementedError
 
 
-FORMATS: dict[str, Format] = {}
+FORMATS: Registry[Format] = Registry("format", package="findwell.io.read", group="findwell.formats")
 
 
 def register_format(cls: type[Format]) -> type[Format]:
-    """Class decorator: make a format known."""
-    FORMATS[cls.name] = cls()
+    """Class decorator: make a format known; a later one of the same name replaces the earlier."""
+    FORMATS.register(cls.name, cls(), replaces=True)
     return cls

@@ -7,8 +7,6 @@ would; otherwise one by one.
 from __future__ import annotations
 
 import functools
-import json
-import re
 from collections import Counter
 from dataclasses import replace
 from itertools import islice
@@ -19,16 +17,16 @@ import polars as pl
 
 from findwell.core.data import Gold, RunStream
 from findwell.core.errors import InputError
-from findwell.io.read import python
+from findwell.io.read import in_memory
 from findwell.io.read.by_document import gold_of, records_of_pairs
 from findwell.io.read.by_query import columnar_part
 from findwell.io.read.delimited import TablePlace, record_lines
 from findwell.io.read.format import Format, Look, Samples, register_format
 from findwell.io.read.reading import ReadContext
-from findwell.io.read.record import Entry, twice
 from findwell.io.read.records import (
     FIRST,
     Collected,
+    Entry,
     RecordRows,
     State,
     find_shape,
@@ -36,21 +34,17 @@ from findwell.io.read.records import (
     join_about,
     read_part,
     texts_as_ids,
+    twice,
 )
-from findwell.io.read.shapes import SHAPES, shape_of
+from findwell.io.read.shapes import known_shapes, shape_of
 from findwell.io.read.source import not_utf8
-from findwell.io.read.values import loads, whole_letters
+from findwell.io.read.values import HALF_PAIR, NEWLINE, loads, parse_json
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from findwell.core.findings import Finding
     from findwell.io.read.source import Block, Source
-
-NEWLINE = b"\n"
-HALF_PAIR = re.compile(  # one half of a surrogate pair, which no text holds
-    rb"\\u[dD][89aAbB]..(?!\\u[dD][c-fC-F])|(?<!\\u[dD][89aAbB]..)\\u[dD][c-fC-F]"
-)
 
 
 @register_format
@@ -68,15 +62,17 @@ class Json(Format):
 
     def run(self, source: Source, name: str) -> RunStream:
         """Read the run whole."""
-        return python.run(_read_some(source), name, source.where, source.reading)
+        return in_memory.run_from_objects(_read_some(source), name, source.where, source.reading)
 
     def gold(self, source: Source) -> Gold:
         """Read the gold whole."""
-        return python.gold(_read_some(source), source.where, source.reading)
+        return in_memory.gold_from_objects(_read_some(source), source.where, source.reading)
 
     def samples(self, source: Source, name: str) -> Samples:
         """Read a list of records that hold both."""
-        return python.samples(_read_some(source), name, source.where, source.reading)
+        return in_memory.samples_from_objects(
+            _read_some(source), name, source.where, source.reading
+        )
 
 
 def _read_some(source: Source) -> Any:  # noqa: ANN401
@@ -89,32 +85,10 @@ def _read_some(source: Source) -> Any:  # noqa: ANN401
 
 def read(source: Source) -> Any:  # noqa: ANN401
     """Parse a file of JSON."""
-    data = source.read()
     try:
-        value = loads(data)
+        return parse_json(source.read(), source.where, "correct it, or write the file again")
     except UnicodeDecodeError as error:
         raise (source.not_utf8() or not_utf8(error, source.where)) from None
-    except json.JSONDecodeError as error:
-        where = f"{source.where}, line {error.lineno}"
-        raise _invalid(error, where, "correct it, or write the file again") from None
-    except (ValueError, RecursionError) as error:
-        raise _invalid(error, source.where, "write it again") from None
-    half = HALF_PAIR.search(data) if b"\\u" in data else None
-    if half is not None:
-        whole_letters(
-            json.dumps(value, ensure_ascii=False),
-            f"{source.where}, line {data.count(NEWLINE, 0, half.start()) + 1}",
-        )
-    return value
-
-
-def _invalid(error: ValueError | RecursionError, where: str, fix: str) -> InputError:
-    what = str(error)
-    if isinstance(error, RecursionError):
-        what = "nested too deeply"
-    elif isinstance(error, json.JSONDecodeError):
-        what = f"{error.msg} (column {error.colno})"
-    return InputError(f"not valid JSON: {what}", where=where, fix=fix)
 
 
 @register_format
@@ -135,7 +109,7 @@ class JsonLines(Format):
         begins = first.startswith(b"{") or (several and not first.startswith(b"["))
         named = look.suffix in (".jsonl", ".ndjson") and begins
         try:
-            record = json.loads(first)
+            record = loads(first)
         except (ValueError, RecursionError):  # too long to be seen whole, or broken
             return named or _begins_as_record(first)
         if not isinstance(record, dict):
@@ -213,7 +187,7 @@ def _has_shape(record: dict[str, object]) -> bool:
 def _begins_as_record(line: bytes) -> bool:
     """Tell whether a line that is not seen whole begins with a field of a known shape."""
     key = line.removeprefix(b"{").lstrip().partition(b'":')[0].decode("utf-8", "replace")
-    known = {name for shape in SHAPES.values() for name in shape.known()}
+    known = {name for shape in known_shapes().values() for name in shape.known()}
     return line.startswith(b"{") and key.startswith('"') and key[1:] in known
 
 
@@ -265,27 +239,17 @@ def all_entries(source: Source) -> Iterator[Entry]:
 def _entries(block: Block, before: int) -> Iterator[Entry]:
     """Parse the lines of a block; `before` records came earlier."""
     number = before
-    for line, raw in enumerate(block.data.split(b"\n")):
+    for line, raw in enumerate(block.data.split(NEWLINE)):
         if not raw.strip():
             continue
         number += 1
         where = functools.partial(block.where, line)
         try:
-            yield Entry(_record(raw), number, where)
+            yield Entry(parse_json(raw, fix="write one JSON object per line"), number, where)
+        except UnicodeDecodeError as error:
+            block.source.reading.meet(not_utf8(error, where()))
         except InputError as error:
             block.source.reading.meet(InputError(error.what, where=where(), fix=error.fix))
-
-
-def _record(raw: bytes) -> object:
-    try:
-        record = loads(raw)
-        if b"\\u" in raw:
-            whole_letters(json.dumps(record, ensure_ascii=False))
-    except UnicodeDecodeError as error:
-        raise not_utf8(error, "") from None
-    except (ValueError, RecursionError) as error:
-        raise _invalid(error, "", "write one JSON object per line") from None
-    return record
 
 
 def frame_of(data: bytes, like: pl.Schema | None) -> pl.DataFrame | None:

@@ -2,51 +2,344 @@
 
 `entries_of` turns an answer to one query into findwell's own entries, in the order of the list,
 which is the rank. Scores never change the order; where a low one is the better, its sign is turned,
-so that a higher score is always the better one. Which fields hold what is declared in
-`findwell.io.read.object_sources`.
+so that a higher score is always the better one.
+
+An `ObjectSource` says by which fields a result is recognised, and where id, text, score and
+metadata stand. Fields are attributes of objects or keys of dicts alike, so that objects, their
+dicts and their JSON read the same, and no framework is imported. Those of known frameworks are in
+`tools.toml`; a plugin adds one with `register_source`, in a module that an entry point of the group
+`findwell.sources` names.
 """
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
+from numbers import Number
 from typing import TYPE_CHECKING, Any
 from uuid import UUID
 
+import polars as pl
+
 from findwell.core.errors import InputError
 from findwell.core.findings import EXAMPLES, Finding, FindingKind, shorten
-from findwell.io.read.object_answers import results_of
-from findwell.io.read.object_fields import (
-    ABSENT,
-    by_key,
-    field_names,
-    find_source,
-    first_named,
-    first_of,
-    get_field,
-    is_list,
-    is_number,
-    is_plain,
-    is_row,
-    look_up,
-    not_readable,
-)
-from findwell.io.read.object_sources import (
+from findwell.core.plugins import Registry
+from findwell.io.read.values import text_id
+from findwell.io.read.vocabulary import (
     END_NAMES,
     ID_NAMES,
-    OBJECT_SOURCES,
+    METADATA_NAMES,
+    SCORE_NAMES,
     SOURCE_NAMES,
     START_NAMES,
     TEXT_NAMES,
+    tools,
 )
-from findwell.io.read.values import text_id
 
 if TYPE_CHECKING:
-    from findwell.io.read.object_sources import Direction, ObjectSource
+    from findwell.io.read.vocabulary import Direction, Scores
 
-ENTRY_FIELDS = frozenset({"doc", "text", "score", "start", "end", "source", "metadata"})
-METADATA_NAMES = ("metadata", "meta", "payload", "fields")
+MADE_FIELDS = frozenset({"doc", "text", "score", "start", "end", "source", "metadata"})
+# columns that only the table of one answer has, as of LanceDB
+HIT_COLUMNS = frozenset({"_distance", "_score", "_relevance_score", "_rowid"})
+ABSENT = object()
+
+
+# ---- where things stand in a result
+
+
+@dataclass(frozen=True, slots=True)
+class ObjectSource:
+    """How one of the results of a source is read; paths are dotted, the first with a value counts.
+
+    Without `text` the text is looked for in the metadata, and without `doc` the id, under the names
+    that people use.
+    """
+
+    name: str
+    needs: tuple[str, ...]  # fields by which it is recognised, all of them
+    doc: tuple[str, ...] = ()
+    text: tuple[str, ...] = ()
+    score: Scores = ()
+    metadata: str = ""  # where the user's own fields stand; empty: beside the others
+    source: tuple[str, ...] = ()  # the document that a chunk was cut from
+    start: tuple[str, ...] = ()  # where a chunk begins in that document, if not in the metadata
+    end: tuple[str, ...] = ()
+    own_name: bool = False  # the id stands under a name that the user chose, beside the others
+
+
+OBJECT_SOURCES: Registry[ObjectSource] = Registry("source", group="findwell.sources")
+# rows of LanceDB, Azure AI Search, pgvector and other databases, results of txtai, and whatever
+# else has an id or a text under a usual name
+ANY_RECORD = ObjectSource(
+    "record", (), score=SCORE_NAMES, source=SOURCE_NAMES, start=START_NAMES, end=END_NAMES
+)
+
+
+def register_source(source: ObjectSource) -> ObjectSource:
+    """Make a source known, before the one that takes any record."""
+    _declare_built_in()
+    return OBJECT_SOURCES.register(source.name, source, replaces=True)
+
+
+@functools.cache
+def _declare_built_in() -> None:
+    for name, fields in tools()["sources"].items():
+        given = {key: _tuples(each) for key, each in fields.items()}
+        OBJECT_SOURCES.register(name, ObjectSource(name, **given))
+
+
+def known_sources() -> dict[str, ObjectSource]:
+    """Return the sources by name, in the order in which they are tried."""
+    _declare_built_in()
+    return OBJECT_SOURCES.known()
+
+
+def _tuples(value: Any) -> Any:  # noqa: ANN401
+    return tuple(map(_tuples, value)) if isinstance(value, list) else value
+
+
+_LAST: dict[type, ObjectSource] = {}  # the source of the last object of a type, tried first
+
+
+def find_source(result: object) -> ObjectSource | None:
+    """Return the source that a result comes from; None if it has no known fields at all."""
+    known = known_source(result)
+    if known is None and first_named(result, (*ID_NAMES, *TEXT_NAMES)) is not None:
+        return ANY_RECORD
+    return known
+
+
+def known_source(result: object) -> ObjectSource | None:
+    """Return the source whose fields a result has, but for the one that takes any record."""
+    last = _LAST.get(type(result))
+    if last is not None and all(has_field(result, path) for path in last.needs):
+        return last
+    for source in known_sources().values():
+        if source.needs and all(has_field(result, path) for path in source.needs):
+            if not isinstance(result, Mapping):
+                _LAST[type(result)] = source
+            return source
+    return None
+
+
+def is_result(value: object) -> bool:
+    """Tell whether this is one result of a known source: an object or the dict of one."""
+    if is_plain(value) or isinstance(value, list | tuple):
+        return False
+    return find_source(value) is not None
+
+
+def not_a_result(value: object) -> InputError:
+    """Return the error for something that is no answer and no result."""
+    fields = ", ".join(_field_names(value))
+    return InputError(
+        f"{type_name(value)} is not an id, and no retrieved object that findwell knows: "
+        + (f"it has only {fields}" if fields else shorten(repr(value), 80)),
+        fix='give ids, dicts such as {"doc": "d1", "text": "…"}, or results of a source that is '
+        "listed in docs/inputs.md",
+    )
+
+
+def type_name(value: object) -> str:
+    """Return the type of a value with its module, for messages.
+
+    >>> type_name(UUID(int=1)), type_name([])
+    ('uuid.UUID', 'list')
+    """
+    kind = type(value)
+    module = "" if kind.__module__ == "builtins" else f"{kind.__module__}."
+    return module + kind.__qualname__
+
+
+def is_plain(value: object) -> bool:
+    """Tell whether a value is an id, a text or a number, and has no fields."""
+    return isinstance(value, str | bytes | int | float | UUID) or hasattr(value, "item")
+
+
+def is_number(value: object) -> bool:
+    """Tell whether a value is a number of any kind; true and false are none."""
+    return not isinstance(value, bool) and isinstance(value, Number)
+
+
+def _is_list(value: object) -> bool:
+    """Tell a list from objects that can be iterated over, such as the models of pydantic."""
+    if isinstance(value, Sequence | set | frozenset) and not isinstance(value, str | bytes):
+        return True
+    is_object = isinstance(value, Mapping | str | bytes) or hasattr(value, "model_fields")
+    return isinstance(value, Iterable) and not is_object
+
+
+def _is_row(value: object) -> bool:
+    """Tell whether a tuple has names for its values: a named tuple, or a row of SQLAlchemy."""
+    return hasattr(value, "_asdict") or hasattr(value, "_mapping")
+
+
+def _get_field(value: object, name: str) -> Any:  # noqa: ANN401
+    """Return what a dict or an object holds under a name, if it holds it."""
+    if isinstance(value, dict | Mapping):
+        return value.get(name, ABSENT)
+    if value is None or isinstance(value, str | bytes | int | float | list | tuple | UUID):
+        return getattr(value, name, ABSENT) if _is_row(value) else ABSENT
+    try:
+        found = getattr(value, name, ABSENT)
+    except Exception:  # noqa: BLE001 - a property of a framework that cannot be asked
+        return ABSENT
+    return ABSENT if callable(found) else found  # a method is no field
+
+
+def has_field(value: object, path: str) -> bool:
+    """Tell whether a dotted path leads to something, which may be None."""
+    head, _, rest = path.partition(".")
+    found = _get_field(value, head)
+    return found is not ABSENT and (not rest or has_field(found, rest))
+
+
+def look_up(value: object, path: str) -> Any:  # noqa: ANN401
+    """Return what stands under a dotted path, or under a name that itself has dots; else None."""
+    whole = _get_field(value, path)
+    if whole is not ABSENT:
+        return whole
+    head, _, rest = path.partition(".")
+    found = _get_field(value, head) if rest else ABSENT
+    return None if found is ABSENT else look_up(found, rest)
+
+
+def first_named(value: object, paths: Iterable[str]) -> Any:  # noqa: ANN401
+    """Return what stands under the first of these names or dotted paths that has a value."""
+    found = (look_up(value, path) for path in paths)
+    return next((each for each in found if each is not None), None)
+
+
+def _field_names(value: object) -> list[str]:
+    """Return the names of the first fields, for messages."""
+    names = value if isinstance(value, Mapping) else getattr(value, "__dict__", {})
+    return [str(name) for name in names if not str(name).startswith("_")][:12]
+
+
+# ---- answers to one query that hold results: responses, tables, lists per field, batches of one
+
+
+def results_of(answer: object) -> tuple[Iterable[object], bool]:
+    """Return the results of an answer in their order, and whether strings are texts among them."""
+    if answer is None:
+        return (), False
+    if not isinstance(answer, list | tuple):
+        rows = _table_rows(answer)
+        rows = _columns(answer) if rows is None else rows
+        if rows is not None:
+            return rows, False
+        found = _response(answer)
+        if found is None and isinstance(answer, Mapping) and len(answer) == 1:
+            (part,) = answer.values()  # what the only component of a pipeline of Haystack gave
+            found = _response(part) if isinstance(part, Mapping) else None
+        if found is not None:
+            return found
+        if not _is_list(answer):
+            raise not_a_result(answer)
+    results: list[object] = list(answer)  # type: ignore[call-overload]
+    if results and all(map(_is_several, results)):  # as Milvus gives the answers of a batch
+        return results_of(_only(results))
+    return results, False
+
+
+def is_answer(value: object) -> bool:
+    """Tell whether this is an answer of a known form that is no list, such as a response."""
+    names = _column_names(value)
+    if names is not None:  # a table, which may as well be a run or records
+        return not HIT_COLUMNS.isdisjoint(names)
+    return _columns(value) is not None or _holds_results(value)
+
+
+def _only(answers: list[Any]) -> Any:  # noqa: ANN401
+    """Return the answer to the only query of a batch."""
+    if len(answers) > 1:
+        raise InputError(
+            f"the answers to {len(answers)} queries, where those to one are expected",
+            fix="take them apart: give every query its own",
+        )
+    return answers[0]
+
+
+def _column_names(value: object) -> list[str] | None:
+    """Return the columns of a table of polars, pandas or Arrow; None if it is none."""
+    if isinstance(value, pl.LazyFrame):
+        return value.collect_schema().names()
+    if isinstance(value, Mapping) or not hasattr(value, "columns"):
+        return None
+    return [str(name) for name in getattr(value, "column_names", value.columns)]
+
+
+def _table_rows(answer: object) -> list[dict[str, Any]] | None:
+    """Return the rows of a data frame or an Arrow table."""
+    if _column_names(answer) is None:
+        return None
+    from findwell.io.read.tables import frame  # noqa: PLC0415 - which reads records, as this does for it
+
+    table = frame(answer)
+    return None if table is None else table.to_dicts()
+
+
+def _columns(answer: object) -> list[dict[str, Any]] | None:
+    """Return the results of an answer that holds one list per field, as Chroma's does."""
+    for form in tools()["columns"].values():
+        docs, texts = _get_field(answer, form["doc"]), _get_field(answer, form["text"])
+        if not isinstance(docs, list) or not (isinstance(texts, list) or texts is None):
+            continue
+        places = {"id": form["doc"], "text": form["text"], "metadata": form.get("metadata", "")}
+        for name, direction in form.get("score", ()):
+            if isinstance(_get_field(answer, name), list):
+                places["_distance" if direction == "lower" else "_score"] = name
+                break
+        lists = {key: _get_field(answer, name) for key, name in places.items() if name}
+        given = {
+            key: list(_only(values)) if values and isinstance(values[0], list) else values
+            for key, values in lists.items()
+            if isinstance(values, list)
+        }
+        return [
+            {key: value for key, value in zip(given, row, strict=True) if value is not None}
+            for row in zip(*given.values(), strict=True)
+        ]
+    return None
+
+
+def _response(answer: object) -> tuple[list[object], bool] | None:
+    """Return the results of a response, and whether strings are texts among them."""
+    body = _get_field(answer, "body")
+    if isinstance(body, Mapping):  # as the clients of Elasticsearch wrap it
+        answer = body
+    for path, form in tools()["responses"].items():
+        found = look_up(answer, path)
+        if isinstance(found, list | tuple):
+            listed: list[object] = list(found)
+            if "within" in form:
+                listed = [hit for group in listed for hit in look_up(group, form["within"]) or ()]
+            return listed, form.get("texts", False)
+    return None
+
+
+def _holds_results(answer: object) -> bool:
+    """Tell whether this is a response; a dict must hold objects, since ids have other readings."""
+    if is_plain(answer) or isinstance(answer, list | tuple):
+        return False
+    found = _response(answer)
+    return found is not None and (found[1] or not any(map(is_plain, found[0])))
+
+
+def _is_several(value: object) -> bool:
+    """Tell an answer, which holds results, from one result and from a pair (document, score)."""
+    if not isinstance(value, list | tuple):
+        known = is_plain(value) or known_source(value) is not None
+        return not known and _holds_results(value)
+    if _is_row(value):
+        return False
+    return not value or not (is_plain(value[0]) or is_number(value[-1]))
+
+
+# ---- from results to entries
 
 
 @dataclass(slots=True)
@@ -96,6 +389,11 @@ class EntryNotes:
             )
         return found
 
+    def id_from_text(self, text: str) -> str:
+        """Return the id of something that is known by its text only, and remember that."""
+        self.hashed.append(shorten(text))
+        return text_id(text)
+
     def note_shared(self, entries: Sequence[Mapping[str, Any]], name: str) -> None:
         """Remember the ids that a field gives to several different chunks of one list."""
         first: dict[str, tuple[Any, Any]] = {}
@@ -122,9 +420,8 @@ def entries_of(
     >>> entries_of([("d1", 0.25), ("d2", 0.5)])
     [{'doc': 'd1', 'score': -0.25}, {'doc': 'd2', 'score': -0.5}]
     """
-    notes = EntryNotes() if notes is None else notes
     results, texts = results_of(answer)
-    return make_entries(results, id_from=id_from, notes=notes, texts=texts)
+    return make_entries(results, id_from=id_from, notes=notes or EntryNotes(), texts=texts)
 
 
 def make_entries(
@@ -136,8 +433,13 @@ def make_entries(
         return [{"doc": doc} for doc in results]
     fields, placed = {name: len(ids) for name, ids in notes.fields.items()}, notes.placed
     made = [_entry(result, id_from, notes, texts=texts) for result in results]
-    _turn_distances(made)
     entries = [entry for entry, _ in made]
+    # where the metric decides, scores that only rise are distances
+    scored = [entry for entry, direction in made if "score" in entry and direction == "metric"]
+    values = [entry["score"] for entry in scored]
+    if all(one <= other for one, other in pairwise(values)) and values and values[0] < values[-1]:
+        for entry in scored:
+            entry["score"] = -entry["score"]
     used = [name for name, ids in notes.fields.items() if len(ids) > fields.get(name, 0)]
     if id_from is not None or used:
         notes.note_shared(entries, id_from or f"metadata.{used[0]}")
@@ -151,49 +453,46 @@ def _entry(
 ) -> tuple[dict[str, Any], Direction]:
     result, beside = _take_apart(result)
     direction: Direction = "metric"
-    if id_from is None and _is_entry(result):
+    if id_from is None and _is_made(result):
         entry, direction = dict(result), "higher"  # type: ignore[call-overload]
+    elif texts and isinstance(result, str):
+        entry = {"doc": notes.id_from_text(result), "text": result}
     elif is_plain(result):
-        entry = _plain_entry(result, notes, texts=texts)
+        entry = {"doc": id_text(result)}
     else:
         source = find_source(result)
-        if source is None:  # or is it a row whose columns are no attributes?
-            result = by_key(result)
+        if source is None and hasattr(result, "keys") and not isinstance(result, Mapping):
+            # a row whose columns are no attributes, as of asyncpg and sqlite3
+            result = {str(name): result[name] for name in result.keys()}  # type: ignore[index] # noqa: SIM118
             source = find_source(result)
         if source is None and id_from is not None and look_up(result, id_from) is not None:
-            source = OBJECT_SOURCES["record"]
+            source = ANY_RECORD
         if source is None:
-            raise not_readable(result)
+            raise not_a_result(result)
         entry, direction = _read(result, source, id_from, notes)
     if beside is not None:
         entry, direction = {**entry, "score": float(beside)}, "metric"
     return entry, direction
 
 
-def _is_entry(result: object) -> bool:
+def _is_made(result: object) -> bool:
     """Tell whether this is what `entries_of` returns."""
     return (
         type(result) is dict
         and type(result.get("doc")) is str
-        and result.keys() <= ENTRY_FIELDS
+        and result.keys() <= MADE_FIELDS
         and None not in result.values()
     )
 
 
-def _plain_entry(result: object, notes: EntryNotes, *, texts: bool) -> dict[str, Any]:
-    if texts and isinstance(result, str):
-        return {"doc": _hashed(result, notes), "text": result}
-    return {"doc": id_text(result)}
-
-
 def _take_apart(result: object) -> tuple[object, Any]:
     """Return a result and the number beside it: (document, score) or (id, text, score)."""
-    if not isinstance(result, list | tuple) or is_row(result):
+    if not isinstance(result, list | tuple) or _is_row(result):
         return result, None
     *front, last = result or (None,)
     if is_number(last):
-        ids = type(last) is int and type(front[0]) is int  # or two of them
-        if len(front) == 1 and not is_list(front[0]) and not ids:
+        two_ids = type(last) is int and [type(each) for each in front] == [int]
+        if len(front) == 1 and not _is_list(front[0]) and not two_ids:
             return front[0], last
         if len(front) == 2 and is_plain(front[0]) and isinstance(front[1], str):
             return {"id": front[0], "text": front[1]}, last
@@ -206,21 +505,44 @@ def _take_apart(result: object) -> tuple[object, Any]:
 def _read(
     result: object, source: ObjectSource, id_from: str | None, notes: EntryNotes
 ) -> tuple[dict[str, Any], Direction]:
-    own = first_of(result, (source.metadata,) if source.metadata else METADATA_NAMES)
+    """Return the entry of a result of a source, and which scores are better."""
+    own = first_named(result, (source.metadata,) if source.metadata else METADATA_NAMES)
     metadata = own if isinstance(own, Mapping) else {}
-    text = first_of(result, source.text) if source.text else first_named(metadata, TEXT_NAMES)
+    text = first_named(result, source.text) if source.text else first_named(metadata, TEXT_NAMES)
     if text is None and not source.metadata:
         text = first_named(result, TEXT_NAMES)
-    text = text if isinstance(text, str) else None
-    score, direction = _score(result, source)
-    entry: dict[str, Any] = {"doc": "", "text": text, "score": score}
-    entry["source"] = _source_of(result, source, metadata)
-    entry["start"], entry["end"] = _span(result, source, metadata, text)
+    entry: dict[str, Any] = {"doc": "", "text": text if isinstance(text, str) else None}
+    direction: Direction = "higher"
+    for path, better in source.score:
+        value = look_up(result, path)
+        if is_number(value):
+            entry["score"] = -float(value) if better == "lower" else float(value)
+            direction = better
+            break
+    origin = first_named(result, source.source)
+    origin = first_named(metadata, SOURCE_NAMES) if origin is None else origin
+    known = isinstance(origin, str | int | UUID) and not isinstance(origin, bool)
+    entry["source"] = str(origin) or None if known else None
+    entry["start"], entry["end"] = _span(result, source, metadata, entry["text"])
     entry["metadata"] = metadata or None
     entry["doc"] = _id(result, source, entry, id_from, notes)
     if entry["source"] == entry["doc"]:  # it is a document, or known by it
         entry["source"] = None
     return {name: value for name, value in entry.items() if value is not None}, direction
+
+
+def _span(
+    result: object, source: ObjectSource, metadata: Mapping[str, Any], text: str | None
+) -> tuple[int | None, int | None]:
+    """Return the first character and the one after the last in the document, if they are known."""
+    start, end = first_named(result, source.start), first_named(result, source.end)
+    if start is None and metadata:
+        start, end = first_named(metadata, START_NAMES), first_named(metadata, END_NAMES)
+    if type(start) is not int or start < 0:
+        return None, None
+    if end is None and text is not None:
+        end = start + len(text)
+    return (start, end) if type(end) is int and end >= start else (None, None)
 
 
 def _id(
@@ -232,39 +554,46 @@ def _id(
 ) -> str:
     metadata = entry["metadata"] or {}
     if id_from is not None:
-        head, _, rest = id_from.partition(".")
-        places = [(result, id_from), (entry, id_from), (metadata, id_from)]
-        if head in METADATA_NAMES:  # where a dump has them beside the other fields
-            places.append((result, rest))
-        for where, path in places:
-            value = look_up(where, path)
-            if value is not None:
-                return id_text(value)
-        known = ", ".join(map(str, metadata)) or "nothing"
-        raise InputError(
-            f"a retrieved object has no {id_from!r}, where its id should be; its metadata holds "
-            f"{known}",
-            fix="name another field with --id-from (id_from=)",
-        )
-    own = first_of(result, source.doc) if source.doc else _primary_key(result, source)
+        return _named_id(result, entry, metadata, id_from)
+    own = first_named(result, source.doc or ID_NAMES)
+    if own is None and source.own_name and isinstance(result, Mapping):  # as of Milvus
+        others = [name for name in result if name not in source.needs]
+        own = result[others[0]] if len(others) == 1 else None
     if own is not None:
         return id_text(own)
     for name in chunk_names(placed=entry["start"] is not None):
-        value = get_field(metadata, name)
-        if value is not ABSENT and value is not None:
+        value = metadata.get(name)
+        if value is not None:
             notes.fields.setdefault(name, []).append(id_text(value))
             return id_text(value)
     if entry["source"] is not None and entry["start"] is not None:
         notes.placed += 1
         return place_id(entry["source"], entry["start"])
     if entry["text"] is None:
-        keys = ", ".join(field_names(result)) or "nothing"
         raise InputError(
-            f"a retrieved object has no id and no text, only {keys}",
+            "a retrieved object has no id and no text, only "
+            f"{', '.join(_field_names(result)) or 'nothing'}",
             fix="give each retrieved entry the id of its document, or name the field that holds it "
             "with --id-from (id_from=)",
         )
-    return _hashed(entry["text"], notes)
+    return notes.id_from_text(entry["text"])
+
+
+def _named_id(
+    result: object, entry: Mapping[str, Any], metadata: Mapping[str, Any], id_from: str
+) -> str:
+    head, _, rest = id_from.partition(".")
+    places = [(result, id_from), (entry, id_from), (metadata, id_from)]
+    if head in METADATA_NAMES:  # where a dump has them beside the other fields
+        places.append((result, rest))
+    own = next((id_ for place in places if (id_ := look_up(*place)) is not None), None)
+    if own is not None:
+        return id_text(own)
+    raise InputError(
+        f"a retrieved object has no {id_from!r}, where its id should be; its metadata holds "
+        f"{', '.join(map(str, metadata)) or 'nothing'}",
+        fix="name another field with --id-from (id_from=)",
+    )
 
 
 def chunk_names(*, placed: bool) -> tuple[str, ...]:
@@ -284,20 +613,6 @@ def place_id(source: object, start: int) -> str:
     return f"{source}:{start}"
 
 
-def _primary_key(result: object, source: ObjectSource) -> object:
-    """Return the id of a record: under a usual name, or that of Milvus, which has any name."""
-    own = first_named(result, ID_NAMES)
-    if own is None and source.own_name and isinstance(result, Mapping):
-        others = [name for name in result if name not in source.needs]
-        own = result[others[0]] if len(others) == 1 else None
-    return own
-
-
-def _hashed(text: str, notes: EntryNotes) -> str:
-    notes.hashed.append(shorten(text))
-    return text_id(text)
-
-
 def id_text(value: object) -> str:
     """Return an id as text: texts, whole numbers and UUIDs are ids."""
     if isinstance(value, str | UUID):
@@ -309,44 +624,3 @@ def id_text(value: object) -> str:
     raise InputError(
         f"{shorten(repr(value), 40)} is not an id", fix="ids are texts or whole numbers"
     )
-
-
-def _score(result: object, source: ObjectSource) -> tuple[float | None, Direction]:
-    for path, direction in source.score:
-        value = look_up(result, path)
-        if is_number(value):
-            number = float(value)
-            return (-number if direction == "lower" else number), direction
-    return None, "higher"
-
-
-def _turn_distances(made: list[tuple[dict[str, Any], Direction]]) -> None:
-    """Turn the scores of a list around if the metric decides and they only rise: distances."""
-    scored = [entry for entry, direction in made if "score" in entry and direction == "metric"]
-    values = [entry["score"] for entry in scored]
-    rises = all(one <= other for one, other in pairwise(values))
-    if rises and values and values[0] < values[-1]:
-        for entry in scored:
-            entry["score"] = -entry["score"]
-
-
-def _source_of(result: object, source: ObjectSource, metadata: Mapping[str, Any]) -> str | None:
-    value = first_of(result, source.source)
-    if value is None and metadata:
-        value = first_named(metadata, SOURCE_NAMES)
-    known = isinstance(value, str | int | UUID) and not isinstance(value, bool)
-    return str(value) or None if known else None
-
-
-def _span(
-    result: object, source: ObjectSource, metadata: Mapping[str, Any], text: str | None
-) -> tuple[int | None, int | None]:
-    """Return the first character and the one after the last in the document, if they are known."""
-    start, end = first_of(result, source.start), first_of(result, source.end)
-    if start is None and metadata:
-        start, end = (first_named(metadata, names) for names in (START_NAMES, END_NAMES))
-    if type(start) is not int or start < 0:
-        return None, None
-    if end is None and text is not None:
-        end = start + len(text)
-    return (start, end) if type(end) is int and end >= start else (None, None)

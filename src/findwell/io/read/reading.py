@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from findwell.core.findings import EXAMPLES, Finding, FindingKind, merge_findings
@@ -12,6 +13,7 @@ if TYPE_CHECKING:
     from findwell.core.errors import InputError
 
 
+@dataclass(eq=False, kw_only=True)
 class ReadContext:
     """The choices for one input, the records that it left out, and what else was found.
 
@@ -29,22 +31,15 @@ class ReadContext:
     ('run.jsonl, line 7: not valid JSON',)
     """
 
-    def __init__(
-        self,
-        *,
-        skip: bool = False,
-        texts: bool = False,
-        about: bool = False,
-        names: NamedBy = "id",
-        id_from: str | None = None,
-        query_from: str | None = None,
-    ) -> None:
-        self.skip = skip
-        self.texts = texts
-        self.about = about
-        self.names = names
-        self.id_from = id_from
-        self.query_from = query_from
+    skip: bool = False
+    texts: bool = False
+    about: bool = False
+    names: NamedBy = "id"
+    id_from: str | None = None
+    query_from: str | None = None
+
+    def __post_init__(self) -> None:
+        """Begin with nothing found."""
         self.begin()
 
     def begin(self) -> None:
@@ -56,14 +51,7 @@ class ReadContext:
 
     def afresh(self) -> ReadContext:
         """Return the same choices for another pass over the input."""
-        return ReadContext(
-            skip=self.skip,
-            texts=self.texts,
-            about=self.about,
-            names=self.names,
-            id_from=self.id_from,
-            query_from=self.query_from,
-        )
+        return replace(self)
 
     def meet(self, error: InputError) -> None:
         """Raise the error of a broken record, or remember it if such records are left out."""

@@ -10,30 +10,57 @@ Where several searches were made for one question, `hops` holds them instead of 
 
     {"query": "q1", "hops": [{"query": "…", "retrieved": ["d1"]}, {"retrieved": ["d2"]}], "gold": …}
 
-Records are read in parts, so that a file may be larger than memory; `Collected` joins the parts.
+Dicts by query, lists, rows of tables and lines of JSON all become such records, and each is read
+in four steps: what it retrieved and its gold become ids or findwell's own entries
+(`with_own_entries`), the fields get findwell's names (`Shape.native`), `parse` checks every value,
+and `read_part` makes rows of all. Records are read in parts, so that a file may be larger than
+memory; `Collected` joins the parts.
 """
 
 from __future__ import annotations
 
 import contextlib
+import functools
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from itertools import chain, islice
-from typing import Any
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 import polars as pl
 
 from findwell.core.data import EMPTY_ITEM, TEXT_ITEM, Gold, Run, RunStream, carried_facts
-from findwell.core.errors import InputError
-from findwell.core.findings import EXAMPLES, Finding, finding_about
+from findwell.core.errors import InputError, nearest
+from findwell.core.findings import EXAMPLES, Finding, finding_about, shorten
 from findwell.core.timing import timed
 from findwell.io.read.format import Samples
-from findwell.io.read.object_records import holds_entries, with_own_entries
+from findwell.io.read.objects import (
+    EntryNotes,
+    is_answer,
+    is_number,
+    is_plain,
+    is_result,
+    make_entries,
+    results_of,
+    type_name,
+)
 from findwell.io.read.reading import ReadContext, text_as_id, two_names
-from findwell.io.read.record import DocEntry, Entry, Parsed, name_of, parse, twice
-from findwell.io.read.shapes import NATIVE, ROLES, Shape, shape_of, unknown_shape
+from findwell.io.read.shapes import CALLS, HOP, ROLES, Shape, known_shapes, shape_of, unknown_shape
+from findwell.io.read.values import (
+    digits,
+    grade,
+    identifier,
+    refuse_repeated,
+    repeated,
+    whole_letters,
+)
+from findwell.io.read.vocabulary import ENTRY_FIELDS, METADATA_NAMES, TEXT_NAMES
 
+if TYPE_CHECKING:
+    from findwell.core.data import NamedBy
+
+T = TypeVar("T")
+SIDES = ("query", "retrieved", "gold")  # every other field describes the query
 FIRST = 10  # records by which it is decided what the others are like
 CARRIED = {"text": "texts", "quote": "texts", "start": "places"}
 RUN = {"query": pl.String, "doc": pl.String, "score": pl.Float64}
@@ -41,6 +68,433 @@ GOLD = {"query": pl.String, "doc": pl.String, "grade": pl.Float64, "group": pl.I
 TEXT = {"text": pl.String, "start": pl.Int64, "end": pl.Int64, "source": pl.String}
 WEIGHT = {"weight": pl.Float64}  # where documents support an item more or less
 SEARCHES = {"hop": pl.Int64, "calls": pl.Int64}  # where a record holds several searches
+
+
+# ---- retrieved and gold as ids or findwell's own entries; a record that has them is not copied
+
+
+@functools.lru_cache(maxsize=256)
+def is_own_entry(names: tuple[str, ...], id_from: str | None) -> bool:
+    """Tell whether an entry with these fields is findwell's own.
+
+    >>> is_own_entry(("doc", "rank"), None), is_own_entry(("id", "text"), None)
+    (True, True)
+    >>> is_own_entry(("id", "content"), None), is_own_entry(("doc", "content"), None)
+    (False, False)
+    """
+    given = set(names)
+    if id_from is not None and given.intersection(METADATA_NAMES):
+        return False
+    if not given & {"text", "quote"} and given.intersection(TEXT_NAMES):
+        return False
+    return bool(given & {"doc", "docs"}) or given <= set(ENTRY_FIELDS)
+
+
+def with_own_entries(
+    record: Mapping[str, Any], shape: Shape, sides: tuple[str, ...], reading: ReadContext
+) -> Mapping[str, Any]:
+    """Return a record whose entries, retrieved or gold, are ids or findwell's own."""
+    if not shape.documents:
+        return record
+    converters = {"retrieved": _own_units, "gold": _own_items}
+    changed = {}
+    for side, name in [(each, name) for each in sides for name in getattr(shape, each)]:
+        if side == "retrieved" and shape.searches:
+            if isinstance(record.get(name), list | tuple):
+                changed[name] = [_own_hop(hop, reading) for hop in record[name]]
+            continue
+        if name not in record or not _is_foreign(record[name], side, reading.id_from):
+            continue
+        notes = EntryNotes() if name in shape.texts else reading.notes
+        try:
+            found = converters[side](record[name], reading.id_from, notes)
+        except InputError as error:
+            raise InputError(f"{error.what} ({_named(record, shape)})", fix=error.fix) from None
+        if name in shape.texts and _compares_texts(record, shape, notes):
+            if any(isinstance(entry, dict) and "text" not in entry for entry in found):
+                raise InputError(
+                    f"an entry of {name!r} has no text, and others are texts "
+                    f"({_named(record, shape)})",
+                    fix="give every entry a text, or every entry an id",
+                )
+            found = [entry["text"] if isinstance(entry, dict) else entry for entry in found]
+        changed[name] = found
+    return {**record, **changed} if changed else record
+
+
+def _own_hop(hop: object, reading: ReadContext) -> object:
+    """Return one of several searches, its results as ids or findwell's own entries."""
+    if isinstance(hop, Mapping):
+        shape = shape_of(hop, "run")
+        return hop if shape is None else with_own_entries(hop, shape, ("retrieved",), reading)
+    if isinstance(hop, list | tuple) and _is_foreign(hop, "retrieved", reading.id_from):
+        return _own_units(hop, reading.id_from, reading.notes)
+    return hop
+
+
+def holds_entries(value: object) -> bool:
+    """Tell whether a field that may hold texts holds entries with ids."""
+    return isinstance(value, list) and any(
+        isinstance(entry, Mapping) and "doc" in entry for entry in value
+    )
+
+
+def _named(record: Mapping[str, Any], shape: Shape) -> str:
+    """Return what names the query of a record, for messages."""
+    names = (*shape.query, *shape.question)
+    query = next((record[name] for name in names if record.get(name) is not None), None)
+    return "in a record without an id" if query is None else f"query {shorten(str(query))!r}"
+
+
+def _compares_texts(record: Mapping[str, Any], shape: Shape, notes: EntryNotes) -> bool:
+    """Tell whether texts serve as ids: objects have none, or are held against bare texts."""
+    others = (record.get(name) for name in shape.texts)
+    listed = (entry for other in others if isinstance(other, list | tuple) for entry in other)
+    return bool(notes.hashed) or any(isinstance(entry, str) for entry in listed)
+
+
+def _is_foreign(value: object, side: str, id_from: str | None) -> bool:
+    """Tell whether a field holds anything but ids and findwell's own entries."""
+    if value is None or isinstance(value, str):
+        return False
+    if isinstance(value, list | tuple):
+        return any(_is_foreign_entry(entry, side, id_from) for entry in value)
+    return isinstance(value, Iterator) or _is_whole_answer(value) or is_result(value)
+
+
+def _is_whole_answer(value: object) -> bool:
+    """Tell whether this is an answer; that of a pipeline holds the answer of its component."""
+    inner = isinstance(value, Mapping) and len(value) == 1 and all(map(is_answer, value.values()))
+    return inner or is_answer(value)
+
+
+def _is_foreign_entry(entry: object, side: str, id_from: str | None) -> bool:
+    if isinstance(entry, str | int | None):
+        return False
+    if isinstance(entry, Mapping):
+        unnamed = side == "gold" and "id" in entry and not {"doc", "docs"} & entry.keys()
+        return unnamed or not is_own_entry(tuple(entry), id_from)
+    if isinstance(entry, list | tuple):  # in a gold it may be a group
+        return side == "retrieved" or any(_is_foreign_entry(each, side, id_from) for each in entry)
+    return not is_plain(entry)
+
+
+def _own_units(value: object, id_from: str | None, notes: EntryNotes) -> list[Any]:
+    if is_result(value) and not _is_whole_answer(value):
+        raise InputError(
+            f"what was retrieved is one {type_name(value)}, not a list",
+            fix="give a list in rank order, even of one object",
+        )
+    results, texts = results_of(value)
+    return make_entries(results, id_from=id_from, notes=notes, texts=texts)
+
+
+def _own_items(value: object, id_from: str | None, notes: EntryNotes) -> list[Any]:
+    """Return gold items; a list among them is a group, but for a document with its score."""
+    alone = is_result(value) and not _is_whole_answer(value)
+    results, texts = ([value], False) if alone else results_of(value)
+    return [_own_item(result, id_from, notes, texts=texts) for result in results]
+
+
+def _own_item(result: object, id_from: str | None, notes: EntryNotes, *, texts: bool) -> object:
+    if isinstance(result, list | tuple):
+        if len(result) == 2 and is_number(result[1]) and is_result(result[0]):
+            result = result[0]
+        else:
+            return [_own_item(each, id_from, notes, texts=texts) for each in result]
+    if not texts and not _is_foreign_entry(result, "gold", id_from):
+        return result
+    (entry,) = make_entries([result], id_from=id_from, notes=notes, texts=texts)
+    grade = result.get("grade") if isinstance(result, Mapping) else None
+    entry.pop("score", None)
+    return entry if grade is None else {**entry, "grade": grade}
+
+
+# ---- one record, read with care
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """What should be a record, its position from 1, and where it is."""
+
+    value: object
+    number: int
+    where: Callable[[], str]  # finding the line costs a pass, so only messages ask
+    cells: bool = False  # every value is a text, as in a CSV file
+
+
+class DocEntry(NamedTuple):
+    """What a retrieved or a gold entry says: an id and, where given, a text and its offsets."""
+
+    doc: str
+    number: float | None = None  # the score of what was retrieved, the grade of what is gold
+    text: str | None = None
+    start: int | None = None
+    end: int | None = None
+    source: str | None = None  # the document in which start and end count, if it is not doc
+    hop: int | None = None  # which search found it, from 1, and how many searches there were
+    calls: int | None = None
+    weight: float | None = None  # how far a document of the gold supports its item, if told
+
+
+class Parsed(NamedTuple):
+    """A record, understood."""
+
+    query: str
+    units: list[DocEntry]
+    items: list[list[DocEntry]]  # the places of an item are interchangeable
+    about: dict[str, Any]
+    named_by: NamedBy = "id"
+    twice: tuple[str, ...] = ()  # fields that describe the query and occur twice
+    rivals: tuple[tuple[str, str], ...] = ()  # fields that count, and others of the same meaning
+
+
+def entries(values: Iterable[object], where: str, unit: str = "record") -> Iterator[Entry]:
+    """Number records; without a unit, messages only say where they come from."""
+    place = "{0}, {1} {2}" if unit else "{0}"
+    for number, value in enumerate(values, start=1):
+        yield Entry(value, number, functools.partial(place.format, where, unit, number))
+
+
+def parse(entry: Entry, shape: Shape, role: str, reading: ReadContext) -> Parsed:
+    """Read a record of a shape, with its texts if wanted; errors say where the record is."""
+    try:
+        return _parse(entry, shape, ROLES[role], reading)
+    except InputError as error:
+        raise InputError(error.what, where=entry.where(), fix=error.fix) from None
+
+
+def _parse(entry: Entry, shape: Shape, sides: tuple[str, ...], reading: ReadContext) -> Parsed:
+    record, texts = entry.value, reading.texts
+    if not isinstance(record, Mapping):
+        raise InputError(
+            f"record {entry.number} is a {type(record).__name__}, not an object",
+            fix='write records such as {"query": "q1", "retrieved": ["d1"], "gold": ["d1"]}',
+        )
+    try:
+        record = with_own_entries(record, shape, sides, reading)
+        fields = shape.native(record, cells=entry.cells, texts=texts)
+    except InputError as error:
+        raise InputError(f"record {entry.number}: {error.what}", fix=error.fix) from None
+    named_by = name_of(fields, reading.names)
+    query = {
+        "id": lambda: identifier(fields["query"], ""),
+        "question": lambda: one_line(whole_letters(fields["question"])),
+        "position": lambda: str(entry.number),
+    }[named_by]()
+    refuse_repeated(record, f"in the record of query {query!r} the field", shape.main())
+    rivals = shape.rivals([name for name, value in record.items() if value is not None])
+    units: list[DocEntry] = []
+    items: list[list[DocEntry]] = []
+    for side in sides:
+        if side not in fields:
+            raise _no_field(record, getattr(shape, side), query)
+    if "retrieved" in sides:
+        entries = _in_order(fields["retrieved"], query)
+        units = [_unit(unit, query, texts=texts) for unit in entries]
+        rivals += _rivals(fields["retrieved"], ("doc", "id"))
+    if "gold" in sides:
+        items = list(_items(fields["gold"], query, texts=texts))
+        rivals += _rivals(fields["gold"], ("docs", "doc"))
+    about = {
+        whole_letters(str(key)): flat(value) for key, value in fields.items() if key not in SIDES
+    }
+    return Parsed(query, units, items, about, named_by, repeated(record), tuple(rivals))
+
+
+def _rivals(entries: object, names: tuple[str, str]) -> list[tuple[str, str]]:
+    """Return the two names of ids if entries have both, with different values."""
+    if not isinstance(entries, list | tuple):
+        return []
+    objects = (entry for entry in entries if isinstance(entry, Mapping))
+    first, second = names
+    differ = any(first in one and second in one and one[first] != one[second] for one in objects)
+    return [names] if differ else []
+
+
+def name_of(fields: Mapping[str, Any], first: NamedBy) -> NamedBy:
+    """Return what names the query of a record: what is wanted, or else the next best."""
+    question = fields.get("question")
+    asks = isinstance(question, str) and bool(question.strip())
+    if first == "position":
+        return "position"
+    if "query" in fields and not (asks and first == "question"):
+        return "id"
+    return "question" if asks else "position"
+
+
+def one_line(question: str) -> str:
+    """Return a question as the name of its query: without line breaks and double spaces."""
+    return " ".join(question.split())
+
+
+def _in_order(retrieved: object, query: str) -> Iterable[object]:
+    """Refuse what has no order, or is no list at all."""
+    if retrieved is None:
+        return ()
+    if isinstance(retrieved, Iterable) and not isinstance(
+        retrieved, Mapping | set | frozenset | str | bytes
+    ):
+        return retrieved
+    raise InputError(
+        f"what was retrieved for query {query!r} is a {type_name(retrieved)}, not a list",
+        fix='write a list in rank order, such as ["d1", "d2"] or [{"doc": "d1", "score": 0.9}]',
+    )
+
+
+def _unit(entry: object, query: str, *, texts: bool) -> DocEntry:
+    if not isinstance(entry, Mapping):
+        return DocEntry(_doc(entry, query))
+    refuse_repeated(entry, f"in what was retrieved for query {query!r} the field", ENTRY_FIELDS)
+    score = entry.get("score")
+    number = None if score is None else _score(score, query)
+    text = _text(entry, query)
+    doc = entry.get("doc", entry.get("id", text if texts else None))
+    if doc is None:
+        raise InputError(
+            f"a retrieved entry of query {query!r} has no doc, only {_keys(entry)}",
+            fix="give each retrieved entry the id of its document, or match texts (--by, by=)",
+        )
+    searches = entry.get(HOP), entry.get(CALLS)
+    return DocEntry(_doc(doc, query), number, text, *_offsets(entry, query), *searches)
+
+
+def _items(gold: object, query: str, *, texts: bool) -> Iterator[list[DocEntry]]:
+    """Go through the items of a gold field: ids, groups, or objects with a grade or a text."""
+    if isinstance(gold, Mapping):
+        refuse_repeated(gold, f"in the gold of query {query!r} the document")
+        yield from (
+            [DocEntry(_doc(doc, query), _converted(grade, value, query))]
+            for doc, value in gold.items()
+        )
+        return
+    for entry in [] if gold is None else _several(gold):
+        alternatives = [entry] if isinstance(entry, Mapping) else _several(entry)
+        yield [place for each in alternatives for place in _gold_places(each, query, texts=texts)]
+
+
+def _gold_places(entry: object, query: str, *, texts: bool) -> Iterator[DocEntry]:
+    if not isinstance(entry, Mapping):
+        if entry is not None:
+            yield DocEntry(_doc(entry, query), 1.0)
+        return
+    refuse_repeated(entry, f"in the gold of query {query!r} the field", ENTRY_FIELDS)
+    number = _converted(grade, entry.get("grade", 1), query)
+    text = _text(entry, query)
+    docs = entry.get("docs", entry.get("doc", text if texts or text is None else ""))
+    if isinstance(docs, Mapping):
+        for doc, support in docs.items():
+            yield DocEntry(_doc(doc, query), number, weight=_support(support, query))
+        return
+    for doc in [] if docs is None else _several(docs):
+        yield DocEntry(_doc(doc, query), number, text, *_offsets(entry, query))
+
+
+def _support(value: object, query: str) -> float:
+    """Return how far a document supports an item, from 0 to 1."""
+    found = {False: 0.0, True: 1.0}.get(value) if isinstance(value, bool) else value
+    if isinstance(found, int | float) and 0 <= found <= 1:
+        return float(found)
+    raise InputError(
+        f"the support {str(value)[:40]!r} of query {query!r} is not a number from 0 to 1",
+        fix="give 1 for full, 0.5 for partial and 0 for no support",
+    )
+
+
+def _text(entry: Mapping[Any, Any], query: str) -> str | None:
+    text = entry.get("text", entry.get("quote"))
+    if text is None or isinstance(text, str):
+        return text and whole_letters(text)
+    raise InputError(
+        f"a text of query {query!r} is a {type(text).__name__}", fix="give texts as strings"
+    )
+
+
+def _offsets(entry: Mapping[Any, Any], query: str) -> tuple[int | None, int | None, str | None]:
+    """Return where in its document an entry begins and ends, in characters, and that document."""
+    start, end = entry.get("start"), entry.get("end")
+    if start is None and end is None:
+        return None, None, None
+    if type(start) is not int or type(end) is not int or not 0 <= start <= end:
+        raise InputError(
+            f"{start!r} to {end!r} of query {query!r} is not a span of characters",
+            fix="give start and end as whole numbers, 0 ≤ start ≤ end",
+        )
+    source = entry.get("source")
+    return start, end, None if source is None else _doc(source, query)
+
+
+def _several(value: object) -> list[object]:
+    """Return the elements of a list, tuple, set or array; anything else stands for itself."""
+    if isinstance(value, Iterable) and not isinstance(value, Mapping | str | bytes):
+        return list(value)
+    return [value]
+
+
+def _doc(value: object, query: str) -> str:
+    """Return the id of a document; what a blank one means is decided later."""
+    if not isinstance(value, str):
+        return _converted(identifier, value, query)
+    return value if value.isascii() else _converted(_letters, value, query)
+
+
+def _letters(value: object) -> str:
+    return whole_letters(str(value))
+
+
+def _score(value: object, query: str) -> float:
+    try:
+        return float(value)  # type: ignore[arg-type]
+    except (TypeError, ValueError, OverflowError):
+        shown = digits(value) if isinstance(value, int) else str(value)
+        raise InputError(
+            f"the score {shown[:40]!r} of query {query!r} is not a number",
+            fix="give scores as numbers, or leave them out: the list is in rank order",
+        ) from None
+
+
+def _converted(convert: Callable[[object], T], value: object, query: str) -> T:
+    """Convert a value; the error names the query."""
+    try:
+        return convert(value)
+    except InputError as error:
+        raise InputError(f"{error.what} (query {query!r})", fix=error.fix) from None
+
+
+def _no_field(record: Mapping[Any, Any], names: tuple[str, ...], query: str) -> InputError:
+    guesses = (nearest(str(key), [names[0]]) for key in record)
+    return InputError(
+        f"the record of query {query!r} has no field {' or '.join(map(repr, names))}, "
+        f"only {_keys(record)}",
+        fix=next(filter(None, guesses), "")
+        or f"add {names[0]!r}; an empty list means that there is none",
+    )
+
+
+def twice(query: str, where: str) -> InputError:
+    """Return the error for a query with two records."""
+    return InputError(
+        f"query {query!r} has more than one record", where=where, fix="keep one record per query"
+    )
+
+
+def _keys(record: Mapping[Any, Any]) -> str:
+    return shorten(", ".join(map(str, record)), 200) or "nothing"
+
+
+def flat(value: Any) -> Any:  # noqa: ANN401
+    """Return a list or an object as JSON; anything else stays."""
+    if hasattr(value, "tolist"):  # NumPy's
+        value = value.tolist()
+    if isinstance(value, Mapping | list | tuple):
+        value = json.dumps(value, ensure_ascii=False, default=str)
+    if isinstance(value, str):
+        return whole_letters(value)
+    too_long = isinstance(value, int) and not -(2**63) <= value < 2**63
+    return digits(value) if too_long else value
+
+
+# ---- many records
 
 
 @dataclass(frozen=True, slots=True)
@@ -159,7 +613,9 @@ def find_shape(listed: Iterable[Entry], role: str, *, skip: bool = False) -> Sha
             break
     if unknown is not None:
         raise unknown
-    return NATIVE  # no records, or something else, which is reported where it is read
+    return known_shapes()[
+        "findwell"
+    ]  # no records, or something else, which is reported where it is read
 
 
 def read_part(entries: Iterable[Entry], state: State) -> RecordRows:

@@ -1,19 +1,22 @@
 """The shapes of records that findwell reads, its own and other tools', and how they are recognised.
 
-A plugin adds a shape with `register_shape` in a module that an entry point of the group
-`findwell.formats` names.
+Those of tools are in `tools.toml`. A plugin adds a shape with `register_shape`, in a module that an
+entry point of the group `findwell.shapes` or `findwell.formats` names.
 """
 
 from __future__ import annotations
 
 import contextlib
+import functools
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, fields
 from typing import Any
 
 from findwell.core.errors import InputError, nearest
 from findwell.core.findings import shorten
+from findwell.core.plugins import Registry
 from findwell.io.read.values import listed
+from findwell.io.read.vocabulary import tools
 
 MAIN = ("query", "question", "retrieved", "gold", "reference", "scores")
 ROLES = {"run": ("retrieved",), "gold": ("gold",), "samples": ("retrieved", "gold")}
@@ -27,8 +30,9 @@ MEANS = {"retrieved": "what was retrieved", "gold": "what should be found"}
 class Shape:
     """The fields of one tool's records under findwell's names, the preferred ones first.
 
-    Fields that are named nowhere here describe the query. A subclass may override `native` where
-    the names alone are not enough.
+    Fields that are named nowhere here describe the query. Where the names alone are not enough,
+    `adapt` changes a record that is under findwell's names, given the record as it was and whether
+    texts are wanted; a subclass may override `native`.
     """
 
     name: str
@@ -41,9 +45,11 @@ class Shape:
     texts: frozenset[str] = frozenset()  # those of all these fields that hold texts instead of ids
     others: tuple[str, ...] = ()  # known, and describing the query
     needs: frozenset[str] = frozenset()  # without these it is another shape
-    items: Callable[[Any], Any] | None = field(default=None)  # how the tool reads its gold
+    items: Callable[[Any], Any] | None = None  # how the tool reads its gold
+    adapt: Callable[..., None] | None = None
     last_wins: bool = False  # of two golds of one query the later counts
     searches: bool = False  # what was retrieved is a list of searches
+    documents: bool = True  # it names documents, not labels or places
 
     def known(self) -> tuple[str, ...]:
         """Return every field of the shape."""
@@ -149,7 +155,10 @@ class Shape:
                 found[side] = _put_beside(found[side], picked[side], *beside)
         if "reference" in found:
             found["reference"] = _answer(found["reference"], cells=cells)
-        return found | {name: record[name] for name in self.rest(record)}
+        found |= {name: record[name] for name in self.rest(record)}
+        if self.adapt is not None:
+            self.adapt(found, record, texts=texts)
+        return found
 
     def uses_texts(self, names: Iterable[str]) -> list[str]:
         """Return the fields of texts that serve as ids in a record with these fields."""
@@ -189,18 +198,13 @@ def _put_beside(entries: Any, where: str, field_: str, name: str, values: Any) -
     return [entry | {name: value} for entry, value in zip(entries, numbers, strict=True)]
 
 
-@dataclass(frozen=True, slots=True)
-class HopShape(Shape):
-    """Records with several searches for one question, each a record of any shape or a list."""
+def join_searches(found: dict[str, Any], _record: Mapping[str, Any], *, texts: bool) -> None:
+    """Put what several searches for one question found one after another.
 
-    def native(
-        self, record: Mapping[str, Any], *, cells: bool = False, texts: bool = False
-    ) -> dict[str, Any]:
-        """Return the record with what all searches found, one after another."""
-        found = Shape.native(self, record, cells=cells, texts=texts)
-        hops: Any = found.get("retrieved")
-        if not _is_list(hops):
-            return found  # what is wrong with it is reported where it is read
+    Each search is a record of any shape, or a list.
+    """
+    hops: Any = found.get("retrieved")
+    if _is_list(hops):  # what is wrong with others is reported where they are read
         each = [_search(hop, number, texts=texts) for number, hop in enumerate(hops, start=1)]
         found["retrieved"] = [
             {
@@ -211,7 +215,6 @@ class HopShape(Shape):
             for number, entries in enumerate(each, start=1)
             for entry in entries
         ]
-        return found
 
 
 ANSWER = "answer"  # what is retrieved where nuggets were looked for in one answer
@@ -219,18 +222,10 @@ SUPPORT = {"support": 1.0, "partial_support": 0.5, "not_support": 0.0}
 IMPORTANCE = {"vital": 2.0, "okay": 1.0}
 
 
-@dataclass(frozen=True, slots=True)
-class NuggetShape(Shape):
-    """The nuggets of a question, and how far one answer supports each: nuggetizer's assignments."""
-
-    def native(
-        self, record: Mapping[str, Any], *, cells: bool = False, texts: bool = False
-    ) -> dict[str, Any]:
-        """Return the record with its nuggets as items, and the answer as what was retrieved."""
-        found = Shape.native(self, record, cells=cells, texts=texts)
-        if not _is_list(found.get("gold")):
-            return found  # what is wrong with it is reported where it is read
-        nuggets: Any = found["gold"]
+def take_nuggets(found: dict[str, Any], *_: object, **_options: bool) -> None:
+    """Make the nuggets of nuggetizer's assignments items, and the answer what was retrieved."""
+    nuggets: Any = found.get("gold")
+    if _is_list(nuggets):
         found["retrieved"] = [ANSWER]
         found["gold"] = [
             {
@@ -239,23 +234,13 @@ class NuggetShape(Shape):
             }
             for nugget in nuggets
         ]
-        return found
 
 
-@dataclass(frozen=True, slots=True)
-class ReferenceShape(Shape):
-    """A question, and the places of one document that answer it: Chroma's questions_df.csv."""
-
-    def native(
-        self, record: Mapping[str, Any], *, cells: bool = False, texts: bool = False
-    ) -> dict[str, Any]:
-        """Return the record with its references as spans of the document."""
-        found = Shape.native(self, record, cells=cells, texts=texts)
-        if not _is_list(found.get("gold")):
-            return found  # what is wrong with it is reported where it is read
-        references: Any = found["gold"]
+def take_references(found: dict[str, Any], record: Mapping[str, Any], **_: bool) -> None:
+    """Make the references of Chroma's questions_df.csv spans of their document."""
+    references: Any = found.get("gold")
+    if _is_list(references):
         found["gold"] = [_reference(each, record["corpus_id"]) for each in references]
-        return found
 
 
 def _reference(reference: object, doc: object) -> dict[str, Any]:
@@ -296,13 +281,13 @@ def _search(hop: object, number: int, *, texts: bool) -> list[Any]:
     )
 
 
-SHAPES: dict[str, Shape] = {}
+SHAPES: Registry[Shape] = Registry("shape", group="findwell.shapes")
 
 
 def register_shape(shape: Shape) -> Shape:
     """Make a shape known; a later one of the same name replaces the earlier."""
-    SHAPES[shape.name] = shape
-    return shape
+    _declare_built_in()
+    return SHAPES.register(shape.name, shape, replaces=True)
 
 
 def or_groups(gold: Any) -> list[Any]:  # noqa: ANN401
@@ -332,110 +317,31 @@ def _is_list(value: object) -> bool:
     return isinstance(value, Iterable) and not isinstance(value, str | bytes | Mapping)
 
 
-NATIVE = register_shape(
-    Shape(
-        "findwell",
-        query=("query",),
-        question=("question",),
-        retrieved=("retrieved",),
-        gold=("gold",),
-        reference=("reference",),
-    )
-)
-RAGAS = register_shape(
-    Shape(
-        "ragas",
-        query=("query_id", "qid", "query", "id"),
-        question=("user_input", "question"),
-        retrieved=("retrieved_context_ids", "retrieved_contexts", "contexts"),
-        gold=("reference_context_ids", "reference_contexts"),
-        reference=("reference", "ground_truth", "ground_truths"),
-        texts=frozenset({"retrieved_contexts", "contexts", "reference_contexts"}),
-        others=("response", "answer"),
-    )
-)
-DEEPEVAL = register_shape(
-    Shape(
-        "deepeval",
-        query=("query_id", "qid", "query", "id"),
-        question=("input",),
-        retrieved=("retrieval_context",),
-        gold=("context",),
-        reference=("expected_output",),
-        texts=frozenset({"retrieval_context", "context"}),
-        others=("actual_output",),
-        needs=frozenset({"input"}),
-    )
-)
-CONTINUOUS_EVAL = register_shape(
-    Shape(
-        "continuous-eval",
-        query=("uid", "query", "id"),
-        question=("question",),
-        retrieved=("retrieved_context",),
-        gold=("ground_truth_context",),
-        reference=("ground_truth_answers",),
-        texts=frozenset({"retrieved_context", "ground_truth_context"}),
-    )
-)
-AUTORAG = register_shape(
-    Shape(
-        "autorag",
-        query=("qid",),
-        question=("query",),
-        retrieved=("retrieved_ids", "retrieved_contents"),
-        gold=("retrieval_gt",),
-        reference=("generation_gt",),
-        scores=("retrieve_scores",),
-        texts=frozenset({"retrieved_contents"}),
-        items=or_groups,
-    )
-)
-LIVERAG = register_shape(
-    Shape(
-        "liverag",
-        query=("qid",),
-        question=("question",),
-        retrieved=("doc_ids",),
-        gold=("document_ids",),
-        reference=("answer",),
-        others=("context", "total_time_ms"),
-        last_wins=True,
-    )
-)
-HOPS = register_shape(
-    HopShape(
-        "hops",
-        query=("query",),
-        question=("question",),
-        retrieved=("hops", "searches"),
-        gold=("gold",),
-        reference=("reference",),
-        searches=True,
-    )
-)
-NUGGETS = register_shape(
-    NuggetShape(
-        "nuggetizer",
-        query=("qid", "query_id"),
-        question=("query",),
-        retrieved=("nuggets",),
-        gold=("nuggets",),
-        others=("answer_text", "response_length", "run_id"),
-    )
-)
+def _declared(name: str, entry: Mapping[str, Any]) -> Shape:
+    """Return the shape of an entry of `tools.toml`."""
+    given: dict[str, Any] = {
+        role: tuple(names) if isinstance(names, list) else names for role, names in entry.items()
+    }
+    given |= {role: frozenset(given.get(role, ())) for role in ("texts", "needs")}
+    given |= {role: FUNCTIONS.get(given.get(role, "")) for role in ("items", "adapt")}
+    return Shape(name, **given)
 
 
-CHROMA = register_shape(
-    ReferenceShape(
-        "chunking_evaluation",
-        question=("question",),
-        retrieved=(),
-        gold=("references",),
-        others=("corpus_id",),
-        needs=frozenset({"question", "references", "corpus_id"}),
-    )
-)
+FUNCTIONS: dict[str, Callable[..., Any]] = {
+    each.__name__: each for each in (or_groups, join_searches, take_nuggets, take_references)
+}
+
+
+@functools.cache
+def _declare_built_in() -> None:
+    for name, entry in tools()["shapes"].items():
+        SHAPES.register(name, _declared(name, entry))
+
+
+def known_shapes() -> dict[str, Shape]:
+    """Return all shapes by name, in the order in which they were registered."""
+    _declare_built_in()
+    return SHAPES.known()
 
 
 def shape_of(names: Iterable[str], role: str) -> Shape | None:
@@ -447,7 +353,7 @@ def shape_of(names: Iterable[str], role: str) -> Shape | None:
     True
     """
     given = list(names)
-    fitting = [shape for shape in SHAPES.values() if shape.fits(given, role)]
+    fitting = [shape for shape in known_shapes().values() if shape.fits(given, role)]
     return max(fitting, key=lambda shape: len(shape.present(given)), default=None)
 
 
@@ -474,12 +380,12 @@ def _advice(given: list[str], missing: list[str], role: str) -> Iterator[str]:
 
 
 def _holds(given: list[str], side: str) -> bool:
-    return any(set(given).intersection(getattr(shape, side)) for shape in SHAPES.values())
+    return any(set(given).intersection(getattr(shape, side)) for shape in known_shapes().values())
 
 
 def _closest(given: list[str], role: str) -> str:
     """List the shapes that share most fields with a record, and what they would need."""
-    ranked = sorted(SHAPES.values(), key=lambda shape: -len(shape.present(given)))
+    ranked = sorted(known_shapes().values(), key=lambda shape: -len(shape.present(given)))
     lines = [
         f"{shape.name} ({len(shape.present(given))} of its {len(shape.known())} fields"
         f"; it needs {' and '.join(_wanted(shape, given, role))})"
@@ -487,7 +393,7 @@ def _closest(given: list[str], role: str) -> str:
         if shape.present(given)
     ]
     if not lines:
-        return f"known shapes: {', '.join(SHAPES)}; see docs/inputs.md"
+        return f"known shapes: {', '.join(known_shapes())}; see docs/inputs.md"
     return "closest shapes: " + ", ".join(lines)
 
 

@@ -12,13 +12,13 @@ import re
 import zlib
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 from findwell.core.errors import FindwellError, InputError, nearest
 from findwell.core.findings import shorten
 from findwell.io.read.reading import STRICT, ReadContext
+from findwell.io.storage.files import temporary_folder
 from findwell.io.storage.spool import copy_bounded, spool
-from findwell.io.storage.temporary import temporary_folder
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -82,7 +82,10 @@ class Source:
         except FindwellError:  # a wrong option is a ValueError, too
             raise
         except FileNotFoundError:
-            raise InputError("no such file", where=where, fix=_sibling(path)) from None
+            fix = "check the path"
+            with contextlib.suppress(OSError):  # or is it a similar name?
+                fix = nearest(path.name, (entry.name for entry in path.parent.iterdir()))
+            raise InputError("no such file", where=where, fix=fix) from None
         except OSError as error:
             raise not_readable(error, where) from None
         except ValueError:
@@ -130,12 +133,13 @@ class Source:
             return hashlib.file_digest(file, "sha256").hexdigest()
 
     @contextlib.contextmanager
-    def open(self) -> Iterator[_Readable]:
+    def open(self) -> Iterator[io.BufferedReader]:
         """Open the file, unzipped and as UTF-8; trouble becomes an InputError."""
         try:
             with self._raw() as raw:
-                zipped = _begins(raw, GZIP)
-                file: _Readable = _Unzipped(raw, self.where) if zipped else raw
+                file = raw
+                if _begins(raw, GZIP):
+                    file = io.BufferedReader(_Unzipped(raw, self.where), 1 << 20)
                 wide = next((name for mark, name in WIDE.items() if _begins(file, mark)), None)
                 if wide:
                     file = io.BufferedReader(_Recoded(file, wide, self.where), 1 << 20)
@@ -235,56 +239,28 @@ def not_utf8(error: UnicodeDecodeError, where: str) -> InputError:
     )
 
 
-class _Readable(Protocol):
-    def read(self, size: int = -1, /) -> bytes: ...
-    def readline(self, size: int = -1, /) -> bytes: ...
-    def readinto(self, buffer: memoryview, /) -> int | None: ...
-    def peek(self, size: int = 0, /) -> bytes: ...
-
-
-def _begins(file: _Readable, mark: bytes) -> bool:
+def _begins(file: io.BufferedReader, mark: bytes) -> bool:
     """Look at the first bytes without reading them."""
     return file.peek(len(mark)).startswith(mark)
 
 
-class _Unzipped:
+class _Unzipped(io.RawIOBase):
     """A gzip stream that refuses to expand beyond reason."""
 
     def __init__(self, raw: io.BufferedReader, where: str) -> None:
+        super().__init__()
         self._raw = raw
         self._file = gzip.GzipFile(fileobj=raw)
         self._where = where
         self._out = 0
 
-    def read(self, size: int = -1, /) -> bytes:
-        """Read up to `size` bytes, all of them by default."""
-        parts: list[bytes] = []
-        left = size
-        while left and (data := self._file.read(1 << 20 if left < 0 else min(left, 1 << 20))):
-            parts.append(self._checked(data))
-            left -= len(data) if left > 0 else 0
-        return b"".join(parts)
+    def readable(self) -> bool:
+        """Tell io.BufferedReader that this can be read."""
+        return True
 
-    def readline(self, size: int = -1, /) -> bytes:
-        """Read up to the end of the line, `size` bytes at the most."""
-        return self._checked(self._file.readline(size))
-
-    def readinto(self, buffer: memoryview, /) -> int:
+    def readinto(self, buffer: Any, /) -> int:  # noqa: ANN401 - whatever holds bytes
         """Fill a buffer, or a part of it."""
         size = self._file.readinto(buffer)
-        self._check(size)
-        return size
-
-    def peek(self, size: int = 0, /) -> bytes:
-        """Return the next bytes without reading them."""
-        data: bytes = self._file.peek(size)
-        return data
-
-    def _checked(self, data: bytes) -> bytes:
-        self._check(len(data))
-        return data
-
-    def _check(self, size: int) -> None:
         self._out += size
         if self._out > BOMB_BYTES and self._out > BOMB_RATIO * self._raw.tell():
             raise InputError(
@@ -292,12 +268,13 @@ class _Unzipped:
                 where=self._where,
                 fix="unzip it yourself if you trust it",
             )
+        return size
 
 
 class _Recoded(io.RawIOBase):
     """A text of another encoding as UTF-8."""
 
-    def __init__(self, file: _Readable, encoding: str, where: str) -> None:
+    def __init__(self, file: io.BufferedReader, encoding: str, where: str) -> None:
         super().__init__()
         self._file = file
         self._decoder = codecs.getincrementaldecoder(encoding)()
@@ -325,10 +302,3 @@ class _Recoded(io.RawIOBase):
         size = min(len(buffer), len(self._left))
         buffer[:size], self._left = self._left[:size], self._left[size:]
         return size
-
-
-def _sibling(path: Path) -> str:
-    """Suggest a file of the same folder with a similar name."""
-    with contextlib.suppress(OSError):
-        return nearest(path.name, (entry.name for entry in path.parent.iterdir()))
-    return "check the path"

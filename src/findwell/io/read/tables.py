@@ -244,9 +244,10 @@ class Delimited(Table):
             name.strip().strip('"')
             for name in lines[0].decode("utf-8", "replace").split(self.separator(lines[0]))
         ]
+        if len(header) < 2:
+            return False
         named = look.suffix == f".{self.name}"  # then say which column is missing
-        known = is_by_document(header) or shape_of(header, role) is not None
-        return len(header) > 1 and (named or known)
+        return named or is_by_document(header) or shape_of(header, role) is not None
 
     def scan(self, path: Path) -> pl.LazyFrame:
         """Open the table with all columns as text."""

@@ -25,6 +25,10 @@ NO = ("no", "n", "false", "f", "not relevant", "non relevant", "nonrelevant", "i
 WORDS = dict.fromkeys(YES, 1.0) | dict.fromkeys(NO, 0.0)
 UNDERSTOOD = "numbers, or yes and no, true and false, relevant and not relevant"
 GRADE_FIX = f"give grades as {UNDERSTOOD}; 0 is not relevant, 1 or more is"
+NEWLINE = b"\n"
+HALF_PAIR = re.compile(  # one half of a surrogate pair, which no text holds
+    rb"\\u[dD][89aAbB]..(?!\\u[dD][c-fC-F])|(?<!\\u[dD][89aAbB]..)\\u[dD][c-fC-F]"
+)
 NEIGHBOURS = re.compile(r"""['"]\s+['"]""")
 LIST_FIX = """write a list such as ["d1", "d2"] or ['d1', 'd2'], or nothing"""
 
@@ -152,6 +156,40 @@ def loads(data: bytes | str) -> Any:  # noqa: ANN401
     if isinstance(data, bytes):
         data = data.decode(json.detect_encoding(data))
     return DECODER.decode(data.removeprefix("\ufeff"))
+
+
+def parse_json(data: bytes, where: str = "", fix: str = "write it again") -> Any:  # noqa: ANN401
+    """Parse JSON; what is wrong with it is an InputError with the place and the fix.
+
+    Data with a `where` is a file, of which the line is named. Bytes that are not UTF-8 are left to
+    the caller, who knows the file. Half a surrogate pair, which no text can hold, is refused.
+
+    >>> parse_json(b'{"a": ', "run.json")
+    Traceback (most recent call last):
+    findwell.core.errors.InputError: run.json, line 1: not valid JSON: Expecting value (column 7)
+      fix: write it again
+    """
+    try:
+        value = loads(data)
+    except UnicodeDecodeError:
+        raise
+    except (ValueError, RecursionError) as error:
+        what = "nested too deeply" if isinstance(error, RecursionError) else str(error)
+        if isinstance(error, json.JSONDecodeError):
+            what, where = f"{error.msg} (column {error.colno})", _line(where, error.lineno)
+        elif where:
+            fix = "write it again"
+        raise InputError(f"not valid JSON: {what}", where=where, fix=fix) from None
+    if b"\\u" in data:
+        half = HALF_PAIR.search(data)
+        if half is not None or not where:
+            line = data.count(NEWLINE, 0, half.start()) + 1 if half else 1
+            whole_letters(json.dumps(value, ensure_ascii=False), _line(where, line))
+    return value
+
+
+def _line(where: str, number: int) -> str:
+    return where and f"{where}, line {number}"
 
 
 def repeated(value: object) -> tuple[str, ...]:

@@ -22,8 +22,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from findwell.core.errors import SaveError
-from findwell.io.storage.locks import locked, new_locked_folder
-from findwell.io.storage.private import make_folder
+from findwell.io.storage.files import locked, make_folder, new_locked_folder, real_path
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -108,11 +107,6 @@ def discard(folder: Path) -> None:
             folder.rmdir()
 
 
-def real_path(folder: str | os.PathLike[str]) -> Path:
-    """Return the path without links: what a link points to is replaced, not the link."""
-    return Path(os.path.realpath(folder))
-
-
 NEW, OLD = ".new", ".old"  # endings of hidden folders: with a new result, with one gone aside
 OTHERS = frozenset({errno.ENOENT, errno.ENOTEMPTY, errno.EEXIST})  # came in between
 TRIES = 100  # how often others may come in between
@@ -164,7 +158,9 @@ def _draft(target: Path) -> Iterator[Path]:
 def _put(draft: Path, target: Path) -> None:
     """Put a written folder in its place; if one was there, it is where the draft was."""
     if target.exists():
-        _keep_through_power_loss(draft)
+        for path in draft.iterdir():  # on the disk before the old files are given up
+            with path.open("r+b") as file:
+                os.fsync(file.fileno())
         for each in (*draft.iterdir(), draft):  # a result that is shared stays so
             with contextlib.suppress(FileNotFoundError):
                 shutil.copymode(target / each.relative_to(draft), each)
@@ -177,13 +173,6 @@ def _put(draft: Path, target: Path) -> None:
                     raise
             else:
                 return
-
-
-def _keep_through_power_loss(draft: Path) -> None:
-    """Have the new files on the disk before the old ones are given up."""
-    for path in draft.iterdir():
-        with path.open("r+b") as file:
-            os.fsync(file.fileno())
 
 
 def _change_places(draft: Path, target: Path) -> None:

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
 from findwell.core.errors import InputError, OptionError, SaveError
-from findwell.io.storage.temporary import TMPDIR_FIX, no_room, temporary_folder
+from findwell.io.storage.files import TMPDIR_FIX, no_room, temporary_folder
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -18,8 +18,7 @@ from findwell.core.errors import InputError, OptionError, SaveError, choose
 from findwell.core.estimate import Estimate
 from findwell.core.forks import refuse_after_fork
 from findwell.io.storage.database import cache_folder
-from findwell.io.storage.files import write_text
-from findwell.io.storage.private import make_folder
+from findwell.io.storage.files import make_folder, write_text
 from findwell.judges.aspects import ASPECTS
 from findwell.judges.cards.labels import LabelledPairs, LabelledSamples, load_labels
 from findwell.judges.find import find_judge

@@ -23,8 +23,7 @@ from findwell.core.errors import JudgeError, OptionError, SaveError, choose
 from findwell.core.forks import refuse_after_fork
 from findwell.core.progress import Progress
 from findwell.io.storage.database import cache_folder
-from findwell.io.storage.files import write_text
-from findwell.io.storage.private import make_folder
+from findwell.io.storage.files import make_folder, write_text
 from findwell.judges.client.protocol import Reason
 from findwell.judges.client.providers import OUTPUT_MODES
 from findwell.judges.limits import CHANCE

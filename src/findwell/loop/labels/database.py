@@ -6,7 +6,7 @@ import time
 from typing import TYPE_CHECKING
 
 from findwell.io.read.labels_database import APPLICATION, LAYOUT, TABLES, check_layout
-from findwell.io.storage.durable import BUSY_TIMEOUT, DurableFile, DurableKind, create_durable
+from findwell.io.storage.database import BUSY_TIMEOUT, DurableFile, DurableKind, create_durable
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

@@ -15,8 +15,7 @@ import polars as pl
 from findwell.core.errors import InputError, OptionError, SaveError, choose
 from findwell.core.spreadsheets import to_csv
 from findwell.io.read.labels_database import final_grades
-from findwell.io.storage.files import write_bytes, write_text
-from findwell.io.storage.temporary import removed_at_the_end
+from findwell.io.storage.files import removed_at_the_end, write_bytes, write_text
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable

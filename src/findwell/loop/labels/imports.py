@@ -18,7 +18,7 @@ from findwell.io.read.by_document import records_of_pairs
 from findwell.io.read.format import Look
 from findwell.io.read.json import all_entries
 from findwell.io.read.labels_database import database_at, reading, states
-from findwell.io.read.record import one_line
+from findwell.io.read.records import one_line
 from findwell.io.read.source import Source
 from findwell.io.read.tables import frame, read_table
 from findwell.io.read.values import grade as grade_of

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Self
 from findwell.core.errors import InputError, OptionError, SaveError, nearest
 from findwell.core.forks import refuse_after_fork
 from findwell.io.read.labels_database import FILE
-from findwell.io.storage.durable import BUSY_TIMEOUT
+from findwell.io.storage.database import BUSY_TIMEOUT
 from findwell.loop.labels.contents import LabelContents
 from findwell.loop.labels.database import SAY, LabelsFile, now
 from findwell.loop.labels.exports import export_labels

@@ -25,8 +25,7 @@ from findwell.io.read import load_gold, load_run
 from findwell.io.read.corpus import load_corpus
 from findwell.io.read.labels_database import FILE
 from findwell.io.read.queries import join_queries
-from findwell.io.storage.private import make_folder
-from findwell.io.storage.temporary import removed_at_the_end
+from findwell.io.storage.files import make_folder, removed_at_the_end
 from findwell.judges.find import find_judge
 from findwell.judges.verdicts import Sample
 from findwell.loop.labels.database import create, now
@@ -34,7 +33,7 @@ from findwell.loop.labels.label_pool import SAMPLE, LabelPool, sampling_keys, st
 from findwell.loop.labels.order import METHODS
 from findwell.loop.labels.sampling import draw
 from findwell.loop.tuning.pool import Pool
-from findwell.retrievers.questions import load_questions
+from findwell.retrievers.retrieve import load_questions
 
 if TYPE_CHECKING:
     from findwell.core.data import NamedBy, Run, RunStream

@@ -22,7 +22,8 @@ import polars as pl
 from findwell.core.errors import OptionError, nearest
 from findwell.core.plugins import Registry
 from findwell.core.texts.languages import ENGLISH, find_code, languages_of
-from findwell.io.read.corpus import COLUMNS, load_corpus
+from findwell.io.read.corpus import load_corpus
+from findwell.io.read.vocabulary import CORPUS_COLUMNS
 from findwell.io.read.queries import load_queries
 from findwell.judges.embeddings import cached, find_embedder
 from findwell.judges.embeddings.embedder import TextEmbedder
@@ -44,7 +45,7 @@ ANY = (-np.inf, np.inf)
 MANY_CALL_SUMMARIES = ("count", "gini", "never")  # of what a single call has no value of
 KEY = ("time", "trace", "span")
 RAW = "\0"  # before the names of columns of the traces, which slices may have as well
-DATES = tuple(COLUMNS["date"].split())  # keys of metadata, the preferred one first
+DATES = CORPUS_COLUMNS["date"]  # keys of metadata, the preferred one first
 MILLISECONDS = 1e11  # from here on a number is no second of this century but a millisecond
 QUESTIONS_AT_ONCE = 4096  # that are embedded, and compared, together
 REFERENCE_FIXES = {

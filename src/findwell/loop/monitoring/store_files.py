@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
     from pathlib import Path
 
-    from findwell.io.storage.durable import DurableFile
+    from findwell.io.storage.database import DurableFile
 
 FOLDER = "queries"
 GROUP = 16_384  # calls in a group of rows: what is read at once

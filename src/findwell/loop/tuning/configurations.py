@@ -14,10 +14,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from findwell.core.errors import FindwellError, OptionError, RetrieverError, SaveError
-from findwell.io.storage.private import make_folder
+from findwell.io.storage.files import make_folder
 from findwell.loop.tuning.space import choose_knob, describe_setting, identify
-from findwell.retrievers.answers import to_run
-from findwell.retrievers.log import AnswerLog
+from findwell.retrievers.answers import AnswerLog, to_run
 from findwell.retrievers.retrieve import ask_all
 from findwell.retrievers.retriever import Call, Retriever, call_of, describe, name_of
 

@@ -29,7 +29,7 @@ from findwell.loop.tuning.history import remember
 from findwell.loop.tuning.retriever_tuning import Claims, RetrieverTuning
 from findwell.loop.tuning.space import Space, identify
 from findwell.measures.dialects import expand_measures
-from findwell.retrievers.questions import questions_for
+from findwell.retrievers.retrieve import questions_for
 from findwell.retrievers.retriever import RetrievalOptions, name_of
 from findwell.statistics.values import check_share
 

@@ -8,15 +8,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from findwell.io.read.object_fields import first_named, look_up
-from findwell.io.read.object_sources import (
-    ID_NAMES,
-    SCORE_NAMES,
-    SOURCE_NAMES,
-    START_NAMES,
-    TEXT_NAMES,
-)
-from findwell.io.read.objects import METADATA_NAMES, chunk_names, place_id
+from findwell.io.read.objects import chunk_names, first_named, look_up, place_id
 from findwell.io.read.traces.schema import Annotation, RetrievalCall, Retrieved
 from findwell.io.read.traces.span import (
     ATTRIBUTES,
@@ -34,6 +26,14 @@ from findwell.io.read.traces.span import (
     parsed,
 )
 from findwell.io.read.values import text_id
+from findwell.io.read.vocabulary import (
+    ID_NAMES,
+    METADATA_NAMES,
+    SCORE_NAMES,
+    SOURCE_NAMES,
+    START_NAMES,
+    TEXT_NAMES,
+)
 
 if TYPE_CHECKING:
     from findwell.io.read.traces.span import Said, Span

@@ -21,8 +21,7 @@ from findwell.core.timing import timed
 from findwell.io.read.format import Format, Look, register_format
 from findwell.io.read.objects import make_entries
 from findwell.io.read.reading import ReadContext
-from findwell.io.read.record import one_line
-from findwell.io.read.records import plain_columns
+from findwell.io.read.records import one_line, plain_columns
 from findwell.io.read.source import Source
 from findwell.io.read.tables import frame, pandas_columns, pandas_rows
 from findwell.io.read.traces.decoding import EXPLODED, TraceReader, is_protobuf, read_all, read_rows

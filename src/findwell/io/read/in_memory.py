@@ -18,10 +18,9 @@ from findwell.core.keys import blank_ids
 from findwell.io.read.by_document import records_of_pairs
 from findwell.io.read.by_query import read_frame
 from findwell.io.read.delimited import TablePlace
-from findwell.io.read.object_answers import is_answer
+from findwell.io.read.objects import is_answer
 from findwell.io.read.reading import STRICT, ReadContext
-from findwell.io.read.record import entries
-from findwell.io.read.records import read_records
+from findwell.io.read.records import entries, read_records
 from findwell.io.read.shapes import GIVE_GOLD
 from findwell.io.read.tables import frame, frame_gold, frame_run
 from findwell.io.read.values import identifier, refuse_repeated
@@ -50,19 +49,18 @@ class ArrowTableLike(Protocol):
 PathLike: TypeAlias = str | os.PathLike[str]
 TableLike: TypeAlias = DataFrameLike | ArrowTableLike
 ByQuery: TypeAlias = Mapping[Any, Any]  # to lists, dicts by document, or what a retriever answered
-Record: TypeAlias = Mapping[str, Any]
 Records: TypeAlias = Iterable[Any]  # of dicts; type checkers see lists of unlike dicts as objects
 RunLike: TypeAlias = Run | RunStream | PathLike | TableLike | ByQuery | Records
 GoldLike: TypeAlias = Gold | PathLike | TableLike | ByQuery | Records
 
-LLAMA_INDEX = {"queries", "relevant_docs"}
 
-
-def run(data: object, name: str, where: str = "", reading: ReadContext = STRICT) -> RunStream:
+def run_from_objects(
+    data: object, name: str, where: str = "", reading: ReadContext = STRICT
+) -> RunStream:
     """Return the run of {query: {doc: score}}, {query: [doc]}, a table, or records."""
     where = where or name
     if isinstance(data, Mapping):
-        _each_once(data, where)
+        _refuse_repeated_ids(data, where)
         if any(isinstance(docs, Mapping) and not is_answer(docs) for docs in data.values()):
             return _scored(data, name, where).stream()
         records = ({"query": query, "retrieved": docs} for query, docs in data.items())
@@ -76,31 +74,31 @@ def run(data: object, name: str, where: str = "", reading: ReadContext = STRICT)
     raise _not_understood(data, "run", "{query: {doc: score}}, {query: [doc]}")
 
 
-def gold(data: object, where: str = "gold", reading: ReadContext = STRICT) -> Gold:
+def gold_from_objects(data: object, where: str = "gold", reading: ReadContext = STRICT) -> Gold:
     """Return the gold of {query: {doc: grade}}, {query: [doc or [doc, …]]}, a table, or records."""
     if isinstance(data, Mapping):
-        _each_once(data, where)
-        if data.keys() >= LLAMA_INDEX:
-            return _llama_index(data, where, reading)
-        if data and all(
+        _refuse_repeated_ids(data, where)
+        if data.keys() >= {"queries", "relevant_docs"}:
+            records = _llama_index(data, where)
+        elif data and all(
             isinstance(docs, Mapping) and not is_answer(docs) for docs in data.values()
         ):
             return _graded(data, where)
-        given = ({"query": query, "gold": items} for query, items in data.items())
-        return read_records(entries(given, where, ""), "gold", reading).gold()
+        else:
+            records = [{"query": query, "gold": items} for query, items in data.items()]
+        return read_records(entries(records, where, ""), "gold", reading).gold()
     table = frame(data)
-    if table is not None:
-        return frame_gold(table, TablePlace(where), reading)
-    if isinstance(data, Iterable) and not isinstance(data, str | bytes):
+    if table is None and isinstance(data, Iterable) and not isinstance(data, str | bytes):
         listed = list(data)
-        pairs = records_of_pairs(listed)
-        if pairs is not None:
-            return frame_gold(pairs, TablePlace(where), reading)
-        return read_records(entries(listed, where), "gold", reading).gold()
-    raise _not_understood(data, "gold", "{query: {doc: grade}}, {query: [doc, [doc, doc]]}")
+        table = records_of_pairs(listed)
+        if table is None:
+            return read_records(entries(listed, where), "gold", reading).gold()
+    if table is None:
+        raise _not_understood(data, "gold", "{query: {doc: grade}}, {query: [doc, [doc, doc]]}")
+    return frame_gold(table, TablePlace(where), reading)
 
 
-def samples(
+def samples_from_objects(
     data: object, name: str, where: str = "records", reading: ReadContext = STRICT
 ) -> Samples:
     """Return run and gold of records that hold both, in a list or a table."""
@@ -116,15 +114,15 @@ def samples(
     return read_records(entries(data, where), "samples", reading).samples(name)
 
 
-def _each_once(data: Mapping[Any, Any], where: str) -> None:
+def _refuse_repeated_ids(data: Mapping[Any, Any], where: str) -> None:
     """Refuse an id that is the name of two entries: one of them would be lost silently."""
     refuse_repeated(data, "the query", where=where)
     for query, docs in data.items():
         refuse_repeated(docs, f"in {query!r} the id", where=where)
 
 
-def _llama_index(data: Mapping[str, Any], where: str, reading: ReadContext) -> Gold:
-    """Return the gold of LlamaIndex's {queries, corpus, relevant_docs}."""
+def _llama_index(data: Mapping[str, Any], where: str) -> list[dict[str, Any]]:
+    """Return the records of LlamaIndex's {queries, corpus, relevant_docs}."""
     queries, relevant = data["queries"], data["relevant_docs"]
     for name, part in (("queries", queries), ("relevant_docs", relevant)):
         if not isinstance(part, Mapping):
@@ -133,16 +131,14 @@ def _llama_index(data: Mapping[str, Any], where: str, reading: ReadContext) -> G
                 where=where,
                 fix="write {queries: {id: text}, corpus: {id: text}, relevant_docs: {id: [doc]}}",
             )
-    names = dict.fromkeys([*queries, *relevant])
-    given = (
-        {"query": name, "question": queries.get(name), "gold": relevant.get(name)} for name in names
-    )
-    return read_records(entries(given, where, ""), "gold", reading).gold()
+    return [
+        {"query": name, "question": queries.get(name), "gold": relevant.get(name)}
+        for name in dict.fromkeys([*queries, *relevant])
+    ]
 
 
 def _scored(data: Mapping[Any, Any], name: str, where: str) -> Run:
-    queries, docs, scores = _flatten(data, where)
-    rows = pl.DataFrame({"query": queries, "doc": docs, "score": scores})
+    rows = _flatten(data, where, "score")
     empty = [query for query, docs in data.items() if not docs]
     if empty:  # a row without a document
         rows = pl.concat([rows, pl.DataFrame({"query": _ids(empty, where)})], how="diagonal")
@@ -150,14 +146,12 @@ def _scored(data: Mapping[Any, Any], name: str, where: str) -> Run:
 
 
 def _graded(data: Mapping[Any, Any], where: str) -> Gold:
-    queries, docs, grades = _flatten(data, where)
-    rows = pl.DataFrame({"query": queries, "doc": docs, "grade": grades})
     known = pl.DataFrame({"query": _ids(data, where)}).unique(maintain_order=True)
-    return Gold.build(rows, queries=known, findings=_id_mix(data))
+    return Gold.build(_flatten(data, where, "grade"), queries=known, findings=_id_mix(data))
 
 
-def _flatten(data: Mapping[Any, Any], where: str) -> tuple[pl.Series, pl.Series, pl.Series]:
-    """Turn {query: {doc: number}} into three columns without a Python loop over the documents."""
+def _flatten(data: Mapping[Any, Any], where: str, name: str) -> pl.DataFrame:
+    """Turn {query: {doc: number}} into rows without a Python loop over the documents."""
     wrong = next((query for query, docs in data.items() if not isinstance(docs, Mapping)), None)
     if wrong is not None:
         raise InputError(
@@ -166,19 +160,18 @@ def _flatten(data: Mapping[Any, Any], where: str) -> tuple[pl.Series, pl.Series,
             fix="give every query a dict {doc: number}, or every query a list",
         )
     sizes = [len(docs) for docs in data.values()]
-    total = sum(sizes)
     docs = _ids(chain.from_iterable(data.values()), where)
     numbers = chain.from_iterable(docs.values() for docs in data.values())
     try:
-        column = pl.Series(np.fromiter(numbers, np.float64, total))
+        column = pl.Series(np.fromiter(numbers, np.float64, sum(sizes)))
     except (TypeError, ValueError, OverflowError) as error:
         raise InputError(
             f"a document carries something that is not a number: {error}",
             where=where,
             fix="give every document a number",
         ) from None
-    names = _ids(data, where)
-    return names.gather(np.repeat(np.arange(len(sizes)), sizes)), docs, column
+    queries = _ids(data, where).gather(np.repeat(np.arange(len(sizes)), sizes))
+    return pl.DataFrame({"query": queries, "doc": docs, name: column})
 
 
 def _ids(values: Iterable[Any], where: str) -> pl.Series:
