@@ -46,7 +46,7 @@ def settings(engine: str, seed: int) -> Setting:
     """Return the engine's defaults, or a setting of its own for every other case."""
     found = find_engine(engine)
     if seed % 2 == 0:
-        return found.defaults(2)
+        return found.setting(2)
     share = random.Random(seed).choice([0.1, 0.3, 0.625])
     knobs: dict[str, Any] = {"weights": (share, 1 - share), "k": 7, "fill": 2}
     return found.setting(2, **{name: knobs[name] for name in found.knobs if name in knobs})

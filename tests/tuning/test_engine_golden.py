@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from findwell.loop.tuning import ENGINES, Setting, find_engine, fuse
-from findwell.loop.tuning.engines.engine import Prepared
+from findwell.loop.tuning.engines import Prepared
 from tests.dialects.golden import cases
 
 
@@ -403,7 +403,7 @@ def test_combinations_of_opensearch(
     found = find_engine(engine)
     rows: Any = np.array(values, np.float32)[:, None]
     prepared = Prepared(rows, np.array([True]), np.array([0], np.int64))
-    fused = found.combine(None, prepared, Setting(weights=weights))  # type: ignore[arg-type]
+    fused = found.combine(prepared, Setting(weights=weights))
     assert fused.tolist() == pytest.approx([expected], abs=1e-4), COMBINED
 
 

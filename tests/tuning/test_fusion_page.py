@@ -17,8 +17,8 @@ def row(engine: Engine) -> str:
     notes = [f"runs: {', '.join(engine.roles)}"] if engine.roles else []
     cells = (
         f"`{engine.name}`",
-        engine.about,
-        f"`{engine.defaults(2)}`" if str(engine.defaults(2)) else "",
+        engine.formula,
+        f"`{engine.setting(2)}`" if str(engine.setting(2)) else "",
         "; ".join([*notes, *engine.notes]),
         engine.exact,
     )
@@ -27,7 +27,7 @@ def row(engine: Engine) -> str:
 
 def table() -> str:
     """Return the whole table."""
-    return "\n".join([HEADER, *map(row, ENGINES.values())])
+    return "\n".join([HEADER, *map(row, ENGINES.known().values())])
 
 
 def test_the_table_is_that_of_the_engines() -> None:

@@ -12,7 +12,7 @@ import pytest
 import findwell
 from findwell.core.errors import AlignError
 from findwell.loop.tuning import Pool, convex_combination, fuse, tune_weight
-from findwell.loop.tuning.overlap import ENOUGH
+from findwell.loop.tuning.pool import FEWEST_PLACES
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -144,7 +144,7 @@ def test_few_shared_documents_are_a_finding_with_counts() -> None:
 
 def test_usual_overlap_and_too_little_evidence_are_fine() -> None:
     assert not Pool.of([lists(), lists(shift=3)]).findings  # two of five
-    few = {query: [as_uuid(query)] for query in QUERIES[: ENOUGH - 1]}
+    few = {query: [as_uuid(query)] for query in QUERIES[: FEWEST_PLACES - 1]}
     some = {query: docs[:1] for query, docs in lists().items()}
     (found,) = fuse([some, few], ENGINE).findings  # 30 possible documents
     assert found.kind == "few-shared-documents"

@@ -12,10 +12,10 @@ import findwell
 from findwell.core.errors import OptionError
 from findwell.loop.tuning.choice import choose_setting
 from findwell.loop.tuning.conclusion import Tuning
-from findwell.loop.tuning.engines import ENGINES
+from findwell.loop.tuning.engines import ENGINES, Setting
 from findwell.loop.tuning.pool import Pool
 from findwell.loop.tuning.space import Space
-from findwell.loop.tuning.trials import EngineSetting, fusion_trials, places_of, search_by_optuna
+from findwell.loop.tuning.trials import fusion_trials, places_of, search_by_optuna
 from findwell.loop.tuning.tune import tune
 from tests.tuning.judging import by_words
 
@@ -44,7 +44,7 @@ def fuse(given: dict[str, Any], **options: Any) -> Tuning:
     return found
 
 
-def fused(setting: EngineSetting) -> findwell.Run:
+def fused(setting: Setting) -> findwell.Run:
     engine = ENGINES[setting.engine]
     pool = engine.arranged(Pool.of(RUNS))
     scores = engine.scores(pool, setting)
@@ -63,7 +63,6 @@ def test_engines_are_tried_with_the_knobs_that_they_have() -> None:
 def test_every_value_is_that_of_evaluate_on_the_fused_run() -> None:
     found = fuse(SPACE, measures=["nDCG@10", "RR"])
     for number, setting in enumerate(found.grid.settings):
-        assert isinstance(setting, EngineSetting)
         value = findwell.evaluate(fused(setting), GOLD, "nDCG@10")["nDCG@10"]
         assert found.choice.curve[number].value == pytest.approx(value, abs=1e-12), str(setting)
     assert findwell.evaluate(found.run, GOLD, "nDCG@10")["nDCG@10"] == pytest.approx(
@@ -89,8 +88,8 @@ def test_the_current_setting_may_lie_beside_the_grid(current: str) -> None:
     now = {"engine": "qdrant-rrf", "weights": 0.45, "k": 7, "window": 20, "normaliser": "minmax"}
     given = SPACE | {"current": now} if current == "in the space" else SPACE
     found = fuse(given, **({} if current == "in the space" else {"current": now}))
+    assert found.current is not None
     assert str(found.current) == "qdrant-rrf w=0.9,1.1 k=7 window=20"
-    assert isinstance(found.current, EngineSetting)
     value = findwell.evaluate(fused(found.current), GOLD, "nDCG@10")["nDCG@10"]
     assert found.gains[0].over == "current"
     assert found.gains[0].value == pytest.approx(value, abs=1e-12)
@@ -126,7 +125,6 @@ def test_texts_are_matched_and_judged_for_every_engine_of_a_space() -> None:
     corpus = DEMO / "passages.jsonl"
     found = fuse(given, measures="RR@2/relevance", judge=by_words, corpus=corpus)
     for number, setting in enumerate(found.grid.settings):
-        assert isinstance(setting, EngineSetting)
         run = fused(setting)
         result = findwell.evaluate(run, GOLD, "RR@2/relevance", judge=by_words, corpus=corpus)
         value = result["RR@2/relevance"]
@@ -172,13 +170,13 @@ def test_settings_that_are_alike_lie_near_each_other() -> None:
     assert same.sum() == len(trials)  # steps of 0.25 are far apart
 
 
-def noise(seed: int, queries: int) -> Callable[[EngineSetting], Floats]:
+def noise(seed: int, queries: int) -> Callable[[Setting], Floats]:
     """Return values without any real difference: every query prefers settings of its own."""
     random = np.random.default_rng(seed)
     size, speed = random.normal(size=(queries, 6)), random.normal(size=(queries, 6, 2)) * 3
     shift = random.uniform(0, 2 * np.pi, (queries, 6))
 
-    def values(setting: EngineSetting) -> Floats:
+    def values(setting: Setting) -> Floats:
         place = np.array([setting.weights[0] / 2, np.log(setting.k or 1) / np.log(100)])
         waves = (size * np.sin(speed @ place + shift)).sum(axis=1)
         found: Floats = np.clip(0.5 + 0.12 * waves, 0, 1)

@@ -202,7 +202,7 @@ def test_the_sign_of_luck() -> None:
     assert len(found.choice.plateau) == 101
 
 
-@pytest.mark.parametrize("engine", ENGINES)
+@pytest.mark.parametrize("engine", [*ENGINES])
 def test_every_engine_is_tuned_or_says_why_not(engine: str) -> None:
     runs, gold = hybrid(15)
     formula = find_engine(engine)

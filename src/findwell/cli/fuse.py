@@ -61,11 +61,6 @@ def _numbers(_: click.Context, __: click.Parameter, text: str | None) -> list[fl
     help="What stands for a document that a list lacks, where the engine lets it be set.",
 )
 @click.option(
-    "--version",
-    metavar="NAME",
-    help="Version of the engine, where its formula has changed (default: today's).",
-)
-@click.option(
     "--depth",
     type=click.IntRange(1),
     metavar="N",
@@ -163,36 +158,37 @@ def _listing(name: str | None, how: str) -> str:
         engine = find_engine(name)
         return to_json(_facts(engine)) if how == "json" else _explanation(engine)
     if how == "json":
-        return to_json([_facts(engine) for engine in ENGINES.values()])
+        return to_json([_facts(engine) for engine in ENGINES.known().values()])
     columns = {
         "engine": lambda engine: engine.name,
-        "formula": lambda engine: engine.about,
+        "formula": lambda engine: engine.formula,
         "defaults": _short_defaults,
     }
     title = "engines · `findwell fuse --list --engine NAME` says all about one"
-    table = terminal(Grid.of(title, columns, ENGINES.values(), left=3), **options.screen(None))
+    table = terminal(
+        Grid.of(title, columns, ENGINES.known().values(), left=3), **options.screen(None)
+    )
     return f"{table}{wrap(f' {LEGEND}', options.width(None))}\n"
 
 
 def _short_defaults(engine: Engine) -> str:
     """Return the settings that the engine has by itself, as far as a narrow table has room."""
-    setting = engine.defaults(len(engine.roles) or 2)
+    setting = engine.setting(len(engine.roles) or 2)
     weights = setting.weights if len(set(setting.weights)) > 1 else ()
-    short = replace(setting, weights=weights, normaliser=(), version="")
+    short = replace(setting, weights=weights, normaliser=())
     return str(short).replace("0.", ".") or "–"
 
 
 def _facts(engine: Engine) -> dict[str, Any]:
     """Return what is known about an engine."""
-    setting = engine.defaults(len(engine.roles) or 2)
+    setting = engine.setting(len(engine.roles) or 2)
     return {
         "name": engine.name,
-        "formula": engine.about,
+        "formula": engine.formula,
         "knobs": list(engine.knobs),
         "defaults": setting.as_dict(),
         "weights": engine.weights.about if engine.weights else None,
         "normalisers": list(engine.normalisers),
-        "versions": [version for version in engine.formulas if version],
         "runs": list(engine.roles),
         "needs_scores": engine.needs_scores,
         "precision": engine.precision,
@@ -206,13 +202,12 @@ def _facts(engine: Engine) -> dict[str, Any]:
 def _explanation(engine: Engine) -> str:
     """Say all about an engine."""
     facts = _facts(engine)
-    lines, setting = [f"{engine.name}: {engine.about}"], engine.defaults(len(engine.roles) or 2)
+    lines, setting = [f"{engine.name}: {engine.formula}"], engine.setting(len(engine.roles) or 2)
     if engine.roles:
         lines.append(f"Runs, in this order: {', '.join(engine.roles)}.")
     lines.append(f"Can be set: {', '.join(engine.knobs)}. Defaults: {str(setting) or 'none'}.")
-    for knob, values in (("normaliser", facts["normalisers"]), ("version", facts["versions"])):
-        if knob in engine.knobs:
-            lines.append(f"{knob.capitalize()}: {', '.join(values)}.")
+    if "normaliser" in engine.knobs:
+        lines.append(f"Normaliser: {', '.join(engine.normalisers)}.")
     if facts["weights"]:
         lines.append(f"Weights: {facts['weights']}.")
     lines += [f"{note[0].upper()}{note[1:]}." for note in engine.notes]

@@ -74,12 +74,6 @@ FUNCTION = re.compile(r"[\w.]+:[\w.]+")  # in a module
     "engine does).",
 )
 @click.option(
-    "--engine-version",
-    "version",
-    metavar="NAME",
-    help="Which version of the engine's formula counts, where it has several (default: today's).",
-)
-@click.option(
     "--folds",
     type=click.IntRange(min=2),
     default=5,

@@ -9,16 +9,19 @@ value that measures best on the queries at hand, as AutoRAG does.
 
 from __future__ import annotations
 
-from findwell.loop.tuning.engines import ENGINES, Engine, Setting, find_engine
+from findwell.loop.tuning.engines import ENGINES, Engine, Setting, find_engine, register_engine
+from findwell.loop.tuning.formulas import NORMALISERS, normalise
 from findwell.loop.tuning.fusion import (
+    Tuned,
     convex_combination,
     fuse,
     reciprocal_rank_fusion,
     reciprocal_rank_scores,
+    tune_rrf_k,
+    tune_weight,
+    weight_grid,
 )
-from findwell.loop.tuning.lists import NORMALISERS, normalise
 from findwell.loop.tuning.pool import Pool
-from findwell.loop.tuning.search import Tuned, tune_rrf_k, tune_weight, weight_grid
 
 __all__ = [
     "ENGINES",
@@ -33,6 +36,7 @@ __all__ = [
     "normalise",
     "reciprocal_rank_fusion",
     "reciprocal_rank_scores",
+    "register_engine",
     "tune_rrf_k",
     "tune_weight",
     "weight_grid",

@@ -1,31 +1,37 @@
-"""Several ranked lists become one: by weighted scores made comparable, or by ranks alone."""
+"""Several ranked lists become one; the best weight or constant, as AutoRAG searches for it."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
-from dataclasses import replace
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
+import polars as pl
 
-from findwell.core.errors import OptionError, choose
+from findwell.core.errors import AlignError, OptionError, choose
 from findwell.core.forks import refuse_after_fork
-from findwell.loop.tuning.engines import Engine, find_engine
-from findwell.loop.tuning.engines.joins import add_up
-from findwell.loop.tuning.engines.problems import fusion_findings, refuse_strangers
-from findwell.loop.tuning.lists import reciprocal_ranks, scaled_scores
+from findwell.evaluation.evaluate import evaluate
+from findwell.io.read import load_gold
+from findwell.loop.tuning.engines import Engine, find_engine, reciprocal_ranks
+from findwell.loop.tuning.formulas import add_up, scaled_scores
 from findwell.loop.tuning.pool import Pool
+from findwell.measures.dialects import expand_measures
+from findwell.measures.dialects.autorag import select_best
 from findwell.relations.align import positions
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike
 
-    from findwell.core.data import Floats, Run
-    from findwell.io.read import RunLike
+    from findwell.core.data import Floats, Gold, Run
+    from findwell.evaluation.results.result import Result
+    from findwell.io.read import GoldLike, RunLike
+    from findwell.measures import Measure
+    from findwell.measures.dialects import Dialect
 
-
-RANKS = {"rank": "course-rrf", "score": "autorag-rrf"}  # the engine that ranks so
+RANK_ENGINES = {"rank": "course-rrf", "score": "autorag-rrf"}  # by what their ranks are
+SEARCHED_RRF_KS = tuple(range(4, 81))
 
 
 def fuse(
@@ -37,7 +43,6 @@ def fuse(
     window: int | None = None,
     normaliser: str | Sequence[str] | None = None,
     fill: float | None = None,
-    version: str | None = None,
     depth: int | None = None,
     disjoint: bool = False,
 ) -> Run:
@@ -45,9 +50,9 @@ def fuse(
 
     `weights` has one number for each run, `k` is the constant of a rank fusion, `window` how many
     documents of each run the engine reads, `normaliser` how it makes scores comparable (one for
-    all runs, or one for each), `fill` what stands for a document that a list lacks, and `version`
-    which of its formulas counts. What an engine does not have cannot be set. The result keeps the
-    first `depth` documents of each query. `findwell fuse --list` prints the engines.
+    all runs, or one for each), and `fill` what stands for a document that a list lacks. What an
+    engine does not have cannot be set. The result keeps the first `depth` documents of each query.
+    `findwell fuse --list` prints the engines.
 
     Runs that share almost no document are refused, since they mostly name the same documents
     differently; `disjoint` says that they search different collections.
@@ -69,16 +74,21 @@ def fuse(
         window=window,
         normaliser=normaliser,
         fill=fill,
-        version=version,
     )
-    refuse_strangers(pool)
+    if not (pool.answered().sum(axis=0) > 1).any():
+        raise AlignError(
+            "the runs share no query",
+            where=" and ".join(dict.fromkeys(pool.runs)),
+            fix="give runs of the same queries, under the same ids",
+        )
     pool = chosen.arranged(pool)
     scores = chosen.scores(pool, setting)
     order = chosen.order(pool, scores, setting)
     if depth is not None:
         order = order[positions(pool.query[order]) <= depth]
     fused = pool.as_run(order, scores)
-    return replace(fused, findings=(*fused.findings, *fusion_findings(chosen, pool, setting)))
+    found = (*pool.unshared_queries(), *chosen.findings(pool, setting))
+    return replace(fused, findings=(*fused.findings, *found))
 
 
 def convex_combination(
@@ -124,7 +134,7 @@ def reciprocal_rank_fusion(
     ['a', 'c', 'b']
     """
     refuse_after_fork()
-    engine = find_engine(RANKS[choose("kind of rank", by, RANKS)])
+    engine = find_engine(RANK_ENGINES[choose("kind of rank", by, RANK_ENGINES)])
     pool = Pool.of(runs)
     setting = engine.setting(len(pool.runs), k=_constant(rrf_k))
     return pool.best_first(engine.scores(pool, setting), k)
@@ -166,3 +176,137 @@ def _constant(rrf_k: float) -> float:
     if not (math.isfinite(rrf_k) and rrf_k >= 0):
         raise OptionError(f"rrf_k={rrf_k} is not a number from 0", fix="60 is usual; 0 is 1 ÷ rank")
     return rrf_k
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Tuned:
+    """The candidates of a search, and the best of them."""
+
+    best: float
+    run: Run  # fused with the best candidate
+    result: Result  # of that run
+    table: pl.DataFrame  # one row per candidate: its value, then one column per measure
+
+
+def weight_grid(size: int = 101, low: float = 0.0, high: float = 1.0) -> Floats:
+    """Return evenly spaced weights, both ends included.
+
+    >>> weight_grid(5).tolist()
+    [0.0, 0.25, 0.5, 0.75, 1.0]
+    """
+    if size < 1 or not 0 <= low <= high <= 1:
+        raise OptionError(
+            f"there is no grid of {size} weights from {low:g} to {high:g}",
+            fix="weights lie between 0 and 1, for example weight_grid(101)",
+        )
+    return np.linspace(low, high, size)
+
+
+def tune_weight(
+    runs: Sequence[RunLike] | Pool,
+    gold: GoldLike,
+    measures: Iterable[str | Measure] | str,
+    *,
+    weights: Iterable[float] | None = None,
+    normaliser: str = "mm",
+    lowest: Sequence[float] = (-1.0, 0.0),
+    fill: float = 0.0,
+    k: int | None = None,
+    strategy: str = "mean",
+    dialect: str | Dialect = "findwell",
+) -> Tuned:
+    """Find the weight of the first of two runs in a convex combination; the other has the rest.
+
+    The candidates are `weight_grid()` unless given. Several measures are weighed up by the
+    strategies of `findwell.measures.dialects.autorag.select_best`; equally good candidates: the
+    first wins. The best of many candidates looks better on these queries than it will on others:
+    measure it again on queries that did not choose it.
+
+    >>> semantic, lexical = {"q": {"a": 0.9, "b": 0.7}}, {"q": {"b": 8.0, "c": 2.0}}
+    >>> tuned = tune_weight([semantic, lexical], {"q": ["a"]}, "RR", weights=[0, 0.5, 1])
+    >>> tuned.best, tuned.table["RR"].round(4).to_list()
+    (0.5, [0.5, 1.0, 1.0])
+    """
+    refuse_after_fork()
+    known = load_gold(gold)
+    pool = Pool.of(runs, known)
+    if len(pool.runs) != 2:
+        raise OptionError(
+            f"one weight cannot be shared by {len(pool.runs)} runs", fix="pass two runs"
+        )
+    scaled = scaled_scores(pool, normaliser, lowest, fill)
+
+    def fuse(weight: float) -> Run:
+        return pool.best_first(weighted_sum(scaled, (weight, 1.0 - weight)), k)
+
+    candidates = [float(w) for w in (weight_grid() if weights is None else weights)]
+    return _search(
+        "weight", candidates, fuse, known, measures=measures, strategy=strategy, dialect=dialect
+    )
+
+
+def tune_rrf_k(
+    runs: Sequence[RunLike] | Pool,
+    gold: GoldLike,
+    measures: Iterable[str | Measure] | str,
+    *,
+    rrf_ks: Iterable[float] = SEARCHED_RRF_KS,
+    by: str = "rank",
+    k: int | None = None,
+    strategy: str = "mean",
+    dialect: str | Dialect = "findwell",
+) -> Tuned:
+    """Find the constant of a reciprocal rank fusion; see `tune_weight`.
+
+    >>> runs = [{"q": ["a", "b", "c"]}, {"q": ["d", "c"]}]
+    >>> tune_rrf_k(runs, {"q": ["c"]}, "RR", rrf_ks=[0, 60]).best
+    60.0
+    """
+    refuse_after_fork()
+    known = load_gold(gold)
+    pool = Pool.of(runs, known)
+
+    def fuse(rrf_k: float) -> Run:
+        return reciprocal_rank_fusion(pool, rrf_k, by=by, k=k)
+
+    candidates = [float(rrf_k) for rrf_k in rrf_ks]
+    return _search(
+        "rrf_k", candidates, fuse, known, measures=measures, strategy=strategy, dialect=dialect
+    )
+
+
+def _search(
+    name: str,
+    candidates: Sequence[float],
+    fuse: Callable[[float], Run],
+    gold: Gold,
+    *,
+    measures: Iterable[str | Measure] | str,
+    strategy: str,
+    dialect: str | Dialect,
+) -> Tuned:
+    if not candidates:
+        raise OptionError(f"there is no {name} to try", fix="give at least one")
+    wanted = expand_measures(measures, dialect)
+    for measure in wanted:
+        if not measure.higher_is_better:
+            raise OptionError(
+                f"{measure} is better when it is lower", fix="tune for another measure"
+            )
+    columns = [str(measure) for measure in wanted]
+    rows = []
+    for candidate in candidates:
+        result = evaluate(fuse(candidate), gold, wanted, dialect=dialect)
+        rows.append([result.values[column] for column in columns])
+    choices = {
+        str(number): {column: [value] for column, value in zip(columns, row, strict=True)}
+        for number, row in enumerate(rows)
+    }
+    best = candidates[int(select_best(choices, strategy))]
+    run = fuse(best)
+    table = pl.DataFrame(
+        [[candidate, *row] for candidate, row in zip(candidates, rows, strict=True)],
+        schema=dict.fromkeys([name, *columns], pl.Float64),
+        orient="row",
+    )
+    return Tuned(best, run, evaluate(run, gold, wanted, dialect=dialect), table)

@@ -94,7 +94,7 @@ def weights_of(engine: Engine, shares: Sequence[float]) -> tuple[float, ...]:
     if engine.weights is None:
         raise no_knob(engine, "weights")
     scale = math.fsum(engine.weights.default(len(shares)))
-    if scale > engine.weights.high:
+    if scale > engine.weights.highest:
         scale = 1.0
     return tuple(share * scale for share in shares)
 

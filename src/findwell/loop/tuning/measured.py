@@ -8,7 +8,6 @@ from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
 import polars as pl
 
 from findwell.core.errors import InputError, OptionError
@@ -28,7 +27,7 @@ from findwell.loop.tuning.pooled import (
 )
 
 if TYPE_CHECKING:
-    from findwell.core.data import Bools, Floats, Gold, Run
+    from findwell.core.data import Floats, Gold, Run
     from findwell.core.findings import Finding
     from findwell.evaluation.results.result import Result
     from findwell.io.read import GoldLike, RunLike
@@ -134,20 +133,12 @@ def _as_given(named: Mapping[str, Any]) -> object:
 
 def _check_queries(pool: Pool) -> list[Finding]:
     """Refuse runs that share no query, and report queries that only some of them have."""
-    asked: Bools = np.zeros((len(pool.runs), len(pool.queries)), dtype=bool)
-    for number, rank in enumerate(pool.rank):
-        asked[number, pool.query[rank > 0]] = True
+    answered = pool.answered()
     for number, name in enumerate(pool.runs[1:], start=1):
-        if not (asked[0] & asked[number]).any():
+        if not (answered[0] & answered[number]).any():
             raise InputError(
                 f"it shares no query with {pool.runs[0]}",
                 where=f"run {name}",
                 fix="fuse runs of the same queries",
             )
-    some = asked.any(axis=0) & ~asked.all(axis=0)
-    return finding_about(
-        "unshared-query",
-        pool.queries.filter(pl.Series(some)),
-        "query for which some of the runs retrieved nothing: it is fused from the others",
-        "let every run answer every query",
-    )
+    return pool.unshared_queries()

@@ -65,7 +65,7 @@ class FusedLists:
         alike = replace(setting, weights=())
         if alike not in self._prepared:
             self._prepared[alike] = self.engine.prepare(self.pool, setting)
-        return self.engine.combine(self.pool, self._prepared[alike], setting)
+        return self.engine.combine(self._prepared[alike], setting)
 
     def order(self, number: int) -> Ints:
         """Return the candidates of a setting best first, query by query."""

@@ -27,7 +27,7 @@ from findwell.loop.tuning.choice import (
     choose_setting,
     value_order,
 )
-from findwell.loop.tuning.engines import ENGINES, Setting, find_engine
+from findwell.loop.tuning.engines import Setting, find_engine
 from findwell.loop.tuning.grid import shares_of, weight_shares, weights_of
 from findwell.loop.tuning.space import (
     MOST,
@@ -47,28 +47,14 @@ if TYPE_CHECKING:
     from findwell.loop.tuning.engines import Engine
     from findwell.statistics.values import Bounds
 
-KNOBS = ("engine", *(each.name for each in fields(Setting)))
+KNOBS = tuple(each.name for each in fields(Setting))
 REPEATS = 1  # of the folds: a sampler that learns searches once for each fold
 
 
-@dataclass(frozen=True, slots=True)
-class EngineSetting(Setting):
-    """The values of the knobs of an engine, and which engine that is."""
-
-    engine: str = ""
-
-    def as_dict(self) -> dict[str, Any]:
-        """Return the engine and the knobs that are set, as JSON has them."""
-        return {"engine": self.engine, **Setting.as_dict(self)}
-
-    def __str__(self) -> str:
-        return f"{self.engine} {Setting.__str__(self)}".strip()
+MeasureTrial: TypeAlias = "Callable[[Setting], Floats]"  # one value for each query
 
 
-MeasureTrial: TypeAlias = "Callable[[EngineSetting], Floats]"  # one value for each query
-
-
-def fusion_trials(space: Space, runs: int, engine: str | None = None) -> list[EngineSetting]:
+def fusion_trials(space: Space, runs: int, engine: str | None = None) -> list[Setting]:
     """Return the settings of a space that is a grid, or drawn at random, each once.
 
     Engines that lack a knob are tried without it, and without a weight of 0 if they take none; a
@@ -147,9 +133,9 @@ def _pair(value: Any) -> tuple[float, ...]:  # noqa: ANN401
     return Shares((float(value), rounded(1 - value)))
 
 
-def as_trial(values: Mapping[str, Any], runs: int, where: str = "space") -> EngineSetting:
+def as_trial(values: Mapping[str, Any], runs: int, where: str = "space") -> Setting:
     """Return the trial that a value for each knob makes; what an engine lacks is left out."""
-    engine = ENGINES[values["engine"]]
+    engine = find_engine(values["engine"])
     given = {name: value for name, value in values.items() if name in engine.knobs}
     if "weights" in given:
         weights = given["weights"]
@@ -159,16 +145,14 @@ def as_trial(values: Mapping[str, Any], runs: int, where: str = "space") -> Engi
         return as_engine_setting(engine, runs, engine.setting(runs, **given))
 
 
-def as_engine_setting(engine: Engine, runs: int, setting: Setting | None = None) -> EngineSetting:
+def as_engine_setting(engine: Engine, runs: int, setting: Setting | None = None) -> Setting:
     """Return a setting, or the engine's own, that names its engine."""
-    found = engine.defaults(runs) if setting is None else setting
-    known = {each.name: getattr(found, each.name) for each in fields(Setting)}
-    return EngineSetting(**known, engine=engine.name)
+    return replace(engine.setting(runs) if setting is None else setting, engine=engine.name)
 
 
 def _takes_weights(values: Mapping[str, Any]) -> bool:
     """Say whether an engine takes shares: some refuse a weight of 0."""
-    rule = ENGINES[values["engine"]].weights
+    rule = find_engine(values["engine"]).weights
     weights = values.get("weights")
     shares = _pair(weights) if weights is not None and rule is not None else ()
     return rule is None or not (rule.positive and isinstance(shares, Shares) and 0 in shares)
@@ -178,7 +162,7 @@ def _takes_weights(values: Mapping[str, Any]) -> bool:
 class Searched:
     """What a sampler tried, and the choice among it."""
 
-    trials: list[EngineSetting]
+    trials: list[Setting]
     values: Floats  # trials × queries
     choice: Choice
 
@@ -212,7 +196,7 @@ def search_by_optuna(
     def search(inside: Bools, number: int) -> list[int]:
         """Return which trials are tried if only some queries are known."""
 
-        def score(trial: EngineSetting) -> float:
+        def score(trial: Setting) -> float:
             seen = measured.row(trial)[inside]
             seen = seen[~np.isnan(seen)]
             # in whatever order the queries come, the sampler is told the same number
@@ -283,7 +267,7 @@ def search_by_optuna(
     )
 
 
-def places_of(trials: Sequence[EngineSetting]) -> Floats:
+def places_of(trials: Sequence[Setting]) -> Floats:
     """Return where trials lie, such that settings up to 0.05 apart in every number are alike.
 
     Weights lie where they are, constants and windows on the scale of logarithms, and what has
@@ -299,7 +283,7 @@ def places_of(trials: Sequence[EngineSetting]) -> Floats:
         scale = np.log1p(numbers)
         if np.ptp(scale):
             columns.append((scale - scale.min()) / np.ptp(scale))
-    names = [(trial.engine, trial.normaliser, trial.version) for trial in trials]
+    names = [(trial.engine, trial.normaliser) for trial in trials]
     kinds = list(dict.fromkeys(names))
     if len(kinds) > 1:
         columns += [np.array([name == kind for name in names], float) for kind in kinds]
@@ -315,11 +299,11 @@ class _Measured:
 
     def __init__(self, values: MeasureTrial) -> None:
         self._values = values
-        self._numbers: dict[EngineSetting, int] = {}
+        self._numbers: dict[Setting, int] = {}
         self._rows: list[Floats] = []
-        self.trials: list[EngineSetting] = []
+        self.trials: list[Setting] = []
 
-    def number(self, trial: EngineSetting) -> int:
+    def number(self, trial: Setting) -> int:
         """Return the number of a trial."""
         if trial not in self._numbers:
             self._rows.append(self._values(trial))
@@ -327,7 +311,7 @@ class _Measured:
             self.trials.append(trial)
         return self._numbers[trial]
 
-    def row(self, trial: EngineSetting) -> Floats:
+    def row(self, trial: Setting) -> Floats:
         """Return the values of a trial, one for each query."""
         return self._rows[self.number(trial)]
 
@@ -336,7 +320,7 @@ class _Measured:
         return np.array(self._rows)
 
 
-def _first_trial(space: Space, runs: int) -> EngineSetting:
+def _first_trial(space: Space, runs: int) -> Setting:
     """Return a trial of the space that depends on nothing: each knob at its first value."""
     values = {knob.name: knob.values[0] if knob.values else knob.low for knob in space.knobs}
     if "weights" in values:
@@ -345,8 +329,8 @@ def _first_trial(space: Space, runs: int) -> EngineSetting:
 
 
 def _proposed(
-    space: Space, runs: int, score: Callable[[EngineSetting], float], seed: int
-) -> list[EngineSetting]:
+    space: Space, runs: int, score: Callable[[Setting], float], seed: int
+) -> list[Setting]:
     """Return the trials that Optuna proposes one after another, told what the last one scored."""
     with needs_package("searching with Optuna", "tune", instead='how = "random"'):
         import optuna  # noqa: PLC0415

@@ -49,7 +49,6 @@ class TuneOptions(InputOptions, total=False):
     window: int | None
     normaliser: str | Sequence[str] | None
     fill: float | None
-    version: str | None
     disjoint: bool
     folds: int
     repeats: int
@@ -100,7 +99,6 @@ def tune(
     window: int | None = None,
     normaliser: str | Sequence[str] | None = None,
     fill: float | None = None,
-    version: str | None = None,
     disjoint: bool = False,
     folds: int = FOLDS,
     repeats: int = REPEATS,
@@ -119,9 +117,9 @@ def tune(
     """Choose the weights with which an engine fuses two to five runs, and say what they are worth.
 
     `engine` names the formula (`findwell fuse --list` lists them); its weights are searched in even
-    `step`s, or its constant where it has no weights. `k`, `window`, `normaliser`, `fill` and
-    `version` are kept at the values given, or at the engine's own. The first measure chooses; the
-    others are reported for the same choice.
+    `step`s, or its constant where it has no weights. `k`, `window`, `normaliser` and `fill` are
+    kept at the values given, or at the engine's own. The first measure chooses; the others are
+    reported for the same choice.
 
     A `space` has more than one knob, engines among them: a TOML file or a dict. With a function in
     the place of runs, its knobs are arguments: `make(**setting)` returns a retriever, and
@@ -156,7 +154,6 @@ def tune(
     how["disjoint"] = disjoint
     sampled = {"level": level, "permutations": permutations, "seed": seed}
     knobs = {"k": k, "window": window, "normaliser": normaliser, "fill": fill}
-    knobs["version"] = version
     fixed = {name: value for name, value in knobs.items() if value is not None}
     if callable(runs):
         _refuse_idle(

@@ -11,13 +11,12 @@ import numpy as np
 from findwell.core.errors import OptionError
 from findwell.evaluation.assessment import cluster_column
 from findwell.loop.tuning.conclusion import Tuning, conclude, kind_of
-from findwell.loop.tuning.engines import ENGINES
+from findwell.loop.tuning.engines import Setting, find_engine
 from findwell.loop.tuning.grid import SettingGrid, setting_of
 from findwell.loop.tuning.measured import MeasuredSettings, measure_settings, name_runs, plan_of
 from findwell.loop.tuning.once import OnceJudge
 from findwell.loop.tuning.space import Space
 from findwell.loop.tuning.trials import (
-    EngineSetting,
     Searched,
     as_engine_setting,
     as_trial,
@@ -29,7 +28,6 @@ from findwell.loop.tuning.trials import (
 if TYPE_CHECKING:
     from findwell.core.data import Floats, Run
     from findwell.io.read import GoldLike, RunLike
-    from findwell.loop.tuning.engines import Setting
     from findwell.loop.tuning.space import SpaceLike
     from findwell.measures import Measure
 
@@ -43,10 +41,9 @@ class SpaceTuning(Tuning):
     how: str = "grid"  # grid, random or optuna
 
     @property
-    def setting(self) -> EngineSetting:
+    def setting(self) -> Setting:
         """The setting that was chosen."""
-        found = self.grid.settings[self.choice.chosen]
-        return found if isinstance(found, EngineSetting) else EngineSetting()
+        return self.grid.settings[self.choice.chosen]
 
     @property
     def run(self) -> Run:
@@ -119,14 +116,14 @@ def _searched(  # noqa: PLR0917
     space: Space,
     engine: str | None,
     measuring: _Measuring,
-    now: EngineSetting | None,
+    now: Setting | None,
     cluster: str | None,
     folds: int,
     sampled: Mapping[str, Any],
     draws: int,
 ) -> SpaceTuning:
     """Let Optuna search, and conclude."""
-    first = as_engine_setting(ENGINES[_engines(space, engine)[0]], len(measuring.named))
+    first = as_engine_setting(find_engine(_engines(space, engine)[0]), len(measuring.named))
     about = measuring.of(first).queries
     column = cluster_column(about, cluster)
     measure = measuring.of(first).measures[0]
@@ -163,7 +160,7 @@ def _engines(space: Space, engine: str | None) -> list[str]:
     return named or ([] if engine is None else [engine])
 
 
-def _current(space: Space, engine: str | None, runs: int, current: object) -> EngineSetting | None:
+def _current(space: Space, engine: str | None, runs: int, current: object) -> Setting | None:
     """Return the setting in use: as it was given, or as the space has it."""
     names = _engines(space, engine)
     if isinstance(current, Mapping):
@@ -178,7 +175,7 @@ def _current(space: Space, engine: str | None, runs: int, current: object) -> En
             f"{current} is a setting of which engine?",
             fix="write the current setting into the space: [current]",
         )
-    found = ENGINES[names[0]]
+    found = find_engine(names[0])
     return as_engine_setting(found, runs, setting_of(found, runs, current, {}))
 
 
@@ -200,27 +197,27 @@ class _Measuring:
         if plan.judge is not None:
             self._options["judge"] = OnceJudge(plan.judge)
         self._known: dict[str, MeasuredSettings] = {}
-        self._values: dict[EngineSetting, dict[Measure, Floats]] = {}
+        self._values: dict[Setting, dict[Measure, Floats]] = {}
 
-    def of(self, setting: EngineSetting) -> MeasuredSettings:
+    def of(self, setting: Setting) -> MeasuredSettings:
         """Return what was drawn for the engine of a setting."""
         return self._drawn(setting.engine, [setting])
 
-    def _drawn(self, engine: str, settings: Sequence[EngineSetting]) -> MeasuredSettings:
+    def _drawn(self, engine: str, settings: Sequence[Setting]) -> MeasuredSettings:
         if engine not in self._known:
             runs, gold = self.named, self._gold
             if self._known:  # what was read is not read again
                 first = next(iter(self._known.values()))
                 runs, gold = {run.name: run for run in first.loaded}, first.gold
             self._known[engine] = measure_settings(
-                runs, gold, self.measures, ENGINES[engine], settings, self._options
+                runs, gold, self.measures, find_engine(engine), settings, self._options
             )
             values = self._known[engine].values
             for at, setting in enumerate(settings):
                 self._values[setting] = {measure: each[at] for measure, each in values.items()}
         return self._known[engine]
 
-    def values(self, settings: Sequence[EngineSetting]) -> dict[Measure, Floats]:
+    def values(self, settings: Sequence[Setting]) -> dict[Measure, Floats]:
         """Return the values of settings by each measure, and those of the single runs."""
         for engine in dict.fromkeys(each.engine for each in settings):
             self._drawn(engine, [each for each in settings if each.engine == engine])
@@ -238,11 +235,11 @@ class _Measuring:
 
     def concluded(
         self,
-        settings: Sequence[EngineSetting],
+        settings: Sequence[Setting],
         values: dict[Measure, Floats],
         *,
         grid: int,
-        now: EngineSetting | None,
+        now: Setting | None,
         **how: Any,  # noqa: ANN401
     ) -> SpaceTuning:
         """Choose among the first settings, and say what that is worth."""
