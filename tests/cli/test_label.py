@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
 
-    from findwell.loop.labels.pairs import Pair
+    from findwell.loop.labels.labels import Pair
     from tests.conftest import Findwell, Outcome
 
 TEXTS = {

@@ -71,8 +71,7 @@ def command(*, pool: str, annotator: str | None, **choices: object) -> None:
     is shown. Several people label under several names, blind to each other; where they differ,
     somebody settles it on the page Disagreements.
     """
-    from findwell.loop.labels.annotation import annotator_name  # noqa: PLC0415
-    from findwell.loop.labels.labels import Labels  # noqa: PLC0415
+    from findwell.loop.labels.labels import Labels, annotator_name  # noqa: PLC0415
 
     _check(choices)
     name = annotator_name(annotator) if annotator else ""

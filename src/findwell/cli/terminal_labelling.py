@@ -21,13 +21,12 @@ from rich.text import Text
 
 from findwell.cli.options import use_color
 from findwell.core.errors import FindwellError, OptionError, SaveError
-from findwell.loop.labels.annotation import GradeChoice, annotator_name, scale_of
+from findwell.loop.labels.labels import GradeChoice, annotator_name, scale_of
 from findwell.relations.spans.locate import place_of
 from findwell.show.escape import multiline, printable
 
 if TYPE_CHECKING:
-    from findwell.loop.labels.labels import Labels
-    from findwell.loop.labels.pairs import Pair
+    from findwell.loop.labels.labels import Labels, Pair
 
 WIDTH = 80
 SENTENCE = re.compile(r"[^.!?。！？\n]+[.!?。！？]*(?:\s+|$)")

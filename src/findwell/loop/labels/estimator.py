@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 import polars as pl
@@ -12,8 +11,8 @@ import polars as pl
 from findwell.core.errors import OptionError
 from findwell.evaluation.results.bounds import bounds
 from findwell.evaluation.results.estimates import Estimate
-from findwell.loop.labels.known_pairs import CHOSEN, SAMPLE, UNJUDGED
-from findwell.loop.labels.regraded import grades_of_units, items_of_units, regraded
+from findwell.loop.labels.known_pairs import CHOSEN, UNJUDGED
+from findwell.loop.labels.label_pool import SAMPLE
 from findwell.measures.dcg import DCG
 from findwell.measures.precision import Precision
 from findwell.measures.rbp import RankBiasedPrecision
@@ -31,9 +30,10 @@ if TYPE_CHECKING:
     from findwell.loop.labels.known_pairs import KnownPairs
     from findwell.measures import Measure
 
-ADD_UP = (Precision, RankBiasedPrecision, DCG)  # a label adds to the value, whatever others are
-ENOUGH = 10  # queries labelled as a whole, from which the others are estimated
+ADDING_MEASURES = (Precision, RankBiasedPrecision, DCG)  # a label adds to the value by itself
+ENOUGH_QUERIES = 10  # labelled as a whole, from which the others are estimated
 BY_OUTCOME = frozenset({"mm-ns", "mtf"})  # earlier labels decide what is labelled next
+RANKS = 1 << 32  # more than any list has
 WHY = {
     "all": "everything that the measure needs is labelled",
     "pairs": "the measure adds up labels, and pairs were drawn with known probabilities",
@@ -42,13 +42,13 @@ WHY = {
     "queries": "the measure does not add up labels, so that it is taken of the queries whose pairs "
     "are all labelled",
 }
-UNUSED = "; {} labels are not used: their pairs were not drawn, or their turn has not come"
+UNUSED_LABELS = "; {} labels are not used: their pairs were not drawn, or their turn has not come"
 AS_RANDOM = "; these are taken for a random sample of the queries"
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class RunView:
-    """A run as one measure sees it: against the labels, the judge, and if all were relevant."""
+    """A run as one measure sees it: by the labels, by the judge, and if all were relevant."""
 
     drawn: Relation  # items as in the gold
     people: Relation
@@ -61,16 +61,28 @@ class RunView:
     complete: Bools  # by query: all that the value depends on is labelled
     outside: int  # units that the value depends on and that could not have been labelled
 
-    def added(self, measure: Measure, relation: Relation) -> Floats:
-        """Return what each item adds to a measure that adds up, with the grades of a relation."""
-        terms = measure.terms(relation)
-        gained = np.ones(len(terms.query)) if terms.value is None else terms.value
-        divisor = np.broadcast_to(measure.divisor(relation).value, relation.n)
-        item = items_of_units(self.drawn, terms.query, terms.rank)
-        total: Floats = np.bincount(  # type: ignore[assignment]
-            item, gained / divisor[terms.query], len(self.needed)
-        )
-        return total
+
+class Sought:
+    """What is estimated: a measure of a run, or how much more a run has than another one."""
+
+    def __init__(self, measure: Measure, views: Sequence[RunView]) -> None:
+        self.measure, self.views = measure, views
+        self.drawn = views[0].drawn
+        self.complete: Bools = np.logical_and.reduce([view.complete for view in views])
+        self.needed: Bools = np.logical_or.reduce([view.needed for view in views])
+        # items that queries need which are labelled as a whole
+        self.needed_by_whole: Bools = self.needed & self.complete[self.drawn.item_query]
+        self.outside = sum(view.outside for view in views)
+
+    def values(self, *, people: bool) -> list[Floats]:
+        """Return the values of the runs, by the labels or by the judge."""
+        return [self.measure.values(each.people) if people else each.values for each in self.views]
+
+    @property
+    def limits(self) -> tuple[float, float]:
+        """Between which a value must lie."""
+        least, most = self.measure.bounds
+        return (least if len(self.views) == 1 else least - most, most)
 
 
 class Estimator:
@@ -96,73 +108,67 @@ class Estimator:
         self.judging = judging or known.judged
         self.designs: dict[str, dict[str, str]] = {}
         self._views: dict[tuple[Measure, str], RunView] = {}
-
-    @cached_property
-    def clusters(self) -> list[object] | None:
-        """What queries share, where some are not independent."""
-        column = self.result.options.cluster
-        return None if column is None else self.result.queries[column].to_list()
+        column = result.options.cluster  # what queries share, where some are not independent
+        self.clusters = None if column is None else result.queries[column].to_list()
 
     def rows(self, measure: Measure, run: str, baseline: str | None = None) -> list[Estimate]:
         """Return what the judge, labels, and both say of a run, or of its difference."""
-        views = [self.view(measure, run)]
-        views += [] if baseline is None else [self.view(measure, baseline)]
-        how, why = self.find_estimator(measure, views)
+        names = [run] if baseline is None else [run, baseline]
+        sought = Sought(measure, [self.view(measure, name) for name in names])
+        how, why = self.find_estimator(sought)
         if baseline is None:
             self.designs.setdefault(str(measure), {"estimator": how, "why": why})
+        methods = ("labels", "ppi") if self.judging else ("labels",)
         found: dict[str, LabelEstimate] = {}
         if self.judging:
-            found["judge"] = self._by_judge(measure, views, how)
-        methods = ("labels", "ppi") if self.judging else ("labels",)
-        if how == "bounds":
-            found |= dict.fromkeys(methods, self._bounds(measure, views, why))
-        elif how == "all":
-            found |= dict.fromkeys(methods, self._plain(measure, views, people=True))
+            found["judge"] = self._by_judge(sought, how)
+        if how in {"bounds", "all"}:
+            made = self._bounds(sought, why) if how == "bounds" else self._plain(sought)
+            found |= dict.fromkeys(methods, made)
         else:
-            taken = self._whole if how == "queries" else self._pairs
-            sample = taken(measure, views)
+            sample = self._whole(sought) if how == "queries" else self._pairs(sought)
             samples = {"labels": sample.without_judge(), "ppi": sample}
-            found |= {
-                name: mean_of_sample(samples[name], level=self.level, clusters=self.clusters)
-                for name in methods
-            }
-        used = self._used(views, how)
-        least, most = measure.bounds
-        limits = (least if baseline is None else least - most, most)
-        return [
-            _row(made, limits, 0, run, str(measure), name, "", baseline)
-            if name == "judge"
-            else _row(made, limits, used, run, str(measure), name, how, baseline)
-            for name, made in found.items()
-        ]
-
-    def find_estimator(self, measure: Measure, views: Sequence[RunView]) -> tuple[str, str]:
-        """Return the estimator that is right for a measure and these labels, and why."""
-        complete = np.logical_and.reduce([view.complete for view in views])
-        if complete.all():
-            return "all", WHY["all"]
-        outside = sum(view.outside for view in views)
-        if outside and self.closed:
-            return "bounds", (
-                f"{outside} retrieved documents that count are not in the pool, so that nobody "
-                "could label them: pool this run, too"
+            found |= {name: self._mean(samples[name]) for name in methods}
+        used = self._used(sought, how)
+        rows = []
+        for method, made in found.items():
+            labels, estimator = (0, "") if method == "judge" else (used, how)
+            low, high = (
+                None if each is None else float(np.clip(each, *sought.limits))
+                for each in (made.low, made.high)
             )
-        drawable = all(self.drawable[view.needed].all() for view in views)
-        if self.sampled and drawable and not outside:
-            needed = np.logical_or.reduce([view.needed for view in views])
-            beyond = int((needed & self.chosen).sum())
-            unused = UNUSED.format(beyond) if beyond else ""
-            if type(measure) in ADD_UP:
-                return "pairs", WHY["pairs"] + unused
-            if type(measure) is Recall and not measure.support:
-                return "ratio", WHY["ratio"] + unused
-        return self._by_queries(views, int(complete.sum()), len(complete))
+            effective = made.effective
+            if effective is not None and made.labels:
+                effective *= labels / made.labels  # of pairs, where queries were counted
+            rows.append(
+                Estimate(
+                    run, str(measure), method, made.value, low, high, labels, effective, estimator,
+                    made.reason, baseline,
+                )
+            )  # fmt: skip
+        return rows
 
-    def _by_queries(self, views: Sequence[RunView], count: int, of_all: int) -> tuple[str, str]:
-        """Return whether queries labelled as a whole tell the others, and why."""
-        if count >= ENOUGH and (self.sampled or not self.by_outcome):
+    def find_estimator(self, sought: Sought) -> tuple[str, str]:
+        """Return the estimator that is right for a measure and these labels, and why."""
+        if sought.complete.all():
+            return "all", WHY["all"]
+        if sought.outside and self.closed:
+            return "bounds", (
+                f"{sought.outside} retrieved documents that count are not in the pool, so that "
+                "nobody could label them: pool this run, too"
+            )
+        measure = sought.measure
+        if self.sampled and self.drawable[sought.needed].all() and not sought.outside:
+            beyond = int((sought.needed & self.chosen).sum())
+            unused = UNUSED_LABELS.format(beyond) if beyond else ""
+            adds = type(measure) in ADDING_MEASURES
+            if adds or (type(measure) is Recall and not measure.support):
+                how = "pairs" if adds else "ratio"
+                return how, WHY[how] + unused
+        count, of_all = int(sought.complete.sum()), len(sought.complete)
+        if count >= ENOUGH_QUERIES and (self.sampled or not self.by_outcome):
             told = f"{WHY['queries']}, {count} of {of_all}"
-            return "queries", told if self._all_drawn(views) else told + AS_RANDOM
+            return "queries", told if self._all_drawn(sought) else told + AS_RANDOM
         if self.by_outcome and not self.sampled:
             return "bounds", (
                 f"pairs were labelled in the order {', '.join(sorted(self.by_outcome))}, which "
@@ -171,19 +177,12 @@ class Estimator:
             )
         return "bounds", (
             f"the measure does not add up labels, and {count} of {of_all} queries have all that it "
-            f"needs: label at least {ENOUGH} queries as a whole"
+            f"needs: label at least {ENOUGH_QUERIES} queries as a whole"
         )
 
-    def _all_drawn(self, views: Sequence[RunView]) -> bool:
+    def _all_drawn(self, sought: Sought) -> bool:
         """Tell whether chance alone decided which queries are labelled as a whole."""
-        return self.sampled and not (self._whole_pairs(views) & self.chosen).any()
-
-    @staticmethod
-    def _whole_pairs(views: Sequence[RunView]) -> Bools:
-        """Return which items are needed by queries that are labelled as a whole."""
-        complete = np.logical_and.reduce([view.complete for view in views])
-        needed = np.logical_or.reduce([view.needed for view in views])
-        return np.asarray(needed & complete[views[0].drawn.item_query])
+        return self.sampled and not (sought.needed_by_whole & self.chosen).any()
 
     def view(self, measure: Measure, run: str) -> RunView:
         """Return how a measure sees a run."""
@@ -222,18 +221,9 @@ class Estimator:
             for grade in (labels, verdicts, level)
         )
         values = self.result.arrays[run, measure] if listed else measure.values(judge)
-        return RunView(
-            drawn,
-            people,
-            judge,
-            every,
-            verdicts,
-            values,
-            found,
-            needed,
-            (lacking == 0) & (outside == 0),
-            int(outside.sum()),
-        )
+        complete = (lacking == 0) & (outside == 0)
+        known = (verdicts, values, found, needed, complete, int(outside.sum()))
+        return RunView(drawn, people, judge, every, *known)
 
     def _verdicts(self, run: str) -> Floats:
         """Return what the judge said of each pair, whichever run brought it up; last this run."""
@@ -245,51 +235,43 @@ class Estimator:
                 verdicts = grades_of_units(judged, self.result.relations[name, base], verdicts)
         return verdicts
 
-    def _used(self, views: Sequence[RunView], how: str) -> int:
+    def _used(self, sought: Sought, how: str) -> int:
         """Count the labels that an estimate rests on."""
         if how == "queries":
-            return int(self._whole_pairs(views).sum())
-        needed = np.logical_or.reduce([view.needed for view in views]) & ~np.isnan(self.grade)
+            return int(sought.needed_by_whole.sum())
+        needed = sought.needed & ~np.isnan(self.grade)
         return int((needed & ~self.chosen if how in {"pairs", "ratio"} else needed).sum())
 
-    def _by_judge(self, measure: Measure, views: Sequence[RunView], how: str) -> LabelEstimate:
+    def _mean(self, sample: SampledLabels) -> LabelEstimate:
+        return mean_of_sample(sample, level=self.level, clusters=self.clusters)
+
+    def _by_judge(self, sought: Sought, how: str) -> LabelEstimate:
         """Return what the judge says of the same quantity that labels are used to estimate."""
         if how != "ratio":
-            return self._plain(measure, views, people=False)
-        sample = self._pairs(measure, views)
+            return self._plain(sought, people=False)
+        sample = self._pairs(sought)
         whole = replace(sample, label=sample.judged, probability=np.ones(len(sample.query)))
-        made = mean_of_sample(whole.without_judge(), level=self.level, clusters=self.clusters)
-        return replace(made, labels=0, effective=None)
+        return replace(self._mean(whole.without_judge()), labels=0, effective=None)
 
-    def _plain(self, measure: Measure, views: Sequence[RunView], *, people: bool) -> LabelEstimate:
+    def _plain(self, sought: Sought, *, people: bool = True) -> LabelEstimate:
         """Return the mean of known values, or of the judge's, with the usual interval."""
-        columns = [measure.values(view.people) if people else view.values for view in views]
-        usual: dict[str, Any] = {
-            "level": self.level,
-            "bounds": measure.bounds,
-            "clusters": self.clusters,
-        }
+        bounds, columns = sought.measure.bounds, sought.values(people=people)
         if len(columns) == 1:
-            made = interval(columns[0], **usual)
+            made = interval(columns[0], level=self.level, bounds=bounds, clusters=self.clusters)
         else:
-            made = paired(columns[1], columns[0], **usual)[0].difference
-        used = self._used(views, "all") if people else 0
-        return LabelEstimate(
-            made.value,
-            made.low,
-            made.high,
-            self.level,
-            used,
-            float(used) if people else None,
-            0.0 if people else 1.0,
-            reason=made.reason,
-        )
+            made = paired(*columns[::-1], level=self.level, bounds=bounds, clusters=self.clusters)[
+                0
+            ].difference
+        used = self._used(sought, "all") if people else 0
+        effective, trust = (float(used), 0.0) if people else (None, 1.0)
+        limits = (made.value, made.low, made.high)
+        return LabelEstimate(*limits, self.level, used, effective, trust, reason=made.reason)
 
-    def _bounds(self, measure: Measure, views: Sequence[RunView], why: str) -> LabelEstimate:
+    def _bounds(self, sought: Sought, why: str) -> LabelEstimate:
         """Return what the labels that are missing leave possible; there is no value in between."""
-        ends = []
-        for view in views:
-            ((low, high),) = bounds(view.people, [measure])
+        ends: list[tuple[float, float] | None] = []
+        for view in sought.views:
+            ((low, high),) = bounds(view.people, [sought.measure])
             known = ~np.isnan(low)
             ends.append(
                 (float(low[known].mean()), float(high[known].mean())) if known.any() else None
@@ -300,61 +282,18 @@ class Estimator:
                 lower = upper = None
             else:
                 lower, upper = lower - other[1], upper - other[0]
-        return LabelEstimate(
-            None,
-            lower,
-            upper,
-            self.level,
-            0,
-            None,
-            0.0,
-            reason=why,
-        )
+        return LabelEstimate(None, lower, upper, self.level, 0, None, 0.0, reason=why)
 
-    def _pairs(self, measure: Measure, views: Sequence[RunView]) -> SampledLabels:
+    def _pairs(self, sought: Sought) -> SampledLabels:
         """Return the pairs as things that add to the value, or to the two sums of a ratio."""
-        drawn = views[0].drawn
-        divisor = None
-        if isinstance(measure, Recall):
-            parts = [
-                (
-                    view.found.astype(np.float64),
-                    (self.grade >= measure.rel).astype(np.float64),
-                    (view.verdicts >= measure.rel).astype(np.float64),
-                )
-                for view in views
-            ]
-            divisor = np.logical_or.reduce([view.needed for view in views]).astype(np.float64)
-        else:
-            parts = [self._added(measure, view) for view in views]
-        weight, label, judged = parts[0]
-        for other in parts[1:]:
+        measure, drawn = sought.measure, sought.drawn
+        divisor = sought.needed.astype(np.float64) if isinstance(measure, Recall) else None
+        (weight, label, judged), *others = (self._added(measure, view) for view in sought.views)
+        for their_weight, their_label, their_verdict in others:
             mine = weight != 0
-            label, judged = (
-                np.where(mine, ours, theirs)
-                for ours, theirs in zip((label, judged), other[1:], strict=True)
-            )
-            weight = weight - other[0]
-        return self._sample(drawn, weight, label, judged, divisor)
-
-    def _added(self, measure: Measure, view: RunView) -> tuple[Floats, Floats, Floats]:
-        """Return what a label of 1 adds for each item, and label and verdict in these terms."""
-        weight = view.added(measure, view.every)
-        worth = np.where(weight == 0, 1.0, weight)
-        return (
-            weight,
-            view.added(measure, view.people) / worth,
-            view.added(measure, view.judge) / worth,
-        )
-
-    def _sample(
-        self,
-        drawn: Relation,
-        weight: Floats,
-        label: Floats,
-        judged: Floats,
-        divisor: Floats | None,
-    ) -> SampledLabels:
+            label = np.where(mine, label, their_label)
+            judged = np.where(mine, judged, their_verdict)
+            weight = weight - their_weight
         counts = weight != 0
         if divisor is not None:
             counts |= divisor != 0
@@ -372,27 +311,34 @@ class Estimator:
             divisor=None if divisor is None else divisor[counts],
         )
 
-    def _whole(self, measure: Measure, views: Sequence[RunView]) -> SampledLabels:
+    def _added(self, measure: Measure, view: RunView) -> tuple[Floats, Floats, Floats]:
+        """Return what a label of 1 adds for each item, and label and verdict in these terms."""
+        if isinstance(measure, Recall):
+            columns = (view.found, self.grade >= measure.rel, view.verdicts >= measure.rel)
+            weight, label, judged = (column.astype(np.float64) for column in columns)
+            return weight, label, judged
+        relations = (view.every, view.people, view.judge)
+        weight, label, judged = (added_by_items(measure, each, view.drawn) for each in relations)
+        worth = np.where(weight == 0, 1.0, weight)
+        return weight, label / worth, judged / worth
+
+    def _whole(self, sought: Sought) -> SampledLabels:
         """Return queries as things: the value of those labelled as a whole, the judge's of all.
 
         Where a measure is undefined for a query, the mean is a ratio: the sum of the values ÷ the
         number of queries that have one, and both are estimated.
         """
-        drawn = views[0].drawn
-        complete = np.logical_and.reduce([view.complete for view in views])
+        drawn, complete = sought.drawn, sought.complete
         chance = np.full(drawn.n, complete.mean())
-        if self._all_drawn(views):
-            whole = self._whole_pairs(views)
-            logs = np.bincount(
-                drawn.item_query[whole], np.log(self.chance[whole]), minlength=drawn.n
-            )
-            chance = np.exp(logs)
-        values, judged = (
-            _difference([measure.values(view.people) for view in views]),
-            _difference([view.values for view in views]),
-        )
+        if self._all_drawn(sought):
+            whole = sought.needed_by_whole
+            logs = np.log(self.chance[whole])
+            chance = np.exp(np.bincount(drawn.item_query[whole], logs, minlength=drawn.n))
         columns = []
-        for column in (values, judged):
+        for people in (True, False):
+            column, *others = sought.values(people=people)
+            for other in others:
+                column = column - other
             has = ~np.isnan(column)
             columns.append((np.where(has, column, 0.0), has.astype(np.float64)))
         (value, has), (verdict, judge_has) = columns
@@ -400,59 +346,89 @@ class Estimator:
         number, zero, one = np.arange(drawn.n), np.zeros(drawn.n), np.ones(drawn.n)
         if not self.judging:
             verdict, judge_has = zero, zero
-        least, most = measure.bounds
-        paired = len(views) > 1
-        limits = (least - most, most - least) if paired else measure.bounds
+        least, most = sought.measure.bounds
+        differs = len(sought.views) > 1
+        limits = (least - most, most - least) if differs else sought.measure.bounds
+        stratum = zero.astype(np.int64)
+        sample = SampledLabels(
+            number, one, value, verdict, chance, stratum, drawn.n, paired=differs, bounds=limits
+        )
         if (has[complete] == 1).all():
-            return SampledLabels(
-                number,
-                one,
-                value,
-                verdict,
-                chance,
-                zero.astype(np.int64),
-                drawn.n,
-                paired=paired,
-                bounds=limits,
-            )
-        return SampledLabels(
+            return sample
+        return replace(
+            sample,
             query=np.concatenate((number, number)),
             weight=np.concatenate((one, zero)),
             label=np.concatenate((value, has)),
             judged=np.concatenate((verdict, judge_has)),
             probability=np.concatenate((chance, chance)),
-            stratum=np.zeros(2 * drawn.n, dtype=np.int64),
-            queries=drawn.n,
+            stratum=np.concatenate((stratum, stratum)),
             divisor=np.concatenate((zero, one)),
-            kind=np.concatenate((zero, one)).astype(np.int64),
-            paired=paired,
-            bounds=limits,
+            kind=np.concatenate((stratum, stratum + 1)),
         )
 
 
-def _difference(columns: Sequence[Floats]) -> Floats:
-    """Return the first of one or two columns, less the second."""
-    return columns[0] if len(columns) == 1 else columns[0] - columns[1]
+def regraded(relation: Relation, grade: Floats, keep: Bools | None = None) -> Relation:
+    """Return a relation whose items have these grades; those not kept are left out.
 
-
-def _row(  # noqa: PLR0917
-    made: LabelEstimate,
-    limits: tuple[float, float],
-    labels: int,
-    run: str,
-    measure: str,
-    method: str,
-    estimator: str,
-    baseline: str | None,
-) -> Estimate:
-    """Return an estimate within the limits of its measure."""
-    low, high = (
-        None if each is None else float(np.clip(each, *limits)) for each in (made.low, made.high)
+    Only documents with a grade of 0 or more count as judged.
+    """
+    keep = np.ones(len(grade), dtype=bool) if keep is None else keep
+    query = relation.item_query
+    order = np.lexsort((-grade, query))  # stable: items of one grade stay as they are
+    order = order[keep[order]]
+    place = np.full(len(grade), -1, dtype=np.int64)
+    place[order] = np.arange(len(order))
+    edges = keep[relation.edge_item]
+    judged = np.isin(
+        _keys(relation.unit_query, relation.unit_rank),
+        _keys(relation.edge_query, relation.edge_rank)[edges & (grade[relation.edge_item] >= 0)],
     )
-    effective = made.effective
-    if effective is not None and made.labels:
-        effective *= labels / made.labels  # of pairs, where queries were counted
-    return Estimate(
-        run, measure, method, made.value, low, high, labels, effective, estimator, made.reason,
-        baseline,
-    )  # fmt: skip
+    members = np.flatnonzero(keep[relation.member_item])
+    members = members[np.argsort(place[relation.member_item[members]], kind="stable")]
+    return replace(
+        relation,
+        item_offset=np.concatenate(([0], np.cumsum(relation.count(query[keep])))),
+        item_grade=grade[order],
+        edge_query=relation.edge_query[edges],
+        edge_rank=relation.edge_rank[edges],
+        edge_item=place[relation.edge_item[edges]],
+        edge_weight=None if relation.edge_weight is None else relation.edge_weight[edges],
+        unit_judged=judged,
+        member_item=place[relation.member_item[members]],
+        member_doc=relation.member_doc.gather(members),
+        item_times=None,
+    )
+
+
+def added_by_items(measure: Measure, relation: Relation, drawn: Relation) -> Floats:
+    """Return what each item of `drawn` adds to a measure that adds up, by these grades."""
+    terms = measure.terms(relation)
+    gained = np.ones(len(terms.query)) if terms.value is None else terms.value
+    divisor = np.broadcast_to(measure.divisor(relation).value, relation.n)
+    keys = _keys(drawn.edge_query, drawn.edge_rank)  # sorted, as the edges are; each unit has one
+    item = drawn.edge_item[np.searchsorted(keys, _keys(terms.query, terms.rank))].astype(np.int64)
+    total: Floats = np.bincount(  # type: ignore[assignment]
+        item, gained / divisor[terms.query], len(drawn.item_grade)
+    )
+    return total
+
+
+def grades_of_units(judged: Relation, relation: Relation, otherwise: Floats) -> Floats:
+    """Return for each item of a relation the grade that another one gives to its unit.
+
+    Both are of the same run. An item of no unit, or of one that was not judged, keeps its own.
+    """
+    found = otherwise.copy()
+    theirs = _keys(judged.edge_query, judged.edge_rank)
+    ours = _keys(relation.edge_query, relation.edge_rank)
+    place = np.searchsorted(theirs, ours)
+    same = place < len(theirs)
+    same[same] = theirs[place[same]] == ours[same]
+    at = np.flatnonzero(same)[::-1]  # the last assignment wins: that of the best rank
+    found[relation.edge_item[at]] = judged.item_grade[judged.edge_item[place[at]]]
+    return found
+
+
+def _keys(query: Ints, rank: Ints) -> Ints:
+    return query.astype(np.int64) * RANKS + rank

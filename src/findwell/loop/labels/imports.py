@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import contextlib
 import os
+import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
-
-import polars as pl
 
 from findwell.core.errors import FindwellError, InputError, choose
 from findwell.core.findings import EXAMPLES, shorten
@@ -17,23 +16,24 @@ from findwell.io.read import load_gold
 from findwell.io.read.by_document import records_of_pairs
 from findwell.io.read.format import Look
 from findwell.io.read.json import all_entries
-from findwell.io.read.labels_database import database_at, reading, states
+from findwell.io.read.labels_database import INSERT_EVENT, database_at, reading, states
 from findwell.io.read.record import one_line
 from findwell.io.read.source import Source
 from findwell.io.read.tables import frame, read_table
 from findwell.io.read.values import grade as grade_of
-from findwell.loop.labels.database import SAY
 
 if TYPE_CHECKING:
     import sqlite3
 
+    import polars as pl
+
     from findwell.loop.labels.labels import Labels
 
 IMPORTED = "imported"  # the design of a label whose own is not known
-SPAN = ("span_id", "context.span_id")
-POSITION = "document_position"
-# columns of a table of labels that are kept as they are
-KEPT = ("annotator", "note", "probability", "stratum", "design", "state", "subtopic")
+SPAN_COLUMNS = ("span_id", "context.span_id")
+POSITION_COLUMN = "document_position"
+TABLES = (None, "csv", "tsv", "parquet", "jsonl", "phoenix")  # formats of one row per label
+DETECTED = ("ragas", "deepeval", "autorag", "beir", "spans")  # formats that a gold tells by itself
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,39 +65,37 @@ def read_labels(
     run: str | None,
 ) -> list[ImportedLabel]:
     """Read labels from elsewhere, and name their pairs as the pool does."""
-    table = _table(data, form)
+    table = _table(data) if form in TABLES else None
     if table is None:
         return _from_gold(labels, data, form, annotator)
-    columns = {name.strip().casefold(): name for name in table.columns}
-    table = table.rename({name: key for key, name in columns.items()})
-    span = next((name for name in SPAN if name in table.columns), None)
-    if span is not None and POSITION in table.columns:
-        return _from_phoenix(labels, table, span, annotator, run)
-    return [_from_row(row, annotator) for row in table.iter_rows(named=True) if _has_label(row)]
+    if POSITION_COLUMN in table.columns and {*SPAN_COLUMNS} & {*table.columns}:
+        return _from_phoenix(labels, table, annotator, run)
+    return [
+        _from_row(row, annotator)
+        for row in table.iter_rows(named=True)
+        if row["grade"] is not None and str(row["grade"]).strip()
+    ]
 
 
-def _table(data: object, form: str | None) -> pl.DataFrame | None:
+def _table(data: object) -> pl.DataFrame | None:
     """Return the data as a table of one row per label, if it is one."""
-    if form not in (None, "csv", "tsv", "parquet", "jsonl", "phoenix"):
-        return None
     if isinstance(data, str | os.PathLike):
         database = database_at(data)
         if database is not None:
             with reading(database) as connection:
-                said = states(connection).filter(pl.col("grade").is_not_null())
-            return said.drop("probability").rename({"planned": "probability"})
-        if os.path.isdir(data):  # noqa: PTH112
-            return None
-        found = _from_file(Source.of(data))
+                return states(connection).drop("probability").rename({"planned": "probability"})
+        found = None if os.path.isdir(data) else _from_file(Source.of(data))  # noqa: PTH112
     else:
         found = frame(data)
         if found is None and isinstance(data, Sequence):
             found = records_of_pairs(data)
     if found is None:
         return None
-    names = {name.strip().casefold() for name in found.columns}
-    rows = {"query", "doc", "grade"} <= names
-    return found if rows or (POSITION in names and names & set(SPAN)) else None
+    names = {name.strip().casefold(): name for name in found.columns}
+    rows = {"query", "doc", "grade"} <= names.keys()
+    if not rows and not (POSITION_COLUMN in names and names.keys() & {*SPAN_COLUMNS}):
+        return None
+    return found.rename({name: key for key, name in names.items()})
 
 
 def _from_file(source: Source) -> pl.DataFrame | None:
@@ -112,31 +110,27 @@ def _from_file(source: Source) -> pl.DataFrame | None:
     return None
 
 
-def _has_label(row: Mapping[str, Any]) -> bool:
-    value = row.get("grade")
-    return value is not None and str(value).strip() != ""
-
-
 def _from_row(row: Mapping[str, Any], annotator: str) -> ImportedLabel:
     """Read a row of a table that findwell wrote, or one with query, doc and grade."""
-    given = {name: str(row[name]) for name in KEPT if row.get(name) not in (None, "")}
-    planned = row.get("planned") if row.get("planned") not in (None, "") else row.get("probability")
+    given = {name: str(value) for name, value in row.items() if value not in (None, "")}
+    planned = given.get("planned", given.get("probability"))
+    start, end = (int(float(given[name])) if name in given else None for name in ("start", "end"))
     return ImportedLabel(
         query=str(row["query"]),
         doc=str(row["doc"]),
         grade=_number(row["grade"], f"query {row['query']}, document {row['doc']}"),
         annotator=given.get("annotator", annotator),
         note=given.get("note", ""),
-        start=_whole(row.get("start")),
-        end=_whole(row.get("end")),
+        start=start,
+        end=end,
         subtopic=given.get("subtopic", ""),
-        probability=None if planned in (None, "") else float(planned),
+        probability=None if planned is None else float(planned),
         stratum=given.get("stratum"),
         design=given.get("design", IMPORTED),
         adjudicated=given.get("state") == "adjudicated",
         time=_seconds(row.get("time")),
-        question=str(row.get("question") or ""),
-        text=str(row.get("text") or ""),
+        question=given.get("question", ""),
+        text=given.get("text", ""),
     )
 
 
@@ -147,10 +141,6 @@ def _number(value: object, where: str) -> float:
         return grade_of(value)
     except InputError as error:
         raise InputError(error.what, where=where, fix=error.fix) from None
-
-
-def _whole(value: object) -> int | None:
-    return None if value in (None, "") else int(float(str(value)))
 
 
 def _seconds(value: object) -> float | None:
@@ -165,36 +155,29 @@ def _seconds(value: object) -> float | None:
 
 
 def _from_phoenix(
-    labels: Labels, table: pl.DataFrame, span: str, annotator: str, run: str | None
+    labels: Labels, table: pl.DataFrame, annotator: str, run: str | None
 ) -> list[ImportedLabel]:
     """Read annotations of documents: a span is a query, and a position a rank of the run."""
+    span = next(name for name in SPAN_COLUMNS if name in table.columns)
     ranks = labels.ranks()
     names = ranks["run"].unique(maintain_order=True).to_list()
     chosen = names[0] if run is None else choose("run", run, names)
-    docs = {
-        (q, rank - 1): doc
-        for q, doc, rank in ranks.filter(run=chosen).select("query", "doc", "rank").rows()
-    }
+    mine = ranks.filter(run=chosen).select("query", "doc", "rank")
+    docs = {(query, rank - 1): doc for query, doc, rank in mine.rows()}
     found = []
     for row in table.iter_rows(named=True):
-        given = row.get("score") if row.get("score") not in (None, "") else row.get("label")
+        given = row.get("label") if row.get("score") in (None, "") else row["score"]
         if given in (None, ""):
             continue
-        at = (str(row[span]), int(row[POSITION]))
-        if at not in docs:
+        query, at = str(row[span]), int(row[POSITION_COLUMN])
+        if (query, at) not in docs:
             raise InputError(
-                f"span {at[0]!r} has no document at position {at[1]} in run {chosen!r} of the pool",
+                f"span {query!r} has no document at position {at} in run {chosen!r} of the pool",
                 fix="name the run whose documents were annotated, or make the pool of it",
             )
-        found.append(
-            ImportedLabel(
-                at[0],
-                docs[at],
-                _number(given, f"span {at[0]}, position {at[1]}"),
-                str(row.get("identifier") or annotator),
-                str(row.get("explanation") or ""),
-            )
-        )
+        grade = _number(given, f"span {query}, position {at}")
+        who, note = str(row.get("identifier") or annotator), str(row.get("explanation") or "")
+        found.append(ImportedLabel(query, docs[query, at], grade, who, note))
     return found
 
 
@@ -205,10 +188,9 @@ def _from_gold(
     annotator: str,
 ) -> list[ImportedLabel]:
     """Read any gold: queries that it names by question, and documents that it names by text."""
-    known = {"ragas": None, "deepeval": None, "autorag": None, "beir": None, "spans": None}
     if isinstance(data, str | os.PathLike) and form == "autorag" and os.path.isdir(data):  # noqa: PTH112
         data = os.path.join(data, "qa.parquet")  # noqa: PTH118
-    gold = load_gold(data, format=known.get(form, form) if form else None, texts=True)
+    gold = load_gold(data, format=None if form in DETECTED else form, texts=True)
     rows = gold.rows()
     texts = labels.texts()
     names = {one_line(asked): query for query, asked in texts.select("query", "question").rows()}
@@ -236,7 +218,6 @@ def add_labels(
     given: Sequence[ImportedLabel],
     *,
     highest: int,
-    now: float,
     add: bool,
     where: str,
 ) -> int:
@@ -252,7 +233,16 @@ def add_labels(
             where=where,
             fix="import them with add=True (--add), or pool the runs that they belong to",
         )
-    _add_pairs(connection, unknown)
+    for each in unknown:
+        connection.execute(
+            "INSERT OR IGNORE INTO query (query, question) VALUES (?, ?)",
+            (each.query, each.question or each.query),
+        )
+        connection.execute(
+            "INSERT OR IGNORE INTO pair (query, doc, text, design) "
+            "SELECT number, ?, ?, ? FROM query WHERE query = ?",
+            (each.doc, each.text, IMPORTED, each.query),
+        )
     pairs = _numbers(connection)
     for each in given:
         value = max(0.0, each.grade)  # below 0 is not relevant, as in some qrels
@@ -265,22 +255,14 @@ def add_labels(
                 "(findwell pool --highest)",
             )
         connection.execute(
-            SAY,
+            INSERT_EVENT,
             (
-                now if each.time is None else each.time,
-                each.annotator,
-                "adjudicate" if each.adjudicated else "label",
-                pairs[each.query, each.doc],
-                each.subtopic,
-                value,
-                each.note,
-                each.start,
-                each.end,
-                each.probability,
-                each.stratum,
-                each.design,
+                time.time() if each.time is None else each.time, each.annotator,
+                "adjudicate" if each.adjudicated else "label", pairs[each.query, each.doc],
+                each.subtopic, value, each.note, each.start, each.end, each.probability,
+                each.stratum, each.design,
             ),
-        )
+        )  # fmt: skip
     return len(given)
 
 
@@ -289,16 +271,3 @@ def _numbers(connection: sqlite3.Connection) -> dict[tuple[str, str], int]:
         "SELECT query.query, doc, pair.number FROM pair JOIN query ON query.number = pair.query"
     )
     return {(query, doc): number for query, doc, number in rows}
-
-
-def _add_pairs(connection: sqlite3.Connection, unknown: Sequence[ImportedLabel]) -> None:
-    for each in unknown:
-        connection.execute(
-            "INSERT OR IGNORE INTO query (query, question) VALUES (?, ?)",
-            (each.query, each.question or each.query),
-        )
-        connection.execute(
-            "INSERT OR IGNORE INTO pair (query, doc, text, design) "
-            "SELECT number, ?, ?, ? FROM query WHERE query = ?",
-            (each.doc, each.text, IMPORTED, each.query),
-        )

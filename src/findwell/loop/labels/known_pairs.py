@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -12,25 +12,19 @@ import polars as pl
 from findwell.core.data import Gold, best_first
 from findwell.core.errors import InputError
 from findwell.io.read import load_gold
-from findwell.io.read.labels_database import database_at, final_grades
+from findwell.io.read.labels_database import database_at, final_grades, typed
 from findwell.io.read.tables import frame
+from findwell.loop.labels.imports import IMPORTED
+from findwell.loop.labels.label_pool import SAMPLE
 from findwell.loop.labels.labels import Labels
 
 if TYPE_CHECKING:
     from findwell.core.data import Floats, Ints
 
 UNJUDGED = -1.0  # the grade of a candidate without a label: in the pool, but not judged
-IMPORTED, SAMPLE = "imported", "sample"
-CHOSEN = "chosen"  # a pair of the sampled pool that was labelled though it was not its turn
-PAIRS: dict[str, type[pl.DataType]] = {
-    "query": pl.String,
-    "doc": pl.String,
-    "grade": pl.Float64,
-    "probability": pl.Float64,
-    "stratum": pl.String,
-    "design": pl.String,
-    "judge": pl.Float64,
-}
+CHOSEN = "chosen"  # the design of a pair that was labelled though it was not its turn
+PAIR = ["query", "doc"]
+PAIR_COLUMNS = (*PAIR, "grade", "probability", "stratum", "design", "judge")
 
 
 @dataclass(frozen=True, eq=False)
@@ -110,41 +104,19 @@ def load_pairs(labels: object, *, texts: bool = False) -> KnownPairs:
     if table is not None and "probability" in table.columns:
         return _of_frame(table)
     gold = load_gold(labels)  # type: ignore[arg-type]
-    rows = gold.rows().select("query", "doc", pl.col("grade").cast(pl.Float64))
-    rows = rows.group_by("query", "doc", maintain_order=True).agg(pl.col("grade").max())
-    return KnownPairs(_typed(rows.with_columns(design=pl.lit(IMPORTED))), None, closed=False)
-
-
-def _typed(rows: pl.DataFrame) -> pl.DataFrame:
-    """Return the columns of PAIRS; null where a column is missing."""
-    return rows.select(
-        (pl.col(name) if name in rows.columns else pl.lit(None)).cast(kind).alias(name)
-        for name, kind in PAIRS.items()
-    )
+    rows = gold.rows().group_by(PAIR, maintain_order=True).agg(pl.col("grade").max())
+    rows = rows.with_columns(design=pl.lit(IMPORTED))
+    return KnownPairs(rows.select(typed(rows, PAIR_COLUMNS)), None, closed=False)
 
 
 def _of_database(labels: Labels, *, texts: bool) -> KnownPairs:
-    said = labels.frame()
-    keys = ["query", "doc"]
-    of_subtopics = final_grades(said, [*keys, "subtopic"])
-    grades = of_subtopics.group_by(keys, maintain_order=True).agg(pl.col("grade").max())
-    graded = said.filter(pl.col("grade").is_not_null())
-    chance = graded.group_by(keys).agg(pl.col("probability").last())
-    pairs = (
-        labels.candidates()
-        .drop("probability")
-        .join(grades, on=keys, how="left", maintain_order="left")
-        .join(chance, on=keys, how="left", maintain_order="left")
-        .with_columns(
-            design=pl.when(
-                pl.col("design") == SAMPLE,
-                pl.col("grade").is_not_null(),
-                pl.col("probability").is_null(),
-            )
-            .then(pl.lit(CHOSEN))
-            .otherwise("design"),
-        )
-    )
+    said = labels.frame().filter(pl.col("grade").is_not_null())
+    grades = final_grades(said, [*PAIR, "subtopic"]).group_by(PAIR).agg(pl.col("grade").max())
+    chance = said.group_by(PAIR).agg(pl.col("probability").last())
+    pairs = labels.candidates().drop("probability")
+    for known in (grades, chance):
+        pairs = pairs.join(known, on=PAIR, how="left", maintain_order="left")
+    pairs = _out_of_turn(pairs)
     if (pairs["design"] == SAMPLE).any():  # what was added to the pool later was never drawn from
         added = ~pl.col("design").is_in([SAMPLE, CHOSEN]) & pl.col("grade").is_not_null()
         pairs = pairs.with_columns(
@@ -152,19 +124,28 @@ def _of_database(labels: Labels, *, texts: bool) -> KnownPairs:
         )
     settings = labels.settings
     about: dict[str, Any] = {
-        "annotators": graded["annotator"].n_unique(),
+        "annotators": said["annotator"].n_unique(),
         **{name: settings[name] for name in ("purpose", "depth", "seed") if name in settings},
         "pool_judge": settings.get("judge", ""),
     }
-    queries = labels.queries().select("query", "question")
-    found = KnownPairs(_typed(pairs), queries, closed=True, about=about)
-    return replace(found, texts=_with_text(labels.texts())) if texts else found
+    passages = None
+    if texts:  # so that a judge can read what a run only names
+        filled = labels.texts().filter(pl.col("text") != "").select("doc", "text")
+        passages = filled.unique("doc", keep="first", maintain_order=True)
+    return KnownPairs(
+        pairs.select(typed(pairs, PAIR_COLUMNS)),
+        labels.queries().select("query", "question"),
+        closed=True,
+        about=about,
+        texts=passages if passages is not None and passages.height else None,
+    )
 
 
-def _with_text(rows: pl.DataFrame) -> pl.DataFrame | None:
-    """Return the texts of the pool, so that a judge can read what a run only names."""
-    filled = rows.filter(pl.col("text").fill_null("") != "").select("doc", "text")
-    return filled.unique("doc", keep="first", maintain_order=True) if filled.height else None
+def _out_of_turn(pairs: pl.DataFrame) -> pl.DataFrame:
+    """Mark the pairs of a sample that were labelled though they were not drawn."""
+    label = pl.col("grade").is_not_null() & pl.col("probability").is_null()
+    chosen = (pl.col("design") == SAMPLE) & label
+    return pairs.with_columns(design=pl.when(chosen).then(pl.lit(CHOSEN)).otherwise("design"))
 
 
 def _of_frame(table: pl.DataFrame) -> KnownPairs:
@@ -174,15 +155,13 @@ def _of_frame(table: pl.DataFrame) -> KnownPairs:
             f"the labels have no column {' and no column '.join(missing)}",
             fix="give query, doc, grade and probability; stratum where pairs were drawn by strata",
         )
-    rows = _typed(table)
+    rows = table.select(typed(table, PAIR_COLUMNS))
     drawn = pl.when(pl.col("probability").is_not_null()).then(pl.lit(SAMPLE))
-    rows = rows.with_columns(design=pl.coalesce("design", drawn, pl.lit(IMPORTED)))
+    rows = _out_of_turn(rows.with_columns(design=pl.coalesce("design", drawn, pl.lit(IMPORTED))))
     unknown = pl.col("probability").is_null() & pl.col("grade").is_not_null()
-    out_of_turn = unknown & (pl.col("design") == SAMPLE)
-    rows = rows.with_columns(design=pl.when(out_of_turn).then(pl.lit(CHOSEN)).otherwise("design"))
     several = rows.filter(unknown & (pl.col("design") != CHOSEN))
     if several.height and rows["probability"].count():
-        query, doc = several.select("query", "doc").row(0)
+        query, doc = several.select(PAIR).row(0)
         raise InputError(
             f"{several.height} labels have no probability, and others have one; the first is of "
             f"query {query!r}, document {doc!r}",
@@ -197,9 +176,9 @@ def _of_frame(table: pl.DataFrame) -> KnownPairs:
             where="labels",
             fix="give the chance with which each pair was drawn",
         )
-    again = rows.filter(rows.select("query", "doc").is_duplicated())
+    again = rows.filter(rows.select(PAIR).is_duplicated())
     if again.height:
-        query, doc = again.select("query", "doc").row(0)
+        query, doc = again.select(PAIR).row(0)
         raise InputError(
             f"the labels have two rows for document {doc!r} of query {query!r}",
             where="labels",

@@ -15,8 +15,8 @@ from starlette.responses import HTMLResponse, RedirectResponse, Response
 from starlette.routing import Route
 
 from findwell.core.errors import FindwellError, OptionError, SaveError
-from findwell.loop.labels.annotation import annotator_name, scale_of
 from findwell.loop.labels.label_pool import SAMPLE
+from findwell.loop.labels.labels import annotator_name, scale_of
 from findwell.show.html import LABELLING, document
 from findwell.show.web.overview import overview
 from findwell.show.web.passages import disagreement_json, label_json, pair_json, progress_json
@@ -26,8 +26,7 @@ from findwell.show.web.server import Site
 if TYPE_CHECKING:
     from starlette.requests import Request
 
-    from findwell.loop.labels.labels import Labels
-    from findwell.loop.labels.pairs import Pair
+    from findwell.loop.labels.labels import Labels, Pair
 
 NOTE = 2_000
 GUIDELINES = 20_000
