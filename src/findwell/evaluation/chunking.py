@@ -15,8 +15,13 @@ from findwell.evaluation.inputs import asks_retrievers, collect_runs
 from findwell.io.read import is_several, load_gold, load_samples
 from findwell.io.read.corpus import load_corpus
 from findwell.relations.match.spans import placed
-from findwell.relations.spans.coverage import CUT, left_out, never_reached, widened
-from findwell.relations.spans.place import cover
+from findwell.relations.spans.place import (
+    CUT_MESSAGES,
+    cover,
+    left_out,
+    never_reached,
+    widened,
+)
 
 if TYPE_CHECKING:
     from findwell.core.data import Gold
@@ -151,7 +156,7 @@ def _cut(labels: pl.DataFrame, held: pl.DataFrame, name: str) -> list[Finding]:
     of_all = f" ({labels.height:,} labels in all)"
     return [
         replace(found, message=found.message + of_all)
-        for kind, (message, fix) in CUT.items()
+        for kind, (message, fix) in CUT_MESSAGES.items()
         for found in finding_about(
             f"{kind}-label", _named(labels.filter(cut == kind)), message, fix, name
         )

@@ -21,8 +21,7 @@ from findwell.io.read import GoldLike, load_gold
 from findwell.io.read.corpus import load_corpus
 from findwell.io.read.labels_database import database_at
 from findwell.io.storage.files import write_text
-from findwell.relations.spans.coverage import CUT, left_out, widened
-from findwell.relations.spans.place import cover, place
+from findwell.relations.spans.place import CUT_MESSAGES, cover, left_out, place, widened
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -45,7 +44,7 @@ MESSAGES = {  # what findings say of a label, by its status and its cut
     ),
     "fuzzy": ("label whose text was found only approximately", "look at its quote and score"),
     "edited": ("label whose text was edited", "look at its quote and score"),
-    **CUT,
+    **CUT_MESSAGES,
 }
 OTHER_PLACE = (
     "label whose text is not where its chunk says",
@@ -273,7 +272,7 @@ def drift(
     if chunks is not None:
         held, lost = _place_chunks(load_corpus(chunks), documents, min_score)
         now = now.hstack(cover(_trimmed(now), held))
-        findings += [*lost, *left_out(held, documents), *findings_of(now, "cut", CUT)]
+        findings += [*lost, *left_out(held, documents), *findings_of(now, "cut", CUT_MESSAGES)]
     return Anchored(now, given.queries, (*given.findings, *findings))
 
 
