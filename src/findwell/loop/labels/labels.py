@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import contextlib
 import json
-import math
 import os
 import statistics
 import time
@@ -37,7 +36,7 @@ from findwell.judges.aspects.relevance import RELEVANCE
 from findwell.loop.labels.exports import export_labels
 from findwell.loop.labels.imports import IMPORTED, add_labels, read_labels
 from findwell.loop.labels.label_pool import LabelPool, extend_pool, read_pool
-from findwell.loop.labels.order import LabellingPlan, Said, said_by
+from findwell.loop.labels.order import GRADED, LabellingPlan, Said, said_by
 
 if TYPE_CHECKING:
     import sqlite3
@@ -263,7 +262,7 @@ class Labels:
         annotator replaces an earlier one, which stays in the `history`. It is on disk when this
         returns.
         """
-        self._say("label", query, doc, annotator, self._grade(grade), **remark)
+        self.say("label", query, doc, grade, annotator=annotator, **remark)
 
     @takes_options(Remark)
     def adjudicate(
@@ -276,19 +275,19 @@ class Labels:
         **remark: Unpack[Remark],
     ) -> None:
         """Decide about a pair: this grade counts, whatever annotators said before."""
-        self._say("adjudicate", query, doc, annotator, self._grade(grade), **remark)
+        self.say("adjudicate", query, doc, grade, annotator=annotator, **remark)
 
     def skip(self, query: str, doc: str, *, annotator: str | None = None, note: str = "") -> None:
         """Leave a pair to others."""
-        self._say("skip", query, doc, annotator, note=note)
+        self.say("skip", query, doc, annotator=annotator, note=note)
 
     def unsure(self, query: str, doc: str, *, annotator: str | None = None, note: str = "") -> None:
         """Say that the grade is not clear: the pair is among the `disagreements`."""
-        self._say("unsure", query, doc, annotator, note=note)
+        self.say("unsure", query, doc, annotator=annotator, note=note)
 
     def note(self, query: str, doc: str, text: str, *, annotator: str | None = None) -> None:
         """Write a note about a pair, labelled or not."""
-        self._say("note", query, doc, annotator, note=text)
+        self.say("note", query, doc, annotator=annotator, note=text)
 
     def undo(self, annotator: str | None = None) -> Pair | None:
         """Take back the last thing that this annotator said; None if there is nothing.
@@ -309,19 +308,26 @@ class Labels:
             )
         return self._pair(last[1], name)
 
-    def _say(
+    def say(
         self,
         kind: str,
         query: str,
         doc: str,
-        annotator: str | None,
         grade: float | None = None,
         *,
+        annotator: str | None = None,
         note: str = "",
         start: int | None = None,
         end: int | None = None,
         subtopic: str = "",
     ) -> None:
+        """Save an event about a pair: a label, skip, unsure, note, or adjudicate."""
+        if kind in GRADED and (grade is None or grade not in range(self.highest + 1)):
+            raise OptionError(
+                f"the grade is {grade!r}; nothing was saved",
+                fix=f"give a whole number from 0 to {self.highest}",
+            )
+        value = None if grade is None else float(grade)
         name = self._named(annotator)
         with self._file.writing() as connection:
             pair, text, *design = self._find(connection, query, doc)
@@ -332,7 +338,7 @@ class Labels:
                     f"query {query!r}, which has {len(text)}; nothing was saved",
                     fix="give start and end with 0 <= start < end <= length",
                 )
-            row = (time.time(), name, kind, pair, subtopic, grade, note, start, end, *design)
+            row = (time.time(), name, kind, pair, subtopic, value, note, start, end, *design)
             connection.execute(INSERT_EVENT, row)
             connection.execute("DELETE FROM offer WHERE annotator = ?", (name,))
 
@@ -366,14 +372,6 @@ class Labels:
                 "nobody is named as the annotator", fix='say who: annotator="anna" (--annotator)'
             )
         return name
-
-    def _grade(self, grade: float) -> float:
-        if math.isfinite(grade) and float(grade).is_integer() and 0 <= grade <= self.highest:
-            return float(grade)
-        raise OptionError(
-            f"the grade is {grade!r}; nothing was saved",
-            fix=f"give a whole number from 0 to {self.highest}",
-        )
 
     # what to label
 
