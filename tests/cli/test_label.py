@@ -17,7 +17,7 @@ import pytest
 
 import findwell
 from findwell.cli.label import FORMATS
-from findwell.loop.labels.exports import EXPORTS
+from findwell.loop.labels.exchange import EXPORTS
 from findwell.loop.labels.labels import Labels
 from tests import hostile
 

@@ -281,18 +281,21 @@ def _kind(
         for each in sides
     ):
         return "systems"
-    try:
-        next(read_run(sides[0]).batches(), None)
-    except FindwellError as no_run:
+    errors: list[FindwellError] = []
+    kinds = []
+    for kind, read in (
+        ("rankings", lambda: next(read_run(sides[0]).batches(), None)),
+        ("labels", lambda: read_gold(sides[0])),
+    ):
         try:
-            read_gold(sides[0])
-        except FindwellError:
-            raise no_run from None
-        return "labels"
-    try:
-        read_gold(sides[0])
-    except FindwellError:
-        return "rankings"
+            read()
+            kinds.append(kind)
+        except FindwellError as error:
+            errors.append(error)
+    if len(kinds) == 1:
+        return kinds[0]
+    if errors:
+        raise errors[0]
     name = sides[0] if isinstance(sides[0], str | os.PathLike) else "the first side"
     raise OptionError(
         f"{name} may hold rankings or labels", fix="say --kind rankings or --kind labels (kind=)"

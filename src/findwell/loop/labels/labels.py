@@ -12,7 +12,7 @@ import os
 import statistics
 import time
 from collections import Counter
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import pairwise
 from pathlib import Path
@@ -33,8 +33,7 @@ from findwell.io.read.labels_database import (
 )
 from findwell.io.storage.durable import BUSY_TIMEOUT, DurableFile, DurableKind
 from findwell.judges.aspects.relevance import RELEVANCE
-from findwell.loop.labels.exports import export_labels
-from findwell.loop.labels.imports import IMPORTED, add_labels, read_labels
+from findwell.loop.labels.exchange import IMPORTED, add_labels, export_labels, read_labels
 from findwell.loop.labels.label_pool import LabelPool, extend_pool, read_pool
 from findwell.loop.labels.order import GRADED, LabellingPlan, Said, said_by
 
@@ -62,10 +61,6 @@ class GradeChoice:
     key: str
     name: str
     about: str
-
-    def as_dict(self) -> dict[str, Any]:
-        """Return it as a dict."""
-        return asdict(self)
 
 
 def scale_of(highest: int) -> list[GradeChoice]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlencode
 
@@ -62,7 +62,7 @@ class _LabelPages:
         self._labels = labels
         self._pool = pool
         self._annotator = annotator
-        self._scale = [each.as_dict() for each in scale_of(labels.highest)]
+        self._scale = [asdict(each) for each in scale_of(labels.highest)]
         self._quotes = bool(labels.settings.get("judge"))  # which alone quotes
         self._store = hashlib.sha256(str(labels.path.resolve()).encode()).hexdigest()[:16]
 

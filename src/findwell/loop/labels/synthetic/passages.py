@@ -45,9 +45,9 @@ class Passage:
     text: str
     family: str  # the document that the passages are spread over
 
-    def overlaps(self, doc: str, start: int, end: int) -> bool:
-        """Tell whether it has a character in common with a place."""
-        return self.doc == doc and self.start < end and start < self.end
+    def overlaps(self, other: Passage) -> bool:
+        """Tell whether the two have a character in common."""
+        return self.doc == other.doc and self.start < other.end and other.start < self.end
 
 
 def cut_passages(corpus: pl.DataFrame, tokens: int, where: str) -> tuple[list[Passage], list[str]]:

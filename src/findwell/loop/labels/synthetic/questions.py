@@ -284,7 +284,7 @@ class QuestionPlan:
         second = None
         for number in index.search(passage.text):
             other = self.passages[number]
-            if other.overlaps(passage.doc, passage.start, passage.end):
+            if other.overlaps(passage):
                 continue
             theirs = set(other.text.split())
             if len(words & theirs) >= COPY_SHARE * min(len(words), len(theirs)):

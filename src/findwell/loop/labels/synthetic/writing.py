@@ -201,9 +201,8 @@ class Draft:
             Span(each.doc, each.start, each.start + GUESSED_SPAN, each.text[:GUESSED_SPAN])
             for each in self.passages
         )
-        words = (
-            f"{self.kind}: {' '.join(first.split()[:GUESSED_WORDS])}"  # not that of another kind
-        )
+        # the kind is part of it, so that no two kinds guess the same question
+        words = f"{self.kind}: {' '.join(first.split()[:GUESSED_WORDS])}"
         return Written(words, words, spans if self.kind.answered else (), guessed=True)
 
     def _spans(self, listed: Json) -> tuple[Span, ...]:
@@ -216,11 +215,8 @@ class Draft:
         spans: list[Span] = []
         seen: set[object] = set()
         for entry in listed if isinstance(listed, list) else ():
-            chunk, quote = (
-                (entry.get("chunk"), entry.get("quote"))
-                if isinstance(entry, dict)
-                else (None, None)
-            )
+            said = entry if isinstance(entry, dict) else {}
+            chunk, quote = said.get("chunk"), said.get("quote")
             if not isinstance(quote, str) or not isinstance(chunk, str) or chunk not in homes:
                 raise DropError(DropReason.MALFORMED)
             seen.add(chunk)
@@ -408,15 +404,13 @@ class Author:
         The one finds passages about what is asked, the other those that say what the spans say,
         also where the question has other words. The passages of the draft itself are left out.
         """
-        places = [(each.doc, each.start, each.end) for each in draft.passages]
         asked = self.index.search(f"{written.question} {written.answer}")
         said = self.index.search(" ".join(span.quote for span in written.spans))
         others: dict[int, Passage] = {}
         for number in chain.from_iterable(zip_longest(asked, said)):
-            if number is not None and not any(
-                self.passages[number].overlaps(*place) for place in places
-            ):
-                others[number] = self.passages[number]
+            found = None if number is None else self.passages[number]
+            if found is not None and not any(map(found.overlaps, draft.passages)):
+                others[found.number] = found
             if len(others) == OTHER_PASSAGES:
                 break
         return list(others.values())
