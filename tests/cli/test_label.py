@@ -17,7 +17,7 @@ import pytest
 
 import findwell
 from findwell.cli.label import FORMATS
-from findwell.loop.labels.exports import EXPORTS
+from findwell.loop.labels.exchange import EXPORTS
 from findwell.loop.labels.labels import Labels
 from tests import hostile
 
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
 
-    from findwell.loop.labels.pairs import Pair
+    from findwell.loop.labels.labels import Pair
     from tests.conftest import Findwell, Outcome
 
 TEXTS = {

@@ -12,7 +12,7 @@ import pytest
 
 import findwell
 from findwell.core.errors import OptionError
-from findwell.relations.spans.coverage import coverage, never_reached
+from findwell.relations.spans.place import coverage, never_reached
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -217,7 +217,7 @@ def test_the_documents_before_tell_places_separate_calls() -> None:
     assert fate(drift(gold, new)) == [("ambiguous", None, None, None)]
     told = drift(gold, new, before=DOCS)
     assert fate(told) == [("moved", "faq", 52, 60)]
-    assert told.labels["note"].to_list() == ["told apart by the text around it"]
+    assert told.labels["note"].to_list() == ["distinguished by the text around it"]
     twice = {"faq": DOCS["faq"] + "\n" + DOCS["faq"]}
     moved = {"faq": "x" + twice["faq"]}
     assert fate(drift(gold, moved, before=DOCS)) == [("ambiguous", None, None, None)]

@@ -10,7 +10,7 @@ import pytest
 
 import findwell
 from findwell.core.errors import AlignError, OptionError
-from findwell.loop.labels.sampling import allocate, draw
+from findwell.loop.labels.label_pool import allocate, draw
 
 if TYPE_CHECKING:
     from pathlib import Path

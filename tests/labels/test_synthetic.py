@@ -16,9 +16,8 @@ import findwell
 from findwell.core import display
 from findwell.core.errors import InputError, OptionError
 from findwell.judges.client.cache import Cache
-from findwell.loop.labels.synthetic.passages import cut, cut_passages, spread
+from findwell.loop.labels.synthetic.passages import PassageIndex, cut, cut_passages, spread
 from findwell.loop.labels.synthetic.questions import forecast_questions
-from findwell.loop.labels.synthetic.search import PassageIndex
 from findwell.loop.labels.synthetic.writing import DropReason
 from tests.client.server import Reaction, chat, error, serve
 from tests.labels.author import answer, corpus, kind_of, model_of, spoilt, well

@@ -17,7 +17,7 @@ import pytest
 import findwell
 from findwell.relations.match import known_matchers
 from findwell.relations.match.spans import Spans, SpanWords
-from findwell.relations.spans.overlap import overlapping
+from findwell.relations.spans.place import overlapping
 from tests.growth import assert_near_linear
 
 if TYPE_CHECKING:

@@ -18,10 +18,8 @@ from hypothesis import strategies as st
 from findwell.core.errors import OptionError
 from findwell.core.texts.fold import codes_of, fold, fold_quote, text_of
 from findwell.io.read.corpus import load_corpus
-from findwell.relations.spans import index as documents
 from findwell.relations.spans import locate as module
-from findwell.relations.spans.index import _end
-from findwell.relations.spans.locate import locate
+from findwell.relations.spans.locate import _end, locate
 from findwell.relations.spans.place import cover, place
 
 SPANS = Path(__file__).parents[2] / "../shared/data/spans"
@@ -113,9 +111,9 @@ def test_every_quote_has_its_rows_in_order() -> None:
 
 def test_places_without_number_are_counted_and_listed_so_far() -> None:
     found = find_all = locate(["a"], ["d"], corpus(d="a" * 5000))
-    assert find_all.height == module.LISTED
-    assert set(found["places"]) == {documents.COUNTED}
-    assert locate(["A" * 50], None, corpus(d="a" * 5000)).height == module.LISTED
+    assert find_all.height == module.LISTED_PLACES
+    assert set(found["places"]) == {module.COUNTED_PLACES}
+    assert locate(["A" * 50], None, corpus(d="a" * 5000)).height == module.LISTED_PLACES
 
 
 @pytest.mark.parametrize("least", [0.0, -1, 1.5])
@@ -161,8 +159,8 @@ def test_folded_places_are_those_of_folded_texts(quote: str, texts: list[str]) -
         for at in range(len(plain)):
             if plain.startswith(sought, at):
                 expected.add((number, origin[at], origin[at + len(sought) - 1] + 1))
-    block = documents.Documents({str(number): text for number, text in enumerate(texts)})
-    exact, equal = block.equal(documents.Quote(quote, None))
+    block = module.Documents({str(number): text for number, text in enumerate(texts)})
+    exact, equal = block.equal(module.Quote(quote, None))
     assert {(int(doc), start, end) for doc, start, end, _ in equal} == expected
     brute = {
         (number, at, at + len(quote))
@@ -304,7 +302,7 @@ def test_blocks_change_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
         "fuzzy",
         "lost",
     ]
-    monkeypatch.setattr(module, "BLOCK", 1000)
+    monkeypatch.setattr(module, "BLOCK_SIZE", 1000)
     assert locate(quotes, names, corpus(**texts)).equals(whole)
 
 

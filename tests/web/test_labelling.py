@@ -20,7 +20,7 @@ from starlette.testclient import TestClient
 
 import findwell
 from findwell.loop.labels.labels import Labels
-from findwell.show.web.labelling import GUIDELINES, NOTE, label_site
+from findwell.show.web.labelling import GUIDELINES_LENGTH, NOTE_LENGTH, label_site
 from findwell.show.web.sent import MOST
 from findwell.show.web.server import TokenGuard, listen
 from tests import hostile
@@ -407,7 +407,7 @@ def test_guidelines_are_not_overwritten_in_silence(client: TestClient, labels: L
         ({"start": 0}, 400, "characters 0 to None"),
         ({"start": "0", "end": 3}, 400, "start must be a whole number"),
         ({"note": 7}, 400, "note must be a text"),
-        ({"note": "x" * (NOTE + 1)}, 400, "note has"),
+        ({"note": "x" * (NOTE_LENGTH + 1)}, 400, "note has"),
         ({"note": "\ud800"}, 400, "note must be a text"),
         ({"query": None}, 400, "query must be a text"),
         ({"action": "delete"}, 400, "action is"),
@@ -453,7 +453,7 @@ def test_what_is_no_request_is_refused(
 
 
 def test_long_guidelines_are_refused(client: TestClient, labels: Labels) -> None:
-    told = send(client, "/api/guidelines", text="x" * (GUIDELINES + 1), before="Be fair.")
+    told = send(client, "/api/guidelines", text="x" * (GUIDELINES_LENGTH + 1), before="Be fair.")
     assert told.status_code == 400
     assert labels.guidelines == "Be fair."
 

@@ -3,16 +3,12 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import click
 
 from findwell.cli import options
 from findwell.core.errors import OptionError, needs_package
 from findwell.core.spelling import counted
-
-if TYPE_CHECKING:
-    from findwell.loop.labels.labels import Labels
 
 FORMATS = (  # of files that labels are exported to; the first four hold all that is known of them
     "csv", "tsv", "jsonl", "parquet", "qrels", "subtopic-qrels", "beir", "ragas", "deepeval",
@@ -57,7 +53,19 @@ FORMATS = (  # of files that labels are exported to; the first four hold all tha
     help="For phoenix: the run whose documents are annotated; its queries are ids of spans.",
 )
 @click.option("--add", is_flag=True, help="Import: also pairs that are not in the pool.")
-def command(*, pool: str, annotator: str | None, **choices: object) -> None:
+def command(
+    *,
+    pool: str,
+    annotator: str | None,
+    terminal: bool,
+    port: int | None,
+    browse: bool,
+    target: str | None,
+    source: str | None,
+    form: str | None,
+    run: str | None,
+    add: bool,
+) -> None:
     """Label the pairs of POOL, the folder that `findwell pool` made.
 
     \b
@@ -71,67 +79,48 @@ def command(*, pool: str, annotator: str | None, **choices: object) -> None:
     is shown. Several people label under several names, blind to each other; where they differ,
     somebody settles it on the page Disagreements.
     """
-    from findwell.loop.labels.annotation import annotator_name  # noqa: PLC0415
-    from findwell.loop.labels.labels import Labels  # noqa: PLC0415
+    from findwell.loop.labels.labels import Labels, annotator_name  # noqa: PLC0415
 
-    _check(choices)
-    name = annotator_name(annotator) if annotator else ""
-    with Labels.open(pool, name) as labels:
-        act = next((ACTS[given] for given in ACTS if choices[given] not in (None, False)), _serve)
-        act(labels, Path(pool).as_posix(), choices)
+    _refuse_useless(
+        {
+            "--terminal": terminal, "--export": target, "--import": source, "--port": port,
+            "--open": browse, "--format": form, "--spans-of": run, "--add": add,
+        }
+    )  # fmt: skip
+    with Labels.open(pool, annotator_name(annotator) if annotator else "") as labels:
+        if terminal:
+            from findwell.cli.terminal_labelling import label_in_terminal  # noqa: PLC0415
 
-
-def _serve(labels: Labels, pool: str, choices: dict[str, object]) -> None:
-    with needs_package("the page", "web", instead="label with --terminal"):
-        from findwell.show.web.labelling import label_site  # noqa: PLC0415
-        from findwell.show.web.server import serve  # noqa: PLC0415
-    port = choices["port"]
-    site = label_site(labels, pool, labels.annotator)
-    serve(site, port if isinstance(port, int) else 0, browse=bool(choices["browse"]))
-
-
-def _in_terminal(labels: Labels, pool: str, choices: dict[str, object]) -> None:
-    from findwell.cli.terminal_labelling import label_in_terminal  # noqa: PLC0415
-
-    del pool, choices
-    label_in_terminal(labels, labels.annotator)
-
-
-def _export(labels: Labels, pool: str, choices: dict[str, object]) -> None:
-    del pool
-    labels.export(str(choices["target"]), _text(choices["form"]), run=_text(choices["run"]))
-    options.note(f"{len(labels)} labelled pairs written to {choices['target']}")
+            label_in_terminal(labels, labels.annotator)
+        elif target is not None:
+            labels.export(target, form, run=run)
+            options.note(f"{len(labels)} labelled pairs written to {target}")
+        elif source is not None:
+            name = labels.annotator or None
+            count = labels.import_labels(source, form, annotator=name, add=add, run=run)
+            options.note(f"{counted(count, 'label', 'labels')} added to {Path(pool).as_posix()}")
+        else:
+            with needs_package("the page", "web", instead="label with --terminal"):
+                from findwell.show.web.labelling import label_site  # noqa: PLC0415
+                from findwell.show.web.server import serve  # noqa: PLC0415
+            site = label_site(labels, Path(pool).as_posix(), labels.annotator)
+            serve(site, port or 0, browse=browse)
 
 
-def _import(labels: Labels, pool: str, choices: dict[str, object]) -> None:
-    count = labels.import_labels(
-        str(choices["source"]),
-        _text(choices["form"]),
-        annotator=labels.annotator or None,
-        add=bool(choices["add"]),
-        run=_text(choices["run"]),
-    )
-    options.note(f"{counted(count, 'label', 'labels')} added to {pool}")
+# what is done instead of serving the page, and the options that go with it
+ACTIONS = {
+    "--terminal": (),
+    "--export": ("--format", "--spans-of"),
+    "--import": ("--format", "--spans-of", "--add"),
+}
 
 
-def _text(value: object) -> str | None:
-    return None if value is None else str(value)
-
-
-ACTS = {"terminal": _in_terminal, "target": _export, "source": _import}
-OPTIONS = {
-    "terminal": "--terminal", "target": "--export", "source": "--import", "port": "--port",
-    "browse": "--open", "form": "--format", "run": "--spans-of", "add": "--add",
-}  # fmt: skip
-GO_WITH = {"terminal": set(), "target": {"form", "run"}, "source": {"form", "run", "add"}}
-
-
-def _check(choices: dict[str, object]) -> None:
+def _refuse_useless(values: dict[str, object]) -> None:
     """Refuse options that would have no effect."""
-    given = [name for name, value in choices.items() if value not in (None, False)]
-    act = next((name for name in ACTS if name in given), "")
-    allowed = GO_WITH[act] if act else {"port", "browse"}
+    given = [name for name, value in values.items() if value not in (None, False)]
+    action = next((name for name in ACTIONS if name in given), "")
+    allowed = (action, *ACTIONS[action]) if action else ("--port", "--open")
     for name in given:
-        if name != act and name not in allowed:
-            beside = f" with {OPTIONS[act]}" if act else ""
-            raise OptionError(f"{OPTIONS[name]} has no effect{beside}", fix="leave it out")
+        if name not in allowed:
+            beside = f" with {action}" if action else ""
+            raise OptionError(f"{name} has no effect{beside}", fix="leave it out")

@@ -21,13 +21,12 @@ from rich.text import Text
 
 from findwell.cli.options import use_color
 from findwell.core.errors import FindwellError, OptionError, SaveError
-from findwell.loop.labels.annotation import GradeChoice, annotator_name, scale_of
+from findwell.loop.labels.labels import GradeChoice, annotator_name, scale_of
 from findwell.relations.spans.locate import place_of
 from findwell.show.escape import multiline, printable
 
 if TYPE_CHECKING:
-    from findwell.loop.labels.labels import Labels
-    from findwell.loop.labels.pairs import Pair
+    from findwell.loop.labels.labels import Labels, Pair
 
 WIDTH = 80
 SENTENCE = re.compile(r"[^.!?。！？\n]+[.!?。！？]*(?:\s+|$)")
@@ -227,7 +226,7 @@ class _TerminalSession:
     def _press(self, key: _Key, pair: Pair) -> bool:
         """Do what a key says; True if another pair is to be shown then."""
         acts: dict[str, Callable[[], bool]] = {
-            "s": lambda: self._skip(pair),
+            "s": lambda: self._record(pair, "skip"),
             "u": self._undo,
             "d": self._switch,
             "N": lambda: self._take_note(key),
@@ -237,50 +236,33 @@ class _TerminalSession:
             "?": self._show_help,
         }
         if not self._deciding:
-            acts["i"] = lambda: self._unsure(pair)
-        acts |= {
-            name: lambda choice=choice: self._grade(pair, choice)  # type: ignore[misc]
-            for name, choice in self._grades.items()
-        }
+            acts["i"] = lambda: self._record(pair, "unsure")
+        choice = self._grades.get(key.name)
+        if choice is not None:
+            return self._record(pair, "adjudicate" if self._deciding else "label", choice)
         if key.name in acts:
             return acts[key.name]()
         if key.name.strip():
             self._say(f"{printable(key.name)} is not a key here; ? shows the keys")
         return False
 
-    def _grade(self, pair: Pair, choice: GradeChoice) -> bool:
-        start, end = self._mark or (None, None)
-        say = self._labels.adjudicate if self._deciding else self._labels.set
+    def _record(self, pair: Pair, kind: str, choice: GradeChoice | None = None) -> bool:
+        """Save what is said about a pair, unless it was labelled elsewhere in the meantime."""
+        if self._deciding and kind == "skip":
+            self._passed.add((pair.query, pair.doc))
+            return True
+        grade = None if choice is None else choice.grade
+        start, end = (None, None) if choice is None or self._mark is None else self._mark
         with self._labels.at_once():
             if self._changed(pair):
                 return True
-            say(
-                pair.query, pair.doc, choice.grade, annotator=self._name, note=self._note,
+            self._labels.say(
+                kind, pair.query, pair.doc, grade, annotator=self._name, note=self._note,
                 start=start, end=end,
             )  # fmt: skip
         self._settled += self._deciding
-        return self._saved(f"{choice.key} {choice.name}")
-
-    def _saved(self, what: str) -> bool:
-        self._say(f"saved: {what}")
+        self._say(f"saved: {kind if choice is None else f'{choice.key} {choice.name}'}")
         return True
-
-    def _unsure(self, pair: Pair) -> bool:
-        with self._labels.at_once():
-            if self._changed(pair):
-                return True
-            self._labels.unsure(pair.query, pair.doc, annotator=self._name, note=self._note)
-        return self._saved("unsure")
-
-    def _skip(self, pair: Pair) -> bool:
-        if self._deciding:
-            self._passed.add((pair.query, pair.doc))
-            return True
-        with self._labels.at_once():
-            if self._changed(pair):
-                return True
-            self._labels.skip(pair.query, pair.doc, annotator=self._name, note=self._note)
-        return self._saved("skip")
 
     def _changed(self, pair: Pair) -> bool:
         """Tell whether the pair was labelled elsewhere since it was shown, and say so."""

@@ -14,8 +14,13 @@ from findwell.evaluation.inputs import Kind, collect_runs, each_input, kind_of
 from findwell.io.read import load_gold, load_samples
 from findwell.io.read.corpus import load_corpus
 from findwell.relations.match.spans import placed
-from findwell.relations.spans.coverage import CUT, left_out, never_reached, widened
-from findwell.relations.spans.place import cover
+from findwell.relations.spans.place import (
+    CUT_MESSAGES,
+    cover,
+    left_out,
+    never_reached,
+    widened,
+)
 
 if TYPE_CHECKING:
     from findwell.core.data import Gold
@@ -140,7 +145,7 @@ def _cut(labels: pl.DataFrame, held: pl.DataFrame, name: str) -> list[Finding]:
     of_all = f" ({labels.height:,} labels in all)"
     return [
         replace(found, message=found.message + of_all)
-        for kind, (message, fix) in CUT.items()
+        for kind, (message, fix) in CUT_MESSAGES.items()
         for found in finding_about(
             f"{kind}-label", _named(labels.filter(cut == kind)), message, fix, name
         )

@@ -11,7 +11,7 @@ import contextlib
 import os
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import polars as pl
 
@@ -22,7 +22,7 @@ from findwell.io.read.format import Format, Look, register_format
 
 if TYPE_CHECKING:
     import sqlite3
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterable, Iterator, Sequence
 
     from findwell.io.read.source import Source
 
@@ -31,23 +31,18 @@ MAGIC = b"SQLite format 3\x00"
 APPLICATION = 0x66696E6C  # "finl": tells it from other SQLite files
 APPLICATION_AT = 68  # the byte of the file where that number is
 LAYOUT = 1  # raised when the tables change
+# what the columns of the tables hold, by their names; all others hold texts
+INTEGER_COLUMNS = frozenset(
+    ("number", "start", "end", "source_start", "source_end", "pairs", "best", "rank", "undoes",
+     "pair", "place", "run_number")
+)  # fmt: skip
+FLOAT_COLUMNS = frozenset(("grade", "judge", "probability", "planned", "time", "score"))
+BOOLEAN_COLUMNS = frozenset(("sampled", "undone"))
 # one row per label, skip or doubt that holds now
-COLUMNS: dict[str, type[pl.DataType]] = {
-    "query": pl.String,
-    "doc": pl.String,
-    "grade": pl.Float64,
-    "annotator": pl.String,
-    "time": pl.Float64,
-    "note": pl.String,
-    "start": pl.Int64,
-    "end": pl.Int64,
-    "probability": pl.Float64,
-    "stratum": pl.String,
-    "design": pl.String,
-    "state": pl.String,
-    "subtopic": pl.String,
-    "planned": pl.Float64,
-}
+STATE_COLUMNS = (
+    "query", "doc", "grade", "annotator", "time", "note", "start", "end", "probability", "stratum",
+    "design", "state", "subtopic", "planned",
+)  # fmt: skip
 TABLES = """
 CREATE TABLE setting (name TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID;
 CREATE TABLE query (
@@ -111,6 +106,41 @@ ORDER BY state.number
 """
 
 
+INSERT_EVENT = """
+INSERT INTO event (
+    time, annotator, kind, pair, subtopic, grade, note, start, "end", probability, stratum, design
+) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+"""
+TEXTS = """
+SELECT query.query, question, doc, text, source, pair.start, pair."end"
+FROM pair JOIN query ON query.number = pair.query LEFT JOIN rank ON rank.pair = pair.number
+GROUP BY pair.number
+ORDER BY pair.query, min(rank.rank) IS NULL, min(rank.rank), pair.number
+"""
+
+
+def column_type(name: str) -> type[pl.DataType]:
+    """Return what a column of a table about labels holds."""
+    if name in INTEGER_COLUMNS:
+        return pl.Int64
+    if name in FLOAT_COLUMNS:
+        return pl.Float64
+    return pl.Boolean if name in BOOLEAN_COLUMNS else pl.String
+
+
+def table(rows: Sequence[Any], *names: str) -> pl.DataFrame:
+    """Return rows as a table; the names of the columns say what they hold."""
+    return pl.DataFrame(rows, schema={name: column_type(name) for name in names}, orient="row")
+
+
+def typed(rows: pl.DataFrame, names: Iterable[str]) -> list[pl.Expr]:
+    """Return the columns of these names; null where a table lacks one."""
+    return [
+        (pl.col(name) if name in rows.columns else pl.lit(None)).cast(column_type(name)).alias(name)
+        for name in names
+    ]
+
+
 def database_at(path: str | os.PathLike[str]) -> Path | None:
     """Return the file of a labels database, given it or the folder that holds it; else None."""
     with contextlib.suppress(OSError, ValueError):
@@ -161,7 +191,7 @@ def reading(path: Path) -> Iterator[sqlite3.Connection]:
 
 
 def check_layout(connection: sqlite3.Connection, path: Path) -> None:
-    """Refuse a database that is none of labels, or that a newer findwell wrote."""
+    """Refuse a database that holds no labels, or that a newer findwell wrote."""
     if connection.execute("PRAGMA application_id").fetchone()[0] != APPLICATION:
         raise InputError(
             "this SQLite database holds no labels of findwell",
@@ -178,7 +208,7 @@ def check_layout(connection: sqlite3.Connection, path: Path) -> None:
 
 
 def states(connection: sqlite3.Connection) -> pl.DataFrame:
-    """Return what every annotator says now about every pair: COLUMNS, in the order of time.
+    """Return what every annotator says now about every pair: STATE_COLUMNS, in the order of time.
 
     `planned` is the inclusion probability that was kept with the label; `probability` is the one
     that makes estimates from these labels right. The pairs of the sample come in a random order,
@@ -186,8 +216,7 @@ def states(connection: sqlite3.Connection) -> pl.DataFrame:
     is their share of the stratum. It is null for a label that somebody gave to another pair, which
     was not drawn or whose turn has not come: people choose such pairs for a reason.
     """
-    rows = connection.execute(STATES).fetchall()
-    found = pl.DataFrame(rows, schema=COLUMNS | {"drawn": pl.String}, orient="row")
+    found = table(connection.execute(STATES).fetchall(), *STATE_COLUMNS, "drawn")
     query = "SELECT stratum, count(*) FROM pair WHERE design = 'sample' GROUP BY stratum"
     sizes = dict(connection.execute(query).fetchall())
     graded = found.filter(pl.col("grade").is_not_null() & pl.col("drawn").is_not_null())
@@ -229,18 +258,10 @@ def disputed(labels: pl.DataFrame) -> list[Finding]:
     )
 
 
-TEXTS = """
-SELECT query.query, doc, text, source, pair.start, pair."end" FROM pair
-JOIN query ON query.number = pair.query
-"""
-TEXT_COLUMNS = {
-    "query": pl.String,
-    "doc": pl.String,
-    "text": pl.String,
-    "source": pl.String,
-    "at": pl.Int64,
-    "until": pl.Int64,
-}
+def texts_of_pairs(connection: sqlite3.Connection) -> pl.DataFrame:
+    """Return query, question, doc, text and place of all pairs, best rank first in a query."""
+    names = ("query", "question", "doc", "text", "source", "source_start", "source_end")
+    return table(connection.execute(TEXTS).fetchall(), *names)
 
 
 def gold_of_labels(connection: sqlite3.Connection, *, texts: bool = False) -> Gold:
@@ -249,12 +270,10 @@ def gold_of_labels(connection: sqlite3.Connection, *, texts: bool = False) -> Go
     With `texts` its entries have the text that was labelled, or the part that was selected in it,
     and its place where that is known.
     """
-    labels = final_grades(states(connection), ["query", "doc", "subtopic"])
-    rows = connection.execute("SELECT query, question FROM query ORDER BY number").fetchall()
-    asked = pl.DataFrame(rows, schema=["query", "question"], orient="row")
+    every = texts_of_pairs(connection)
+    labels = _with_places(final_grades(states(connection), ["query", "doc", "subtopic"]), every)
+    asked = every.select("query", "question").unique("query", maintain_order=True)
     named = asked.filter(pl.col("query").is_in(labels["query"].implode()))
-    places = pl.DataFrame(connection.execute(TEXTS).fetchall(), schema=TEXT_COLUMNS, orient="row")
-    labels = _with_places(labels, places)
     # what was selected in a text without a source marks the text, which is known by its id
     carries = {"texts"} | ({"places", "chunks"} if labels["source"].count() else set())
     columns = ["query", "doc", "grade", *(("text", "start", "end", "source") if texts else ())]
@@ -271,12 +290,12 @@ def _with_places(labels: pl.DataFrame, places: pl.DataFrame) -> pl.DataFrame:
     length = pl.col("end") - pl.col("start")
     selected = pl.col("text").str.slice(pl.col("start"), length)
     # offsets count in the source where there is one, else in the document, which is the text
-    origin = pl.when(pl.col("source").is_null()).then(pl.lit(0)).otherwise("at")
+    origin = pl.when(pl.col("source").is_null()).then(pl.lit(0)).otherwise("source_start")
     picked = pl.col("start").is_not_null()
     return joined.with_columns(
         text=pl.when(picked).then(selected).otherwise("text"),
-        start=pl.when(picked).then(origin + pl.col("start")).otherwise("at"),
-        end=pl.when(picked).then(origin + pl.col("end")).otherwise("until"),
+        start=pl.when(picked).then(origin + pl.col("start")).otherwise("source_start"),
+        end=pl.when(picked).then(origin + pl.col("end")).otherwise("source_end"),
     )
 
 
@@ -318,11 +337,7 @@ def labelled_pairs(path: Path) -> pl.DataFrame:
     """
     with reading(path) as connection:
         labels = final_grades(states(connection), ["query", "doc"])
-        rows = connection.execute(
-            "SELECT query.query, question, doc, text FROM pair "
-            "JOIN query ON query.number = pair.query"
-        ).fetchall()
-    texts = pl.DataFrame(rows, schema=["query", "question", "doc", "text"], orient="row")
+        texts = texts_of_pairs(connection)
     joined = labels.drop("start", "end").join(texts, on=["query", "doc"], maintain_order="left")
     columns = ("query", "question", "doc", "text", "grade", "design", "stratum", "probability")
     return joined.select(columns)

@@ -1,4 +1,9 @@
-"""Agreement: of two rankings of documents, two orders of systems, two sets of labels."""
+"""Agreement: of two rankings, two orders of systems, two sets of labels, or annotators of a pool.
+
+Raw agreement alone cannot be quoted: where nearly everything is irrelevant, two people who guess
+agree nearly always. So every figure stands next to the prevalence and next to what corrects for
+chance, and queries on which people do not agree are listed first: there the guidelines are unclear.
+"""
 
 from __future__ import annotations
 
@@ -6,6 +11,7 @@ import os
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass, replace
 from functools import partial
+from itertools import combinations
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
@@ -20,49 +26,57 @@ from findwell.core.policy import Policy
 from findwell.evaluation.results.result import Result
 from findwell.evaluation.results.reuse import require_result
 from findwell.io.read import load_gold, load_run
-from findwell.io.read.labels_database import database_at
+from findwell.io.read.labels_database import database_at, table
 from findwell.io.read.queries import load_queries
 from findwell.io.storage.folders import is_folder
-from findwell.loop.labels.labels import Labels as LabelStore
+from findwell.loop.labels.labels import Labels
 from findwell.relations.align import align
-from findwell.statistics.agreement import (
-    WEIGHTS,
-    in_common,
-    kappa,
-    kendall_tau,
-    rbo,
-    tau_ap,
-)
+from findwell.statistics.agreement import WEIGHTS, in_common, kappa, kendall_tau, rbo, tau_ap
+from findwell.statistics.annotators import FORMULAS, agreement_of, prevalence_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from polars._typing import PolarsDataType
 
-    from findwell.core.data import Run, RunStream
+    from findwell.core.data import Floats, Run, RunStream
     from findwell.core.normalisers import Normaliser
     from findwell.io.read import GoldLike, RunLike
     from findwell.measures import Measure
 
 Row: TypeAlias = dict[str, Any]
-Labels: TypeAlias = dict[tuple[str, ...], Any]
+LabelsByKey: TypeAlias = dict[tuple[str, ...], Any]
 Change: TypeAlias = "Callable[[pl.Series], pl.Series] | None"  # of ids
 
-SUMMARY: dict[str, PolarsDataType] = {
+SUMMARY_COLUMNS: dict[str, PolarsDataType] = {
     "statistic": pl.String,
     **dict.fromkeys(("value", "low", "high"), pl.Float64),
     **dict.fromkeys(("n", "undefined"), pl.Int64),
     "reason": pl.String,
 }
+ANNOTATOR_COLUMNS: dict[str, PolarsDataType] = {
+    **dict.fromkeys(("of", "name"), pl.String),  # annotator, two annotators, query
+    **dict.fromkeys(("agreement", "kappa", "prevalence"), pl.Float64),
+    **dict.fromkeys(("labels", "shared"), pl.Int64),  # shared: somebody else labelled it, too
+}
 KINDS = ("rankings", "labels", "systems")
 ANNOTATORS = "annotators"  # of one pool
-RANKINGS = ("rbo", "tau", "tau_ap")
+RANK_STATISTICS = ("rbo", "tau", "tau_ap")
 KAPPAS = {"none": "kappa", "linear": "kappa (linear)", "quadratic": "kappa (quadratic)"}
 
 
 @dataclass(frozen=True, eq=False)
 class Agreement:
-    """How far two sides agree; `details` has one row per query, system or pair of labels."""
+    """How far two sides, or the annotators of a pool, agree.
+
+    `summary` has one row per statistic, `details` one per query, system or pair of labels. Of
+    annotators the statistics are the agreement (the share of pairs of annotators that gave the same
+    grade), Cohen's kappa (the mean over pairs of annotators), Fleiss' kappa, Krippendorff's alpha
+    on three scales, Gwet's AC1, and the prevalence of relevant pairs; `n` is how many pairs have
+    two labels, and intervals are of a bootstrap over these. Their details have one row per
+    annotator (compared with all others), per two annotators, and per query, those that agree least
+    first.
+    """
 
     kind: str  # rankings, systems, labels, annotators
     summary: pl.DataFrame
@@ -88,7 +102,7 @@ class Agreement:
 
 
 def agree(
-    first: RunLike | GoldLike | Result | LabelStore,
+    first: RunLike | GoldLike | Result | Labels,
     second: RunLike | GoldLike | Result | None = None,
     *,
     kind: str | None = None,
@@ -155,7 +169,7 @@ def agree(
             found = _on_rankings(*ranked, persistence=persistence)
             return _with_findings(found, *(each.findings for each in runs))
         if column is not None:
-            return _on_labels(*(_labels(each, column) for each in sides), level=level)
+            return _on_labels(*(_labels_of_table(each, column) for each in sides), level=level)
         golds = [read_gold(each) for each in sides]
         found = _on_labels(*(_grades(each, change) for each in golds), level=level)
         return _with_findings(found, *(each.findings for each in golds))
@@ -165,20 +179,87 @@ def _on_annotators(first: Any, kind: str | None, level: float) -> Agreement:  # 
     """Say how far the annotators of a pool agree."""
     if kind not in (None, ANNOTATORS):
         raise OptionError(f"agreement of {kind} needs two sides", fix="name the second one, too")
-    if not isinstance(first, LabelStore):
-        if not isinstance(first, str | os.PathLike) or database_at(first) is None:
-            raise OptionError(
-                "there is one side, and it is no pool with labels",
-                fix="name the second one, too, or the folder that findwell pool made",
-            )
-        with LabelStore.open(first) as labels:
-            return _on_annotators(labels, kind, level)
-    found = first.agreement(level=level)
-    pairs = first.frame().filter(state="labelled").group_by("query", "doc", "subtopic").len()
-    alone = pairs.filter(pl.col("len") < 2).height
-    summary = found.summary.with_columns(undefined=pl.lit(alone, pl.Int64)).select(list(SUMMARY))
-    filled = summary.with_columns(pl.col("reason").fill_null(""))
-    return Agreement(ANNOTATORS, filled, found.details, found.findings)
+    if isinstance(first, Labels):
+        return first.agreement(level=level)
+    if not isinstance(first, str | os.PathLike) or database_at(first) is None:
+        raise OptionError(
+            "there is one side, and it is no pool with labels",
+            fix="name the second one, too, or the folder that findwell pool made",
+        )
+    with Labels.open(first) as labels:
+        return labels.agreement(level=level)
+
+
+def agree_on_labels(
+    said: pl.DataFrame, *, highest: int, rel: float, level: float, samples: int
+) -> Agreement:
+    """Return the agreement of labels: query, doc, subtopic, annotator, grade and state.
+
+    Adjudicated grades are left out: who decides has seen what the others said.
+    """
+    labels = said.filter((pl.col("state") == "labelled") & pl.col("grade").is_not_null())
+    names = labels["annotator"].unique(maintain_order=True).to_list()
+    keys = ["query", "doc", "subtopic"]
+    wide = table([], *keys)
+    if names:
+        wide = labels.pivot("annotator", index=keys, values="grade", aggregate_function="last")
+    ratings = wide.select(names).to_numpy().astype(np.float64) if names else np.zeros((0, 0))
+    given = (~np.isnan(ratings)).sum(axis=1)
+    scale = [float(grade) for grade in range(highest + 1)]
+    figures = [asdict(agreement_of(ratings, each, scale, level, samples, 0)) for each in FORMULAS]
+    share = prevalence_of(ratings, rel)
+    figures.append({"statistic": "prevalence", "value": share, "n": len(ratings), "reason": ""})
+    summary = [{**each, "undefined": int((given < 2).sum())} for each in figures]
+    alone = finding_about(
+        "single-label",
+        [] if (given >= 2).any() else names,
+        "annotator whose labels nobody else gave, too: there is no agreement to measure",
+        "let annotators overlap: findwell pool --overlap 20%",
+    )
+    details = _annotator_details(names, wide["query"], ratings, rel)
+    return Agreement(
+        ANNOTATORS,
+        pl.DataFrame(summary, schema=SUMMARY_COLUMNS),
+        pl.DataFrame(details, schema=ANNOTATOR_COLUMNS),
+        tuple(alone),
+    )
+
+
+def _annotator_details(
+    names: Sequence[str], queries: pl.Series, ratings: Floats, rel: float
+) -> list[Row]:
+    """Compare each annotator with the others, each two, and the labels of each query."""
+
+    def row(of: str, name: str, some: Floats, **known: object) -> Row:
+        given = ~np.isnan(some)
+        found = {
+            "agreement": agreement_of(some, "agreement", samples=0).value,
+            "prevalence": prevalence_of(some, rel),
+            "labels": int(given.sum()),
+            "shared": int((given.sum(axis=1) >= 2).sum()),
+        }
+        return {"of": of, "name": name, "kappa": None, **found, **known}
+
+    rows = []
+    for at, name in enumerate(names):
+        own, others = ratings[:, [at]], np.delete(ratings, at, axis=1)
+        mine, theirs = np.broadcast_to(own, others.shape).ravel(), others.ravel()
+        both = ~np.isnan(mine) & ~np.isnan(theirs)
+        met = float((mine[both] == theirs[both]).mean()) if both.any() else None
+        shared = int((~np.isnan(own[:, 0]) & (~np.isnan(others)).any(axis=1)).sum())
+        cohen = kappa(mine.tolist(), theirs.tolist()).value
+        rows.append(row("annotator", name, own, agreement=met, kappa=cohen, shared=shared))
+    for one, other in combinations(range(len(names)), 2):
+        both_names = f"{names[one]} – {names[other]}"
+        cohen = kappa(ratings[:, one].tolist(), ratings[:, other].tolist()).value
+        rows.append(row("two annotators", both_names, ratings[:, [one, other]], kappa=cohen))
+    of_query = queries.to_numpy()
+    every = [
+        row("query", name, ratings[of_query == name])
+        for name in queries.unique(maintain_order=True)
+    ]
+    shared_queries = [each for each in every if each["shared"]]
+    return rows + sorted(shared_queries, key=lambda each: (each["agreement"], -each["shared"]))
 
 
 def _with_findings(found: Agreement, *sides: Iterable[Finding]) -> Agreement:
@@ -200,18 +281,21 @@ def _kind(
         for each in sides
     ):
         return "systems"
-    try:
-        next(read_run(sides[0]).batches(), None)
-    except FindwellError as no_run:
+    errors: list[FindwellError] = []
+    kinds = []
+    for kind, read in (
+        ("rankings", lambda: next(read_run(sides[0]).batches(), None)),
+        ("labels", lambda: read_gold(sides[0])),
+    ):
         try:
-            read_gold(sides[0])
-        except FindwellError:
-            raise no_run from None
-        return "labels"
-    try:
-        read_gold(sides[0])
-    except FindwellError:
-        return "rankings"
+            read()
+            kinds.append(kind)
+        except FindwellError as error:
+            errors.append(error)
+    if len(kinds) == 1:
+        return kinds[0]
+    if errors:
+        raise errors[0]
     name = sides[0] if isinstance(sides[0], str | os.PathLike) else "the first side"
     raise OptionError(
         f"{name} may hold rankings or labels", fix="say --kind rankings or --kind labels (kind=)"
@@ -229,12 +313,12 @@ def _on_rankings(
         one, other = first[query], second[query]
         shared = in_common(one, other)
         found = (rbo(one, other, persistence), kendall_tau(*shared), tau_ap(*shared))
-        values = {name: each.value for name, each in zip(RANKINGS, found, strict=True)}
+        values = {name: each.value for name, each in zip(RANK_STATISTICS, found, strict=True)}
         rows.append({"query": query, **values, "in_both": len(shared[0])})
-    schema = {"query": pl.String, **dict.fromkeys(RANKINGS, pl.Float64), "in_both": pl.Int64}
+    schema = {"query": pl.String, **dict.fromkeys(RANK_STATISTICS, pl.Float64), "in_both": pl.Int64}
     details = pl.DataFrame(rows, schema=schema)
     lone = [query for query in (*first, *second) if query not in queries]
-    return _agreement("rankings", [_mean(details[name]) for name in RANKINGS], details, lone)
+    return _agreement("rankings", [_mean(details[name]) for name in RANK_STATISTICS], details, lone)
 
 
 def _on_systems(
@@ -264,30 +348,28 @@ def _on_systems(
     return _agreement("systems", summary, pl.DataFrame(rows, schema=schema), lone)
 
 
-def _on_labels(one: Labels, other: Labels, *, level: float) -> Agreement:
+def _on_labels(one: LabelsByKey, other: LabelsByKey, *, level: float) -> Agreement:
     if not one.keys() & other.keys():
         raise AlignError("nothing has a label in both", fix="use the same ids on both sides")
     keys = list(dict.fromkeys([*one, *other]))
     sides = [one.get(key) for key in keys], [other.get(key) for key in keys]
     found = [kappa(*sides, weights=weights, level=level) for weights in WEIGHTS]
-    table = found[0].confusion
-    counted = {"n": table.n, "undefined": table.left_out}
+    confusion = found[0].confusion
+    counted = {"n": confusion.n, "undefined": confusion.left_out}
     summary: list[Row] = [
         {"statistic": "agreement", "value": found[0].agreement, "reason": "", **counted}
     ]
-    shown = ("value", "low", "high", "reason")
-    summary += (
-        {
-            "statistic": KAPPAS[each.weights],
-            **{name: getattr(each, name) for name in shown},
-            **counted,
-        }
-        for each in found
-    )
+    for each in found:
+        known = {name: getattr(each, name) for name in ("value", "low", "high", "reason")}
+        summary.append({"statistic": KAPPAS[each.weights], **known, **counted})
+
+    def shown(label: object) -> str:
+        return f"{label:g}" if isinstance(label, float) else str(label)
+
     counts = [
-        {"first": _shown(label), "second": _shown(against), "count": table.counts[row][at]}
-        for row, label in enumerate(table.labels)
-        for at, against in enumerate(table.labels)
+        {"first": shown(label), "second": shown(against), "count": confusion.counts[row][at]}
+        for row, label in enumerate(confusion.labels)
+        for at, against in enumerate(confusion.labels)
     ]
     lone = [" ".join(key) for key, *pair in zip(keys, *sides, strict=True) if None in pair]
     schema = {"first": pl.String, "second": pl.String, "count": pl.Int64}
@@ -298,14 +380,13 @@ def _agreement(kind: str, rows: list[Row], details: pl.DataFrame, lone: list[str
     """Put it together; `lone` is what only one side has."""
     what = {"rankings": "query", "systems": "system", "labels": "label"}[kind]
     findings = finding_about(f"unpaired-{what}", lone, f"{what} that only one side has: left out")
-    return Agreement(kind, pl.DataFrame(rows, schema=SUMMARY), details, tuple(findings))
+    return Agreement(kind, pl.DataFrame(rows, schema=SUMMARY_COLUMNS), details, tuple(findings))
 
 
 def _ranked(run: Run, depth: int | None, change: Change) -> dict[str, list[str]]:
     """Return the documents of each query in rank order, each once."""
     names = run.rows["query"].unique(maintain_order=True)
-    nothing = pl.DataFrame(schema={"query": pl.String, "doc": pl.String, "grade": pl.Float64})
-    gold = Gold.build(nothing, queries=pl.DataFrame({"query": names}))
+    gold = Gold.build(table([], "query", "doc", "grade"), queries=pl.DataFrame({"query": names}))
     rows = run.rows if change is None else run.rows.with_columns(change(run.rows["doc"]))
     aligned = align(replace(run, rows=rows), gold, Policy())
     keep = np.ones(len(aligned.rank), dtype=bool) if aligned.repeat is None else aligned.repeat == 0
@@ -317,32 +398,26 @@ def _ranked(run: Run, depth: int | None, change: Change) -> dict[str, list[str]]
     return lists
 
 
-def _grades(gold: Gold, change: Change) -> Labels:
+def _grades(gold: Gold, change: Change) -> LabelsByKey:
     rows = gold.rows()
     rows = rows if change is None else rows.with_columns(change(rows["doc"]))
     rows = rows.group_by("query", "doc", maintain_order=True).agg(pl.col("grade").max())
     return {(query, doc): grade for query, doc, grade in rows.rows()}
 
 
-def _labels(data: object, column: str) -> Labels:
-    table = load_queries(data)
-    where = os.fspath(data) if isinstance(data, str | os.PathLike) else ""
-    with naming_files({"": where}):
-        return _labels_of(table, column)
-
-
-def _labels_of(table: pl.DataFrame, column: str) -> Labels:
-    choose("column", column, [name for name in table.columns if name not in ("query", "doc")])
-    keys = [name for name in ("query", "doc") if name in table.columns]
-    repeated = table.filter(table.select(keys).is_duplicated())
-    if repeated.height:
-        raise OptionError(
-            f"{' '.join(map(str, repeated.select(keys).row(0)))!r} is labelled twice",
-            fix="keep one label for each, or add a column doc that tells them apart",
-        )
-    labels = _as_numbers(table[column])
-    names = (tuple(map(str, key)) for key in table.select(keys).rows())
-    return dict(zip(names, labels, strict=True))
+def _labels_of_table(data: object, column: str) -> LabelsByKey:
+    rows = load_queries(data)
+    with naming_files({"": os.fspath(data) if isinstance(data, str | os.PathLike) else ""}):
+        choose("column", column, [name for name in rows.columns if name not in ("query", "doc")])
+        keys = [name for name in ("query", "doc") if name in rows.columns]
+        repeated = rows.filter(rows.select(keys).is_duplicated())
+        if repeated.height:
+            raise OptionError(
+                f"{' '.join(map(str, repeated.select(keys).row(0)))!r} is labelled twice",
+                fix="keep one label for each, or add a column doc that tells them apart",
+            )
+    names = (tuple(map(str, key)) for key in rows.select(keys).rows())
+    return dict(zip(names, _as_numbers(rows[column]), strict=True))
 
 
 def _as_numbers(labels: pl.Series) -> list[Any]:
@@ -354,10 +429,6 @@ def _as_numbers(labels: pl.Series) -> list[Any]:
         return [None if text is None else float(text) for text in texts]
     except ValueError:
         return texts
-
-
-def _shown(label: object) -> str:
-    return f"{label:g}" if isinstance(label, float) else str(label)
 
 
 def _mean(values: pl.Series) -> Row:

@@ -19,10 +19,9 @@ from findwell.core.findings import EXAMPLES, Finding, FindingKind, finding_about
 from findwell.core.forks import refuse_after_fork
 from findwell.io.read import GoldLike, load_gold
 from findwell.io.read.corpus import load_corpus
-from findwell.io.read.labels_database import database_at
+from findwell.io.read.labels_database import database_at, typed
 from findwell.io.storage.files import write_text
-from findwell.relations.spans.coverage import CUT, left_out, widened
-from findwell.relations.spans.place import cover, place
+from findwell.relations.spans.place import CUT_MESSAGES, cover, left_out, place, widened
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -30,13 +29,12 @@ if TYPE_CHECKING:
     from findwell.core.data import Gold
 
 
-FACTS = {"text": pl.String, "start": pl.Int64, "end": pl.Int64}
 PLACE = ("doc", "start", "end")
-ENTRY = (*PLACE, "quote", "grade")
-AMBIGUOUS = ("leave", "first", "all")
+PASSAGE = ("doc", "text", "source", "start", "end")
+AMBIGUOUS_CHOICES = ("leave", "first", "all")
 MIN_SCORE = 0.85
-CONTEXT = 1 << 14  # characters on either side of a label that distinguish its places
-CLEARLY = 16  # this many more of them must agree at one place than at all others
+CONTEXT_LENGTH = 1 << 14  # characters on either side of a label that distinguish its places
+CLEAR_LEAD = 16  # this many more of them must agree at one place than at all others
 MESSAGES = {  # what findings say of a label, by its status and its cut
     "lost": ("label whose text was not found: it has no place", "label the query again"),
     "ambiguous": (
@@ -45,7 +43,7 @@ MESSAGES = {  # what findings say of a label, by its status and its cut
     ),
     "fuzzy": ("label whose text was found only approximately", "look at its quote and score"),
     "edited": ("label whose text was edited", "look at its quote and score"),
-    **CUT,
+    **CUT_MESSAGES,
 }
 OTHER_PLACE = (
     "label whose text is not where its chunk says",
@@ -83,7 +81,7 @@ class Anchored:
         """Go through the queries as records; their gold are the labels that have a place."""
         gold: dict[str, dict[int, list[dict[str, Any]]]] = {}
         placed = self.labels.filter(pl.col("start").is_not_null())
-        for row in placed.select("query", "group", *ENTRY).iter_rows(named=True):
+        for row in placed.select("query", "group", *PLACE, "quote", "grade").iter_rows(named=True):
             query, group, grade = row.pop("query"), row.pop("group"), row.pop("grade")
             row["grade"] = int(grade) if grade.is_integer() else grade
             gold.setdefault(query, {}).setdefault(group, []).append(row)
@@ -129,12 +127,14 @@ def anchor(
     [('guide', 17, 43, 'exact')]
     """
     refuse_after_fork()
-    choose("choice for ambiguous labels", ambiguous, AMBIGUOUS)
+    choose("choice for ambiguous labels", ambiguous, AMBIGUOUS_CHOICES)
     given = load_gold(gold, format=gold_format, skip_bad=skip_bad, texts=True)
     documents = load_corpus(corpus)
     labels = labels_of(given)
     if isinstance(gold, str | os.PathLike) and database_at(gold) is not None:
-        labels = _of_passages(labels, documents)
+        # what people label is often a chunk: a place in what is not a document is not known
+        known = pl.col("doc").is_in(documents["doc"].implode())
+        labels = labels.with_columns(pl.when(known).then(name).alias(name) for name in PLACE)
     wanted = _wanted(labels, documents, None if chunks is None else load_corpus(chunks))
     labels = settle(labels, wanted, place(wanted, documents, min_score=min_score), ambiguous)
     findings = findings_of(labels, "status", ("lost", "ambiguous", "fuzzy"))
@@ -147,28 +147,13 @@ def anchor(
 
 def labels_of(gold: Gold) -> pl.DataFrame:
     """Return one row per label: number, query, group, grade, id, and its place in the gold."""
-    facts = gold.member_facts
-    if facts is None:
-        facts = pl.DataFrame(schema=FACTS).clear(len(gold.member_doc))
-    rows = pl.DataFrame(
-        {
-            "query": gold.queries["query"].gather(gold.member_query),
-            "group": gold.member_item,
-            "grade": gold.item_grade[gold.member_item],
-            "id": gold.member_doc,
-        }
-    ).hstack(facts.select(*FACTS))
+    rows = gold.rows().rename({"doc": "id"}).with_columns(group=pl.Series(gold.member_item))
+    facts = typed(rows, ("text", "start", "end", "source"))
+    rows = rows.select("query", "group", "grade", "id", *facts)
     # an entry that names no document is called by its text; that of a chunk may name its source
-    named: pl.Expr = pl.when(pl.col("text").ne_missing(pl.col("id"))).then("id")
-    if "source" in facts.columns:
-        named = pl.coalesce(facts["source"].cast(pl.String), named)
-    return rows.with_columns(doc=named).with_row_index("number").cast({"number": pl.Int64})
-
-
-def _of_passages(labels: pl.DataFrame, documents: pl.DataFrame) -> pl.DataFrame:
-    """Forget the places in what is no document: what people label is often a chunk of one."""
-    known = pl.col("doc").is_in(documents["doc"].implode())
-    return labels.with_columns(pl.when(known).then(name).alias(name) for name in PLACE)
+    named = pl.when(pl.col("text").ne_missing(pl.col("id"))).then("id")
+    rows = rows.with_columns(doc=pl.coalesce("source", named)).drop("source")
+    return rows.with_row_index("number").cast({"number": pl.Int64})
 
 
 def _wanted(
@@ -176,23 +161,15 @@ def _wanted(
 ) -> pl.DataFrame:
     """Return what to look for: what the label says, or its chunk, or its whole document."""
     if chunks is None:
-        size = pl.col("text").str.len_chars()
-        known = documents.select("doc", "text", source="doc", start=pl.lit(0), end=size)
+        size = pl.col("text").str.len_chars().cast(pl.Int64)
+        known = documents.select("text", id="doc", doc="doc", start=pl.lit(0, pl.Int64), end=size)
     else:
-        known = with_places(chunks)
-    known = known.rename({"doc": "id", "source": "doc"})
-    known = known.with_columns(pl.col("doc").cast(pl.String), pl.col("start", "end").cast(pl.Int64))
+        known = chunks.select(typed(chunks, PASSAGE)).rename({"doc": "id", "source": "doc"})
     joined = labels.join(known, on="id", how="left", maintain_order="left", suffix="_known")
     own = pl.col("text").is_not_null() | pl.col("start").is_not_null()
     return joined.select(
         pl.when(own).then(name).otherwise(f"{name}_known").alias(name) for name in ("text", *PLACE)
     )
-
-
-def with_places(chunks: pl.DataFrame) -> pl.DataFrame:
-    """Return chunks with the columns of their places, null where they have none."""
-    absent = [name for name in ("source", "start", "end") if name not in chunks.columns]
-    return chunks.with_columns(pl.lit(None).alias(name) for name in absent)
 
 
 def settle(
@@ -249,7 +226,7 @@ def drift(
 
     A label is `kept` (the same text at the same place), `moved` (the same text elsewhere), `edited`
     (nearly the same text, with the score), `ambiguous` or `lost`. Given the documents as they were
-    `before`, the text around a label tells the places apart where it stands now. Given `chunks`,
+    `before`, the text around a label distinguishes the places where it stands now. Given `chunks`,
     the labels say which of them hold them, and how they were cut.
 
     >>> from findwell.loop.labels.anchor import anchor
@@ -259,11 +236,18 @@ def drift(
     [('moved', 10, 18)]
     """
     refuse_after_fork()
-    choose("choice for ambiguous labels", ambiguous, AMBIGUOUS)
+    choose("choice for ambiguous labels", ambiguous, AMBIGUOUS_CHOICES)
     source = list(gold.records()) if isinstance(gold, Anchored) else gold
     given = load_gold(source, format=gold_format, skip_bad=skip_bad, texts=True)
     labels = labels_of(given)
-    _check_quotes(labels, str(source) if isinstance(source, str | os.PathLike) else "gold")
+    bare = labels.filter(pl.col("text").is_null())
+    if bare.height:
+        raise InputError(
+            f"the label {bare['id'][0]!r} of query {bare['query'][0]!r} has no quote to look for",
+            where=str(source) if isinstance(source, str | os.PathLike) else "gold",
+            fix="run findwell anchor with the documents that the labels were made for; "
+            "what it writes has quotes",
+        )
     documents = load_corpus(corpus)
     found = place(labels, documents, min_score=min_score)
     if before is not None:
@@ -273,19 +257,8 @@ def drift(
     if chunks is not None:
         held, lost = _place_chunks(load_corpus(chunks), documents, min_score)
         now = now.hstack(cover(_trimmed(now), held))
-        findings += [*lost, *left_out(held, documents), *findings_of(now, "cut", CUT)]
+        findings += [*lost, *left_out(held, documents), *findings_of(now, "cut", CUT_MESSAGES)]
     return Anchored(now, given.queries, (*given.findings, *findings))
-
-
-def _check_quotes(labels: pl.DataFrame, where: str) -> None:
-    bare = labels.filter(pl.col("text").is_null())
-    if bare.height:
-        raise InputError(
-            f"the label {bare['id'][0]!r} of query {bare['query'][0]!r} has no quote to look for",
-            where=where,
-            fix="run findwell anchor with the documents that the labels were made for; "
-            "what it writes has quotes",
-        )
 
 
 def _compare(old: pl.DataFrame, now: pl.DataFrame) -> pl.DataFrame:
@@ -326,26 +299,20 @@ def _tell_apart(
             sum(map(_in_common, around, _around(new[d], s, e))) for d, s, e in places[PLACE].rows()
         ]
         second, best = sorted(agree)[-2:]
-        if best - second >= CLEARLY:
+        if best - second >= CLEAR_LEAD:
             chosen[number] = places["row"][agree.index(best)]
-    kept = ~pl.col("number").is_in(list(chosen)) | pl.col("row").is_in(list(chosen.values()))
     decided = pl.col("number").is_in(list(chosen))
-    return (
-        found.with_row_index("row")
-        .filter(kept)
-        .drop("row")
-        .with_columns(
-            status=pl.when(decided).then(pl.lit("exact")).otherwise("status"),
-            note=pl.when(decided)
-            .then(pl.lit("told apart by the text around it"))
-            .otherwise("note"),
-        )
+    told = "distinguished by the text around it"
+    kept = found.with_row_index("row").filter(~decided | pl.col("row").is_in(list(chosen.values())))
+    return kept.drop("row").with_columns(
+        status=pl.when(decided).then(pl.lit("exact")).otherwise("status"),
+        note=pl.when(decided).then(pl.lit(told)).otherwise("note"),
     )
 
 
 def _around(text: str, start: int, end: int) -> tuple[str, str]:
     """Return the text before a place, backwards, and the text behind it."""
-    return text[max(0, start - CONTEXT) : start][::-1], text[end : end + CONTEXT]
+    return text[max(0, start - CONTEXT_LENGTH) : start][::-1], text[end : end + CONTEXT_LENGTH]
 
 
 def _in_common(one: str, other: str) -> int:
@@ -368,7 +335,7 @@ def _place_chunks(
     chunks: pl.DataFrame, documents: pl.DataFrame, min_score: float
 ) -> tuple[pl.DataFrame, list[Finding]]:
     """Find the places of the chunks; one whose text is in several places holds them all."""
-    known = with_places(chunks).select("text", "start", "end", doc="source")
+    known = chunks.select(typed(chunks, PASSAGE)).drop("doc").rename({"source": "doc"})
     found = place(known, documents, min_score=min_score)
     found = found.with_columns(chunk=chunks["doc"].gather(found["number"]))
     findings = finding_about(

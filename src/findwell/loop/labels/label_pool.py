@@ -1,54 +1,66 @@
-"""A pool as tables: its pairs and their design, what a budget buys, and how it is made larger."""
+"""A pool as tables: which of its pairs are labelled, and what precision a budget of labels buys.
+
+In a probability sample every pair has a known chance to be labelled. Pairs of all queries are drawn
+together, not whole queries: that halves the error of P@10 for the same number of labels. Where a
+judge has spoken, each of its grades is a stratum, and each stratum gets its share of the labels.
+The pairs are labelled in an order of which every beginning is such a sample, so that who stops
+early has a smaller sample and not a wrong one.
+
+The variance of what such labels tell has two parts. One is that of the sampling: pairs that are not
+labelled might be relevant or not. The other is between queries: other questions would have given
+other values; it is there even when everything is labelled. Both follow from how likely each pair is
+to be relevant and how alike pairs of one query are, which a pilot of labels tells, or the grades of
+a judge, or else the worst case.
+"""
 
 from __future__ import annotations
 
 import json
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from statistics import NormalDist
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 import numpy as np
 import polars as pl
 
-from findwell.core.errors import OptionError
+from findwell.core.errors import AlignError, OptionError
 from findwell.core.spelling import counted
 from findwell.io.read import load_gold
-from findwell.loop.labels.order import uniform
-from findwell.loop.labels.precision import expected_precision, usual_budgets
-from findwell.loop.labels.sampling import draw
+from findwell.io.read.labels_database import table
+from findwell.loop.labels.order import LAST_RANK, quotas, simulated_order, uniform
+from findwell.statistics.values import check_share
 
 if TYPE_CHECKING:
     import sqlite3
     from collections.abc import Mapping, Sequence
 
-    from findwell.core.data import Floats
+    from findwell.core.data import Bools, Floats, Ints
     from findwell.core.findings import Finding
     from findwell.io.read import GoldLike
-    from findwell.loop.labels.database import LabelsFile
+    from findwell.io.storage.durable import DurableFile
 
 SAMPLE = "sample"  # the design for absolute values
 PRECISION_AT = 10  # the k of the P@k and recall@k that are announced, where the pool is deep enough
-NOT_JUDGED, ALL = "not judged", "all"  # strata of pairs without a judge's grade
-PAIRS: dict[str, type[pl.DataType]] = {
-    "query": pl.String,
-    "doc": pl.String,
-    "question": pl.String,
-    "text": pl.String,
-    "source": pl.String,
-    "start": pl.Int64,
-    "end": pl.Int64,
-    "judge": pl.Float64,
-    "quote": pl.String,
-    "design": pl.String,
-    "stratum": pl.String,
-    "probability": pl.Float64,
-    "place": pl.Int64,
+NOT_JUDGED, ALL_PAIRS = "not judged", "all"  # strata of pairs without a judge's grade
+STRATUM_LABELS = 2  # without which the variance of a stratum is unknown
+PAIR_COLUMNS = (
+    "query", "doc", "question", "text", "source", "start", "end", "judge", "quote", "design",
+    "stratum", "probability", "place",
+)  # fmt: skip
+PRECISION_COLUMNS: dict[str, type[pl.DataType]] = {
+    "run": pl.String,
+    "measure": pl.String,
+    "budget": pl.Int64,
+    "labels": pl.Float64,  # of the budget that fall on what the measure looks at
+    "these": pl.Float64,
+    "new": pl.Float64,
+    "basis": pl.String,
 }
-RANKS: dict[str, type[pl.DataType]] = {
-    "pair": pl.Int64,
-    "run": pl.Int64,
-    "rank": pl.Int64,
-    "score": pl.Float64,
-}
+SIMULATED_QUERIES = 60  # for which an order of labelling is tried out
+WORST_SHARE = 0.5  # of relevant pairs, at which a sample says least about P@k
+WORST_CASE = "worst case"
+# by run and measure: labels, half-width about these queries, about queries like these
+Expected: TypeAlias = dict[tuple[int, str], tuple[float, float | None, float | None]]
 
 
 @dataclass(frozen=True, eq=False)
@@ -92,49 +104,40 @@ class LabelPool:
         which is the worst case for P@k; recall@k needs one of the former. Labels for ordering give
         no interval, but bounds: their half-width is shown.
         """
-        depth = int(self.settings["depth"])
+        depth, design = int(self.settings["depth"]), str(self.settings["design"])
         if k is not None and k > depth:
             raise OptionError(
                 f"the pool holds the first {depth} documents of each run, so that its labels "
                 f"cannot tell P@{k}",
                 fix=f"ask for k={depth} or less, or make a pool with depth={k}",
             )
+        check_share("level", level)
         k = min(PRECISION_AT, depth) if k is None else k
-        least = self.pairs["stratum"].n_unique()  # each stratum needs a label
-        labels = None if pilot is None else load_gold(pilot).rows().select("query", "doc", "grade")
-        return expected_precision(
-            self.pairs,
-            self.ranks,
-            self.runs,
-            design=str(self.settings["design"]),
-            budgets=budgets or usual_budgets(self.settings["budget"], self.pairs.height, least),
-            k=k,
-            pilot=labels,
-            level=level,
-            seed=int(self.settings["seed"]),
+        if not budgets:
+            least = self.pairs["stratum"].n_unique()  # each stratum needs a label
+            budgets = usual_budgets(self.settings["budget"], self.pairs.height, least)
+        query = self.pairs["query"].rle_id().to_numpy().astype(np.int64)
+        rank = np.zeros((len(self.runs), self.pairs.height), dtype=np.int64)
+        rank[self.ranks["run"].to_numpy(), self.ranks["pair"].to_numpy()] = self.ranks["rank"]
+        belief = _believed(self.pairs, query, rank, pilot)
+        z = NormalDist().inv_cdf((1 + level) / 2)
+        rows = []
+        for budget in budgets:
+            if design == SAMPLE:
+                found = _of_sample(self.pairs, query, rank, belief, budget, k, z)
+            else:
+                seed = int(self.settings["seed"])
+                found = _of_order(query, rank, belief, design, budget, k, seed)
+            rows += [
+                (self.runs[run], f"{measure}@{k}", budget, *expected, belief.basis)
+                for (run, measure), expected in found.items()
+            ]
+        return pl.DataFrame(rows, schema=PRECISION_COLUMNS, orient="row").sort(
+            "measure", "run", "budget", maintain_order=True
         )
 
 
-def strata_of(judge: pl.Series) -> list[str]:
-    """Name the stratum of each pair by the grade of the judge, where there is one.
-
-    >>> strata_of(pl.Series([0.0, None, 2.0]))
-    ['judge 0', 'not judged', 'judge 2']
-    """
-    if judge.null_count() == len(judge):
-        return [ALL] * len(judge)
-    return [NOT_JUDGED if grade is None else f"judge {grade:g}" for grade in judge]
-
-
-def sampling_keys(pairs: pl.DataFrame, seed: int) -> Floats:
-    """Return the random number of each pair, which depends on its names and the seed alone."""
-    keys = [
-        uniform(seed, "sample", query, doc) for query, doc in pairs.select("query", "doc").rows()
-    ]
-    return np.array(keys, dtype=np.float64)
-
-
-def read_pool(file: LabelsFile, settings: Mapping[str, Any]) -> LabelPool:
+def read_pool(file: DurableFile, settings: Mapping[str, Any]) -> LabelPool:
     """Return the pool that a database holds."""
     pairs = file.rows(
         'SELECT query.query, doc, question, text, source, pair.start, pair."end", judge, quote, '
@@ -144,8 +147,8 @@ def read_pool(file: LabelsFile, settings: Mapping[str, Any]) -> LabelPool:
     ranks = file.rows("SELECT pair, run, rank, score FROM rank ORDER BY pair, run")
     runs = file.rows("SELECT name FROM run ORDER BY number")
     return LabelPool(
-        pl.DataFrame(pairs, schema=PAIRS, orient="row"),
-        pl.DataFrame(ranks, schema=RANKS, orient="row"),
+        table(pairs, *PAIR_COLUMNS),
+        table(ranks, "pair", "run_number", "rank", "score").rename({"run_number": "run"}),
         tuple(name for (name,) in runs),
         settings,
     )
@@ -172,3 +175,230 @@ def extend_pool(connection: sqlite3.Connection, pool: LabelPool, budget: int) ->
         connection.executemany("UPDATE pair SET place = ?, probability = ? WHERE number = ?", rows)
     update = "UPDATE setting SET value = ? WHERE name = 'budget'"
     connection.execute(update, (json.dumps(budget),))
+
+
+def strata_of(judge: pl.Series) -> list[str]:
+    """Name the stratum of each pair by the grade of the judge, where there is one.
+
+    >>> strata_of(pl.Series([0.0, None, 2.0]))
+    ['judge 0', 'not judged', 'judge 2']
+    """
+    if judge.null_count() == len(judge):
+        return [ALL_PAIRS] * len(judge)
+    return [NOT_JUDGED if grade is None else f"judge {grade:g}" for grade in judge]
+
+
+def sampling_keys(pairs: pl.DataFrame, seed: int) -> Floats:
+    """Return the random number of each pair, which depends on its names and the seed alone."""
+    names = pairs.select("query", "doc").iter_rows()
+    return np.array([uniform(seed, "sample", *pair) for pair in names], dtype=np.float64)
+
+
+class DrawnSample(NamedTuple):
+    """Which pairs are in the sample, in which order they are labelled, and their chances."""
+
+    place: Ints  # from 0; -1: not in the sample
+    probability: Floats  # of every pair, drawn or not
+
+
+def draw(
+    strata: Sequence[str], keys: Floats, budget: int | None, held: Bools | None = None
+) -> DrawnSample:
+    """Draw a stratified sample without replacement; `keys` are independent numbers from 0 to 1.
+
+    The pairs with the smallest keys of each stratum are drawn, so that the same keys with a larger
+    budget give a sample that holds the smaller one; `held` are the pairs that it must hold.
+
+    >>> drawn = draw(["a", "a", "a", "a", "b", "b"], np.array([.4, .1, .3, .2, .6, .5]), 3)
+    >>> drawn.place.tolist(), drawn.probability.tolist()
+    ([-1, 0, -1, 2, -1, 1], [0.5, 0.5, 0.5, 0.5, 0.5, 0.5])
+    """
+    names, stratum = np.unique(np.array(strata, dtype=object).astype(str), return_inverse=True)
+    sizes = np.bincount(stratum, minlength=len(names))
+    least = None if held is None else np.bincount(stratum[held], minlength=len(names))
+    counts = allocate(sizes, budget, least)
+    order = np.lexsort((keys, stratum))
+    within = np.empty(len(order), dtype=np.int64)
+    within[order] = np.arange(len(order)) - np.repeat(np.cumsum(sizes) - sizes, sizes)
+    drawn = within < counts[stratum]
+    # the n-th of a stratum comes when n parts of it are due, so that all strata grow together
+    due = (within + 0.5) / np.maximum(counts[stratum], 1)
+    place = np.full(len(order), -1, dtype=np.int64)
+    chosen = np.flatnonzero(drawn)
+    place[chosen[np.lexsort((keys[chosen], due[chosen]))]] = np.arange(len(chosen))
+    return DrawnSample(place, (counts / np.maximum(sizes, 1))[stratum])
+
+
+def allocate(sizes: Ints, budget: int | None, before: Ints | None = None) -> Ints:
+    """Share a budget among strata in proportion to their sizes, STRATUM_LABELS each if it can be.
+
+    No stratum gets less than it had `before`.
+
+    >>> allocate(np.array([90, 9, 1]), 20).tolist()
+    [17, 2, 1]
+    """
+    sizes = np.asarray(sizes, dtype=np.int64)
+    if budget is None or budget >= sizes.sum():
+        return sizes.copy()
+    least = np.minimum(sizes, STRATUM_LABELS)
+    if budget < len(sizes):
+        raise OptionError(
+            f"a budget of {budget} is less than one label for each of the {len(sizes)} strata",
+            fix="give a larger budget, or leave out the judge",
+        )
+    if budget < least.sum():
+        least = np.minimum(sizes, 1)
+    counts = least.copy() if before is None else np.maximum(least, before)
+    while (left := budget - int(counts.sum())) > 0:
+        ideal = sizes * (budget / sizes.sum())
+        short = np.where(counts < sizes, ideal - counts, -np.inf)
+        step = np.minimum(np.maximum(np.floor(short), 0), sizes - counts).astype(np.int64)
+        if 0 < step.sum() <= left:
+            counts += step
+        else:
+            counts[int(np.argmax(short))] += 1
+    return counts
+
+
+def usual_budgets(budget: int | None, pairs: int, least: int = 1) -> list[int]:
+    """Return the budgets that are shown: half of what is planned, that, twice as much, all.
+
+    >>> usual_budgets(200, 1589), usual_budgets(None, 90)
+    ([100, 200, 400, 1589], [22, 45, 90])
+    """
+    planned = pairs // 2 if budget is None else min(budget, pairs)
+    found = {planned // 2, planned, min(2 * planned, pairs), pairs}
+    return sorted(each for each in found if each >= least)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Belief:
+    """How likely each pair is to be relevant, and how alike pairs of one query are."""
+
+    chance: Floats
+    alike: float  # the correlation of what is left, within a query
+    strata: bool  # whether it is known how much the strata tell
+    basis: str
+
+
+def _believed(pairs: pl.DataFrame, query: Ints, rank: Ints, pilot: GoldLike | None) -> _Belief:
+    judge = pairs["judge"]
+    if pilot is None and judge.null_count() == len(judge):
+        return _Belief(np.full(pairs.height, WORST_SHARE), 1.0, strata=False, basis=WORST_CASE)
+    if pilot is None:
+        known = (judge >= 1).cast(pl.Float64)
+        chance = known.fill_null(known.mean()).to_numpy()
+        # as if the judge were right: what is left varies with the judge's own grades
+        return _Belief(chance, 0.0, strata=False, basis="judge")
+    best = np.where(rank > 0, rank, LAST_RANK).min(axis=0, initial=LAST_RANK)
+    given = load_gold(pilot).rows().group_by("query", "doc").agg(pl.col("grade").max())
+    return _from_pilot(pairs, query, best, given)
+
+
+def _from_pilot(pairs: pl.DataFrame, query: Ints, best: Ints, given: pl.DataFrame) -> _Belief:
+    """Estimate the share of relevant pairs of each stratum, and how alike pairs of a query are."""
+    joined = pairs.select("query", "doc", "stratum").join(
+        given, on=["query", "doc"], how="left", maintain_order="left"
+    )
+    stratum = joined["stratum"].fill_null("").to_numpy().astype(str)
+    grade = joined["grade"].to_numpy().astype(np.float64)
+    known = ~np.isnan(grade)
+    if not known.any():
+        raise AlignError(
+            "no pair of the pilot is in the pool", fix="label pairs of this pool first"
+        )
+    relevant = np.where(known, grade >= 1, 0.0)
+    overall = (relevant.sum() + 0.5) / (known.sum() + 1)
+    chance = np.full(len(grade), overall)
+    # deep documents are less often relevant; cells of few labels are like their stratum
+    depth = np.floor(np.log2(np.maximum(best, 1))).astype(np.int64)
+    for names in (stratum, np.char.add(stratum, depth.astype(str))):
+        for name in np.unique(names):
+            here = names == name
+            labels = known & here
+            before = float(chance[here].mean())
+            chance[here] = (relevant[labels].sum() + 2 * before) / (labels.sum() + 2)
+    rest = np.where(known, relevant - chance, 0.0)
+    spread = np.where(known, chance * (1 - chance), 0.0)
+    size = int(query.max()) + 1
+    sums, squares = np.bincount(query, rest, size), np.bincount(query, rest**2, size)
+    roots = np.bincount(query, np.sqrt(spread), size)
+    expected = float((roots**2 - np.bincount(query, spread, size)).sum())
+    together = float((sums**2 - squares).sum())
+    alike = min(1.0, max(0.0, together / expected)) if expected > 0 else 0.0
+    basis = f"pilot of {int(known.sum())} labels"
+    return _Belief(chance, alike, strata=True, basis=basis)
+
+
+def _of_sample(  # noqa: PLR0917
+    pairs: pl.DataFrame, query: Ints, ranks: Ints, belief: _Belief, budget: int, k: int, z: float
+) -> Expected:
+    """Return the half-widths for a sample: about these queries, and about queries like them."""
+    names, stratum = np.unique(pairs["stratum"].fill_null("").to_numpy(), return_inverse=True)
+    sizes = np.bincount(stratum, minlength=len(names))
+    share = (allocate(sizes, budget) / sizes)[stratum]
+    groups = stratum if belief.strata else np.zeros(len(stratum), dtype=np.int64)
+    queries = int(query.max()) + 1
+    whole = float(belief.chance.sum())
+    found: Expected = {}
+    for run, rank in enumerate(ranks):
+        top = ((rank > 0) & (rank <= k)).astype(np.float64)
+        these, new = _errors(top / (k * queries), query, groups, share, belief)
+        found[run, "P"] = (float((share * top).sum()), z * these, z * new)
+        labels = float(share.sum())
+        if belief.basis == WORST_CASE or not whole:  # few relevant pairs are the worst, not half
+            found[run, "recall"] = (labels, None, None)
+            continue
+        ratio = float((belief.chance * top).sum()) / whole
+        these, new = _errors((top - ratio) / whole, query, groups, share, belief)
+        found[run, "recall"] = (labels, z * these, z * new)
+    return found
+
+
+def _errors(
+    weights: Floats, query: Ints, groups: Ints, share: Floats, belief: _Belief
+) -> tuple[float, float]:
+    """Return the standard errors of a sum of relevant pairs, each times its weight.
+
+    What a label adds is how far it is from the mean of its stratum (or of all), times 1 ÷ share.
+    """
+    chance = belief.chance
+    counted = np.maximum(np.bincount(groups, weights**2), 1e-300)
+    mean = (np.bincount(groups, weights**2 * chance) / counted)[groups]
+    varies = chance * (1 - mean) ** 2 + (1 - chance) * mean**2
+    sampling = float((weights**2 * varies * (1 / share - 1)).sum())
+    size = int(query.max()) + 1
+    spread = np.sqrt(chance * (1 - chance))
+    alone = np.bincount(query, weights**2 * spread**2, size)
+    together = np.bincount(query, weights * spread, size) ** 2
+    within = (1 - belief.alike) * alone + belief.alike * together
+    means = np.bincount(query, weights * chance, size)
+    between = float(within.sum()) + size * float(means.var(ddof=1 if size > 1 else 0))
+    return sampling**0.5, (sampling + between) ** 0.5
+
+
+def _of_order(  # noqa: PLR0917
+    query: Ints, ranks: Ints, belief: _Belief, method: str, budget: int, k: int, seed: int
+) -> Expected:
+    """Return the half-widths of bounds: half of what stays unlabelled among the first k."""
+    sizes = np.bincount(query)
+    starts = np.concatenate(([0], np.cumsum(sizes)))
+    rng = np.random.default_rng(np.random.SeedSequence(seed))
+    chosen = np.sort(rng.permutation(len(sizes))[:SIMULATED_QUERIES])
+    quota = quotas(sizes.tolist(), budget)
+    labelled = np.zeros(ranks.shape[1], dtype=bool)
+    tried = np.zeros(ranks.shape[1], dtype=bool)
+    for at in chosen:
+        part = slice(int(starts[at]), int(starts[at + 1]))
+        relevant: Bools = rng.random(int(sizes[at])) < belief.chance[part]
+        done = simulated_order(ranks[:, part], relevant, method, quota[at])
+        labelled[part.start + np.array(done, dtype=np.int64)] = True
+        tried[part] = True
+    found: Expected = {}
+    for run, rank in enumerate(ranks):
+        top = (rank > 0) & (rank <= k) & tried
+        counted = float((labelled & top).sum()) * len(sizes) / len(chosen)
+        unknown = int((top & ~labelled).sum())
+        found[run, "P"] = (counted, unknown / (2 * k * len(chosen)), None)
+        found[run, "recall"] = (float(min(budget, len(query))), None, None)
+    return found

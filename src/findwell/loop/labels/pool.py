@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import secrets
+import time
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
@@ -23,15 +24,23 @@ from findwell.evaluation.results.result import Result
 from findwell.evaluation.results.reuse import load_only
 from findwell.io.read import load_gold, load_run
 from findwell.io.read.corpus import load_corpus
-from findwell.io.read.labels_database import FILE
+from findwell.io.read.labels_database import APPLICATION, FILE, LAYOUT, TABLES, table, typed
 from findwell.io.read.queries import join_queries
-from findwell.io.storage.files import make_folder, removed_at_the_end
+from findwell.io.storage.durable import create_durable
+from findwell.io.storage.private import make_folder
+from findwell.io.storage.temporary import removed_at_the_end
 from findwell.judges.find import find_judge
 from findwell.judges.verdicts import Sample
-from findwell.loop.labels.database import create, now
-from findwell.loop.labels.label_pool import SAMPLE, LabelPool, sampling_keys, strata_of
+from findwell.loop.labels.label_pool import (
+    PAIR_COLUMNS,
+    SAMPLE,
+    LabelPool,
+    draw,
+    sampling_keys,
+    strata_of,
+)
+from findwell.loop.labels.labels import LABELS_DATABASE
 from findwell.loop.labels.order import METHODS
-from findwell.loop.labels.sampling import draw
 from findwell.loop.tuning.pool import Pool
 from findwell.retrievers.retrieve import load_questions
 
@@ -42,8 +51,8 @@ if TYPE_CHECKING:
     from findwell.judges.verdicts import JudgeProtocol
 
 PURPOSES = ("ordering", "values")
-HIGHEST = 3
-FACTS = {"text": pl.String, "source": pl.String, "start": pl.Int64, "end": pl.Int64}
+PAIR = ["query", "doc"]
+PASSAGE = ("text", "source", "start", "end")
 
 
 def pool(
@@ -60,7 +69,7 @@ def pool(
     judge: object = None,
     judged: GoldLike | Result | None = None,
     pilot: GoldLike | None = None,
-    highest: int = HIGHEST,
+    highest: int = 3,
     guidelines: str = "",
     seed: int = 0,
     run_format: str | None = None,
@@ -90,30 +99,40 @@ def pool(
     """
     refuse_after_fork()
     target = Path(folder)
-    _check(purpose, method, depth, budget, overlap, highest)
+    _check(purpose, method, overlap, depth=depth, highest=highest, budget=budget)
     _refuse_existing(target)
     design = SAMPLE if purpose == "values" else method or METHODS[0]
-    loaded, asked = _load(runs, queries, run_format, skip_bad=skip_bad, id_from=id_from)
-    pairs, ranks, findings = _pooled(loaded, asked, depth)
+    asked = None if queries is None else load_questions(queries)
+    loaded = _load(runs, asked, format=run_format, skip_bad=skip_bad, id_from=id_from)
+    pairs, ranks, findings = _pooled(loaded, depth)
+    pairs, unasked = _with_questions(pairs, loaded, asked)
     pairs = _with_texts(pairs, loaded, None if corpus is None else load_corpus(corpus))
     asker = None if judge is None else find_judge(judge)
-    pairs, news = _with_grades(pairs, asker, judged, progress)
-    pairs = _designed(pairs, design, budget, seed)
-    found = merge_findings((*findings, *news, *_blank_texts(pairs)))
+    pairs, ungraded = _with_grades(pairs, asker, judged, progress)
+    silent = finding_about_rows(
+        "no-text",
+        pairs.filter(pl.col("text").str.strip_chars() == ""),
+        "document without a text: annotators see its id alone",
+        "give the texts: --corpus PATH (corpus=)",
+    )
     settings = {
-        "findwell": __version__, "created": now(), "purpose": purpose, "design": design,
+        "findwell": __version__, "created": time.time(), "purpose": purpose, "design": design,
         "depth": depth, "budget": budget, "overlap": overlap, "highest": highest, "seed": seed,
         "judge": "" if asker is None else asker.name,
     }  # fmt: skip
-    made = LabelPool(pairs, ranks, tuple(run.name for run in loaded), settings, found)
+    made = LabelPool(
+        _designed(pairs, design, budget, seed),
+        ranks,
+        tuple(run.name for run in loaded),
+        settings,
+        merge_findings((*findings, *unasked, *ungraded, *silent)),
+    )
     made = replace(made, expected=made.precision(pilot=pilot))
     _save(made, target, guidelines)
     return made
 
 
-def _check(  # noqa: PLR0917
-    purpose: str, method: str | None, depth: int, budget: int | None, overlap: float, highest: int
-) -> None:
+def _check(purpose: str, method: str | None, overlap: float, **counts: int | None) -> None:
     choose("purpose of labels", purpose, PURPOSES)
     if method is not None:
         choose("method", method, METHODS)
@@ -122,11 +141,10 @@ def _check(  # noqa: PLR0917
                 f"the method {method} orders documents, which biases absolute values",
                 fix="leave the method out for values: they need a probability sample",
             )
-    for name, value, least in (("depth", depth, 1), ("highest", highest, 1)):
-        if type(value) is not int or value < least:
-            raise OptionError(f"{name}={value!r} is not a whole number from {least}")
-    if budget is not None and (type(budget) is not int or budget < 1):
-        raise OptionError(f"budget={budget!r} is not a whole number from 1", fix="such as 200")
+    for name, value in counts.items():
+        if (value is not None or name != "budget") and (type(value) is not int or value < 1):
+            fix = "such as 200" if name == "budget" else ""
+            raise OptionError(f"{name}={value!r} is not a whole number from 1", fix=fix)
     if not 0 <= overlap <= 1:
         raise OptionError(f"overlap={overlap!r} is not a share", fix="a number from 0 to 1, or 20%")
 
@@ -144,27 +162,17 @@ def _refuse_existing(target: Path) -> None:
 
 def _load(
     runs: object,
-    queries: object,
-    run_format: str | None,
-    *,
-    skip_bad: bool,
-    id_from: str | None,
-) -> tuple[list[Run], pl.DataFrame | None]:
-    """Read the runs with their texts, and the questions."""
-    named = (
-        list(runs.items()) if isinstance(runs, Mapping) else [("", run) for run in _listed(runs)]
-    )
-    asked = None if queries is None else load_questions(queries)
-    gold = None
-    if asked is not None:
-        none = pl.DataFrame(schema={"query": pl.String, "doc": pl.String, "grade": pl.Float64})
-        gold = Gold.build(none, queries=asked)
+    asked: pl.DataFrame | None,
+    **reading: Any,  # noqa: ANN401
+) -> list[Run]:
+    """Read the runs with their texts, and name their queries as the questions do."""
+    if not isinstance(runs, Mapping | Sequence) or isinstance(runs, str | bytes) or not runs:
+        raise OptionError("there are no runs to pool", fix="pass them as a list: [first, second]")
+    named = runs.items() if isinstance(runs, Mapping) else [("", run) for run in runs]
+    gold = None if asked is None else Gold.build(table([], *PAIR, "grade"), queries=asked)
 
     def opened(name: str, data: Any, names: NamedBy = "id") -> RunStream:  # noqa: ANN401
-        return load_run(
-            data, name=name, format=run_format, skip_bad=skip_bad, texts=True, about=True,
-            names=names, id_from=id_from,
-        )  # fmt: skip
+        return load_run(data, name=name, texts=True, about=True, names=names, **reading)
 
     loaded: list[Run] = []
     seen: dict[str, int] = {}
@@ -176,18 +184,12 @@ def _load(
         run = stream.collect()
         seen[run.name] = again = seen.get(run.name, 0) + 1
         loaded.append(run if again == 1 else replace(run, name=f"{run.name}-{again}"))
-    return loaded, asked
-
-
-def _listed(runs: object) -> Sequence[Any]:
-    if isinstance(runs, Sequence) and not isinstance(runs, str | bytes) and runs:
-        return runs
-    raise OptionError("there are no runs to pool", fix="pass them as a list: [first, second]")
+    return loaded
 
 
 def _pooled(
-    loaded: Sequence[Run], asked: pl.DataFrame | None, depth: int
-) -> tuple[pl.DataFrame, pl.DataFrame, list[Finding]]:
+    loaded: Sequence[Run], depth: int
+) -> tuple[pl.DataFrame, pl.DataFrame, Sequence[Finding]]:
     """Return the pairs, best rank first within a query, and their ranks in each run."""
     found = Pool.of(loaded)
     rank = np.where(found.rank <= depth, found.rank, 0)
@@ -198,17 +200,10 @@ def _pooled(
     keep = keep[np.lexsort((best[keep], found.query[keep]))]
     query = found.queries.gather(found.query[keep])
     pairs = pl.DataFrame({"query": query, "doc": found.doc.gather(keep)})
-    pairs, findings = _with_questions(pairs, loaded, asked)
     at, run = np.nonzero(rank[:, keep].T)
-    ranks = pl.DataFrame(
-        {
-            "pair": at,
-            "run": run,
-            "rank": rank[run, keep[at]],
-            "score": pl.Series(found.score[run, keep[at]]).fill_nan(None),
-        }
-    )
-    return pairs, ranks, [*found.findings, *findings]
+    score = pl.Series(found.score[run, keep[at]]).fill_nan(None)
+    ranks = pl.DataFrame({"pair": at, "run": run, "rank": rank[run, keep[at]], "score": score})
+    return pairs, ranks, found.findings
 
 
 def _with_questions(
@@ -221,30 +216,23 @@ def _with_questions(
         for run in loaded
         if run.about is not None and "question" in run.about.columns
     ]
-    findings: list[Finding] = []
-    if asked is not None:
-        retrieved = set(pairs["query"])
-        findings += finding_about(
-            "empty-query",
-            [name for name in asked["query"] if name not in retrieved],
-            "query for which no run retrieved anything: there is nothing to label",
-            "check the runs",
-        )
-    if not tables:
-        findings += finding_about(
-            "no-question",
-            pairs["query"].unique(maintain_order=True),
-            "query without a question: annotators see its id",
-            "give the questions: --queries FILE (queries=)",
-        )
-        return pairs.with_columns(question="query"), findings
-    table = pl.concat(tables).drop_nulls().unique("query", keep="first", maintain_order=True)
-    joined = pairs.join(table, on="query", how="left", maintain_order="left")
+    known = pl.concat([table([], "query", "question"), *tables]).drop_nulls()
+    known = known.unique("query", keep="first", maintain_order=True)
+    joined = pairs.join(known, on="query", how="left", maintain_order="left")
+    retrieved = set(pairs["query"])
+    findings = finding_about(
+        "empty-query",
+        [] if asked is None else [name for name in asked["query"] if name not in retrieved],
+        "query for which no run retrieved anything: there is nothing to label",
+        "check the runs",
+    )
     findings += finding_about(
         "no-question",
         joined.filter(pl.col("question").is_null())["query"].unique(maintain_order=True),
         "query without a question: annotators see its id",
-        "add it to the file of questions",
+        "add it to the file of questions"
+        if tables
+        else "give the questions: --queries FILE (queries=)",
     )
     return joined.with_columns(pl.coalesce("question", "query")), findings
 
@@ -254,38 +242,19 @@ def _with_texts(
 ) -> pl.DataFrame:
     """Add text, source, start and end: of the first run that has them, or else of the corpus."""
     tables = [
-        run.rows.select("query", "doc", *_facts(run.rows)).drop_nulls(["doc", "text"])
+        run.rows.select(*PAIR, *typed(run.rows, PASSAGE)).drop_nulls(["doc", "text"])
         for run in loaded
         if "text" in run.rows.columns
     ]
-    if tables:
-        table = pl.concat(tables).unique(["query", "doc"], keep="first", maintain_order=True)
-        pairs = pairs.join(table, on=["query", "doc"], how="left", maintain_order="left")
-    else:
-        pairs = pairs.with_columns(_facts(pairs))
+    known = pl.concat([table([], *PAIR, *PASSAGE), *tables])
+    known = known.unique(PAIR, keep="first", maintain_order=True)
+    pairs = pairs.join(known, on=PAIR, how="left", maintain_order="left")
     if corpus is not None:
-        table = corpus.select("doc", *(fact.name.prefix("__") for fact in _facts(corpus)))
-        pairs = pairs.join(table, on="doc", how="left", maintain_order="left")
-        both = (pl.coalesce(name, f"__{name}").alias(name) for name in FACTS)
-        pairs = pairs.with_columns(both).drop(f"__{name}" for name in FACTS)
+        rest = corpus.select("doc", *typed(corpus, PASSAGE))
+        pairs = pairs.join(rest, on="doc", how="left", maintain_order="left", suffix="_of_corpus")
+        others = [f"{name}_of_corpus" for name in PASSAGE]
+        pairs = pairs.with_columns(map(pl.coalesce, PASSAGE, others)).drop(others)
     return pairs.with_columns(pl.col("text").fill_null(""))
-
-
-def _facts(rows: pl.DataFrame) -> list[pl.Expr]:
-    """Return what rows say about documents beside their ids, null where they do not."""
-    return [
-        (pl.col(name) if name in rows.columns else pl.lit(None)).cast(kind).alias(name)
-        for name, kind in FACTS.items()
-    ]
-
-
-def _blank_texts(pairs: pl.DataFrame) -> list[Finding]:
-    return finding_about_rows(
-        "no-text",
-        pairs.filter(pl.col("text").str.strip_chars() == ""),
-        "document without a text: annotators see its id alone",
-        "give the texts: --corpus PATH (corpus=)",
-    )
 
 
 def _with_grades(
@@ -318,9 +287,8 @@ def _graded_before(pairs: pl.DataFrame, judged: GoldLike | Result) -> pl.DataFra
     if isinstance(judged, str | os.PathLike):
         saved = load_only([os.fspath(judged)])
     if saved is None:
-        gold = load_gold(judged)  # type: ignore[arg-type]
-        grades = gold.rows().group_by("query", "doc").agg(judge=pl.col("grade").max())
-        on = ["query", "doc"]
+        rows = load_gold(judged).rows()  # type: ignore[arg-type]
+        grades, on = rows.group_by(PAIR).agg(judge=pl.col("grade").max()), PAIR
     else:
         verdicts = saved.kept.verdicts
         if verdicts is None or not (verdicts["aspect"] == "relevance").any():
@@ -364,20 +332,18 @@ def _asked_judge(
 
 def _designed(pairs: pl.DataFrame, design: str, budget: int | None, seed: int) -> pl.DataFrame:
     """Add design, stratum, probability and place."""
-    if design != SAMPLE:
-        return pairs.with_columns(
-            design=pl.lit(design), stratum=pl.lit(None, pl.String),
-            probability=pl.lit(None, pl.Float64), place=pl.lit(None, pl.Int64),
-        )  # fmt: skip
-    strata = strata_of(pairs["judge"])
-    drawn = draw(strata, sampling_keys(pairs, seed), budget)
-    place = pl.Series(drawn.place, dtype=pl.Int64)
-    return pairs.with_columns(
-        design=pl.lit(design),
-        stratum=pl.Series(strata, dtype=pl.String),
-        probability=pl.Series(drawn.probability),
-        place=place.set(place < 0, None),
-    )
+    pairs = pairs.with_columns(design=pl.lit(design))
+    if design == SAMPLE:
+        strata = strata_of(pairs["judge"])
+        drawn = draw(strata, sampling_keys(pairs, seed), budget)
+        place = pl.Series(drawn.place, dtype=pl.Int64)
+        pairs = pairs.with_columns(
+            stratum=pl.Series(strata, dtype=pl.String),
+            probability=pl.Series(drawn.probability),
+            place=place.set(place < 0, None),
+        )
+    names = ("stratum", "probability", "place")
+    return pairs.with_columns(typed(pairs, names))
 
 
 def _save(made: LabelPool, target: Path, guidelines: str) -> None:
@@ -386,26 +352,25 @@ def _save(made: LabelPool, target: Path, guidelines: str) -> None:
         "query", keep="first", maintain_order=True
     )
     number = {query: at for at, query in enumerate(names["query"])}
-    columns = (
-        "doc", "text", "source", "start", "end", "judge", "quote", "design", "stratum",
-        "probability", "place",
-    )  # fmt: skip
+    columns = [name for name in PAIR_COLUMNS if name != "question"]  # query first
     tables: dict[str, list[tuple[Any, ...]]] = {
         "setting": [(name, json.dumps(value)) for name, value in made.settings.items()],
         "query": [(number[query], query, question, None) for query, question in names.rows()],
         "run": list(enumerate(made.runs)),
         "pair": [
             (at, number[query], *rest)
-            for at, (query, *rest) in enumerate(made.pairs.select("query", *columns).iter_rows())
+            for at, (query, *rest) in enumerate(made.pairs.select(columns).iter_rows())
         ],
         "rank": made.ranks.select("pair", "run", "rank", "score").rows(),
-        "guideline": [(1, now(), "", guidelines)] if guidelines else [],
+        "guideline": [(1, time.time(), "", guidelines)] if guidelines else [],
     }
     try:
         make_folder(target)
         draft = target / f".findwell-{secrets.token_hex(8)}"
         with removed_at_the_end(draft):
-            create(draft, tables)
+            create_durable(
+                draft, LABELS_DATABASE, TABLES, application=APPLICATION, layout=LAYOUT, rows=tables
+            )
             _refuse_existing(target)
             draft.rename(target / FILE)
     except OSError as error:

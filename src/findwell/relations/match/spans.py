@@ -35,8 +35,7 @@ from findwell.relations.match.texts import (
     require_texts,
 )
 from findwell.relations.preflight import no_shared_place
-from findwell.relations.spans.overlap import overlapping
-from findwell.relations.spans.place import place
+from findwell.relations.spans.place import overlapping, place
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -51,7 +50,8 @@ if TYPE_CHECKING:
 
 
 PLACE = ("place", "from", "to")
-KEY = r"(?s)^(.*)\[\d+:\d+\]$"  # a place, as `placed` writes it
+KEY = r"(?s)^(.*)\[(\d+):(\d+)\]$"  # a place, as `placed` writes it
+WORD_KEY = r"(?s)^(.*)@\d+$"  # the place of a word
 COLUMNS: dict[str, type[pl.DataType]] = dict.fromkeys(("doc", "text", "source"), pl.String)
 COLUMNS |= dict.fromkeys(("start", "end"), pl.Int64)
 NO_PLACE, LOST = FindingKind.NO_PLACE, FindingKind.LOST_QUOTE
@@ -63,6 +63,26 @@ SEARCHED = {
 # a character of a script without spaces is a word
 UNSPACED = r"\u2e80-\u30ff\u3400-\u9fff\uf900-\ufaff\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff"
 WORD = re.compile(rf"[{UNSPACED}]|[^\W{UNSPACED}]+")
+
+
+class BoundPlaces(BoundByRule):
+    """Base of what compares places in documents."""
+
+    blank_is_unit = True
+    member_key: ClassVar[str] = KEY  # of which the document of an item of the gold is read
+
+    def __init__(self, context: MatchContext) -> None:
+        self._corpus, self._chosen = context.corpus, context.chosen
+        self._change = normaliser(context.ids)
+
+    def rows(self, rows: pl.DataFrame) -> tuple[pl.DataFrame, list[Finding]]:
+        """Replace ids by places."""
+        return placed(rows, self._corpus, "run", self._change)
+
+    def nothing_met(self, run: UnmetRun) -> list[Finding]:
+        """Look for documents that the run and the gold name differently."""
+        theirs = self.gold.member_doc.str.extract(self.member_key)
+        return no_shared_place(run, run.keys.str.extract(KEY), theirs, chosen=self._chosen)
 
 
 @register_matcher
@@ -83,45 +103,26 @@ class Spans(Matcher):
         return BoundSpans(gold, context, self.threshold)
 
 
-class BoundPlaces(BoundByRule):
-    """What both have in common that draw edges between places in documents."""
-
-    blank_is_unit = True
-
-    def check_rows(self, found: list[Finding], documents: int, run: str) -> list[Finding]:
-        """Refuse a run in which no document has a place."""
-        left = require_texts(found, documents, run)
-        require_places(left, documents, run)
-        return left
-
-
 class BoundSpans(BoundPlaces):
     """Draws an edge from a chunk to the gold spans that it covers or completes."""
 
     def __init__(self, gold: Gold, context: MatchContext, threshold: float) -> None:
-        self._change, self._chosen = normaliser(context.ids), context.chosen
-        self.gold = span_gold(gold, context.corpus, self._change)
-        self._corpus = context.corpus
+        super().__init__(context)
         self._threshold = threshold
+        rows, findings = placed(gold.rows(), context.corpus, "gold", self._change)
+        # these distinguish the items of the gold
+        rows = rows.with_columns(text=pl.col("place"), start=pl.col("from"), end=pl.col("to"))
+        rows, _ = merge_equal(rows.drop("raw", *PLACE), ["doc"])
+        self.gold = gold_of_texts(gold, rows, findings)
         facts = self.gold.member_facts
-        self._members = pl.DataFrame(
-            {
-                "query": self.gold.member_query,
-                "member": np.arange(len(self.gold.member_item)),
-                "place": pl.Series([], dtype=pl.String) if facts is None else facts["text"],
-                "from": pl.Series([], dtype=pl.Int64) if facts is None else facts["start"],
-                "to": pl.Series([], dtype=pl.Int64) if facts is None else facts["end"],
-            }
+        facts = pl.DataFrame(schema=COLUMNS) if facts is None else facts
+        self._members = facts.select(
+            pl.Series("query", self.gold.member_query),
+            pl.Series("member", np.arange(len(self.gold.member_item))),
+            pl.col("text").alias("place"),
+            "start",
+            "end",
         )
-
-    def rows(self, rows: pl.DataFrame) -> tuple[pl.DataFrame, list[Finding]]:
-        """Replace ids by places."""
-        return placed(rows, self._corpus, "run", self._change)
-
-    def nothing_met(self, run: UnmetRun) -> list[Finding]:
-        """Look for documents that the run and the gold name differently."""
-        theirs = self.gold.member_doc.str.extract(KEY)
-        return no_shared_place(run, run.keys.str.extract(KEY), theirs, chosen=self._chosen)
 
     def draw(self, units: Units) -> Edges:
         """Return the edges of the chunks that cover a gold span, or complete one."""
@@ -144,24 +145,20 @@ class BoundSpans(BoundPlaces):
 
         `share` is how much of the span a unit holds, `low` and `high` is where that lies in it.
         """
-        spans = pl.DataFrame({"query": units.query, "unit": units.row, "key": units.key})
-        spans = spans.with_columns(
-            place=pl.col("key").str.extract(KEY),
-            start=pl.col("key").str.extract(r"\[(\d+):\d+\]$").cast(pl.Int64),
-            end=pl.col("key").str.extract(r":(\d+)\]$").cast(pl.Int64),
-        ).drop_nulls("place")
-        members = self._members.rename({"from": "start", "to": "end"})
-        member, unit = overlapping(members, spans, ["query", "place"])
-        pairs = pl.concat(
-            [self._members[member].select("member", "from", "to"), spans[unit].drop("query")],
-            how="horizontal",
+        keys = pl.Series(units.key).str.extract_groups(KEY)
+        chunks = keys.struct.rename_fields(["place", "start", "end"]).struct.unnest()
+        chunks = chunks.cast({"start": pl.Int64, "end": pl.Int64}).with_columns(
+            query=pl.Series(units.query), unit=pl.Series(units.row)
         )
-        size = pl.col("to") - pl.col("from")
-        pairs = pairs.filter(size > 0)
-        low = pl.max_horizontal("start", "from") - pl.col("from")
-        high = pl.min_horizontal("end", "to") - pl.col("from")
+        member, unit = overlapping(self._members, chunks, ["query", "place"])
+        spans, chunks = self._members[member], chunks[unit]
+        start, end = (spans[name].to_numpy() for name in ("start", "end"))
+        low = np.maximum(chunks["start"].to_numpy(), start) - start
+        high = np.minimum(chunks["end"].to_numpy(), end) - start
+        size = end - start
         share = {"share": (high - low) / size, "low": low / size, "high": high / size}
-        return pairs.select("member", "unit", **share).sort("member", "unit")
+        found = pl.DataFrame({"member": spans["member"], "unit": chunks["unit"], **share})
+        return found.sort("member", "unit")
 
 
 def _covering(pieces: list[tuple[int, float, float, float]], threshold: float) -> list[int]:
@@ -215,10 +212,10 @@ class BoundSpanWords(BoundPlaces):
     """Draws an edge from a word to the gold word at the same place."""
 
     order_matters = False
+    member_key = WORD_KEY
 
     def __init__(self, gold: Gold, context: MatchContext) -> None:
-        self._corpus = context.corpus
-        self._change, self._chosen = normaliser(context.ids), context.chosen
+        super().__init__(context)
         self._documents: dict[str, str] = {}
         if context.corpus is not None:
             texts = context.corpus.drop_nulls("text")
@@ -240,7 +237,7 @@ class BoundSpanWords(BoundPlaces):
 
     def rows(self, rows: pl.DataFrame) -> tuple[pl.DataFrame, list[Finding]]:
         """Replace ids by places."""
-        found, findings = placed(rows, self._corpus, "run", self._change)
+        found, findings = super().rows(rows)
         return found, findings + self._without_words(found)
 
     def _without_words(self, rows: pl.DataFrame) -> list[Finding]:
@@ -252,11 +249,6 @@ class BoundSpanWords(BoundPlaces):
         return finding_about(
             FindingKind.NO_TEXT, docs, message, "give texts next to the places, or a corpus"
         )
-
-    def nothing_met(self, run: UnmetRun) -> list[Finding]:
-        """Look for documents that the run and the gold name differently."""
-        theirs = self.gold.member_doc.str.extract(r"(?s)^(.*)@\d+$")
-        return no_shared_place(run, run.keys.str.extract(KEY), theirs, chosen=self._chosen)
 
     def units(self, aligned: Aligned) -> Units:
         """Return the words of the chunks of a batch; their key is their place."""
@@ -286,23 +278,33 @@ def placed(
 
     A row has a place of its own (start and end in its source, or else in the document that doc
     names), or the corpus knows where the chunk doc was cut from (source, start and end), or its
-    text is looked for in the corpus; a document of the corpus without a text beside it is all of
+    text is looked for in the corpus; a document of the corpus without a text next to it is all of
     that document. What cannot be found keeps its id and covers nothing.
     """
     rows = _with_columns(rows, "text", "start", "end", "source")
     found = _known_places(rows, pl.DataFrame(schema=COLUMNS) if corpus is None else corpus)
     rows = rows.drop("source")
     findings: list[Finding] = []
+    unplaced = found["place"].is_null()
     if corpus is not None:
-        rows = _with_quotes(rows, corpus)
-        lacking = found["place"].is_null() & rows["text"].is_not_null()
-        searched, findings = _searched(rows, lacking, corpus, role)
-        found = _filled(found, searched)
-    silent = rows["text"].is_null() if corpus is not None else pl.Series([True])
-    findings += _unplaced(rows["doc"].filter(found["place"].is_null() & silent), role)
+        # an id that is a text, and no document, is the text to look for
+        quotes = rows["doc"].str.contains(TEXT_LIKE) & ~rows["doc"].is_in(corpus["doc"].implode())
+        rows = rows.with_columns(
+            text=rows["text"].zip_with(~(rows["text"].is_null() & quotes), rows["doc"])
+        )
+        searched, findings = _searched(rows, unplaced & rows["text"].is_not_null(), corpus, role)
+        found = found.select(
+            column.zip_with(~unplaced, searched[column.name]) for column in found.iter_columns()
+        )
+        unplaced = found["place"].is_null() & rows["text"].is_null()
+    findings += finding_about(
+        NO_PLACE,
+        list(map(shorten, rows["doc"].filter(unplaced).drop_nulls())),
+        f"{role}: document without a place: it covers nothing",
+        "give start and end beside the document, or name the corpus that holds the texts",
+    )
     if role == "gold":  # which comes whole, while a run comes in batches
         require_places(findings, rows.height, role)
-    if role == "gold":
         findings += _impossible(rows, found, corpus)
     if change is not None:
         found = found.with_columns(place=change(found["place"]))
@@ -320,10 +322,15 @@ def _impossible(
     rows: pl.DataFrame, found: pl.DataFrame, corpus: pl.DataFrame | None
 ) -> list[Finding]:
     """Look for gold spans that no chunk can hold: without a character, or beyond their document."""
+
+    def spelled(which: pl.Series) -> list[str]:
+        table = rows.select("query").hstack(found).filter(which)
+        return [f"{query} / {doc} {start}–{end}" for query, doc, start, end in table.iter_rows()]
+
     empty = (found["to"] == found["from"]).fill_null(value=False)
     findings = finding_about(
         "empty-span",
-        _spelled(rows, found, empty),
+        spelled(empty),
         "gold: span without a character: no chunk can hold it, so it counts as not found",
         "give the character after the last one as end, or remove the span",
     )
@@ -334,16 +341,10 @@ def _impossible(
     beyond = (found["to"] > size).fill_null(value=False) & ~empty
     return findings + finding_about(
         "span-beyond-end",
-        _spelled(rows, found, beyond),
+        spelled(beyond),
         "gold: span that ends after its document: no chunk can hold all of it",
         "label this version of the document; offsets count its characters from 0",
     )
-
-
-def _spelled(rows: pl.DataFrame, found: pl.DataFrame, which: pl.Series) -> list[str]:
-    """Name the spans of some rows, for examples."""
-    table = rows.select("query").hstack(found).filter(which)
-    return [f"{query} / {doc} {start}–{end}" for query, doc, start, end in table.iter_rows()]
 
 
 def _with_columns(table: pl.DataFrame, *names: str) -> pl.DataFrame:
@@ -375,30 +376,6 @@ def _known_places(rows: pl.DataFrame, corpus: pl.DataFrame) -> pl.DataFrame:
     )
 
 
-def _filled(found: pl.DataFrame, more: pl.DataFrame) -> pl.DataFrame:
-    """Take places from another table where there is none yet."""
-    lacking = found["place"].is_null()
-    return found.select(
-        column.zip_with(~lacking, more[column.name]) for column in found.iter_columns()
-    )
-
-
-def _with_quotes(rows: pl.DataFrame, corpus: pl.DataFrame) -> pl.DataFrame:
-    """Take an id that is a text, and no document, for the text to look for."""
-    doc = pl.col("doc")
-    quotes = doc.str.contains(TEXT_LIKE) & ~doc.is_in(corpus["doc"].implode())
-    text = pl.col("text")
-    return rows.with_columns(
-        pl.when(text.is_null() & quotes).then(doc).otherwise(text).alias("text")
-    )
-
-
-def _unplaced(docs: pl.Series, role: str) -> list[Finding]:
-    message = f"{role}: document without a place: it covers nothing"
-    fix = "give start and end beside the document, or name the corpus that holds the texts"
-    return finding_about(NO_PLACE, list(map(shorten, docs.drop_nulls())), message, fix)
-
-
 def require_places(findings: list[Finding], documents: int, role: str) -> None:
     """Refuse an input in which no document has a place."""
     mine = [found for found in findings if found.kind in (NO_PLACE, LOST)]
@@ -428,10 +405,9 @@ def _searched(
     table = empty.join(spread, on="__row", how="left", maintain_order="left")
     findings = []
     for status, what in SEARCHED.items():
-        names = spread.filter(pl.col("status") == status)["doc"]
+        names = list(map(shorten, spread.filter(pl.col("status") == status)["doc"]))
         fix = "give start and end, or complete the corpus; see docs/spans.md"
-        shown = list(map(shorten, names))
-        findings += finding_about(f"{status}-quote", shown, f"{role}: {what}", fix)
+        findings += finding_about(f"{status}-quote", names, f"{role}: {what}", fix)
     return table.select(PLACE), findings
 
 
@@ -448,11 +424,3 @@ def _in_source(spread: pl.DataFrame, corpus: pl.DataFrame) -> pl.DataFrame:
         pl.col("from") + before,
         pl.col("to") + before,
     ).drop("source", "first")
-
-
-def span_gold(gold: Gold, corpus: pl.DataFrame | None, change: Change | None = None) -> Gold:
-    """Return the gold whose items are places; `member_facts` distinguishes them."""
-    rows, findings = placed(gold.rows(), corpus, "gold", change)
-    rows = rows.with_columns(text=pl.col("place"), start=pl.col("from"), end=pl.col("to"))
-    rows, _ = merge_equal(rows.drop("raw", *PLACE), ["doc"])
-    return gold_of_texts(gold, rows, findings)

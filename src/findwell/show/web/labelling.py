@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlencode
 
@@ -15,8 +15,8 @@ from starlette.responses import HTMLResponse, RedirectResponse, Response
 from starlette.routing import Route
 
 from findwell.core.errors import FindwellError, OptionError, SaveError
-from findwell.loop.labels.annotation import annotator_name, scale_of
 from findwell.loop.labels.label_pool import SAMPLE
+from findwell.loop.labels.labels import STATES, annotator_name, scale_of
 from findwell.show.html import LABELLING, document
 from findwell.show.web.overview import overview
 from findwell.show.web.passages import disagreement_json, label_json, pair_json, progress_json
@@ -26,11 +26,11 @@ from findwell.show.web.server import Site
 if TYPE_CHECKING:
     from starlette.requests import Request
 
-    from findwell.loop.labels.labels import Labels
-    from findwell.loop.labels.pairs import Pair
+    from findwell.loop.labels.labels import Labels, Pair
 
-NOTE = 2_000
-GUIDELINES = 20_000
+NOTE_LENGTH = 2_000
+GUIDELINES_LENGTH = 20_000
+KINDS = {"set": "label", "skip": "skip", "unsure": "unsure"}  # of events, by what the page sends
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,7 +62,7 @@ class _LabelPages:
         self._labels = labels
         self._pool = pool
         self._annotator = annotator
-        self._scale = [each.as_dict() for each in scale_of(labels.highest)]
+        self._scale = [asdict(each) for each in scale_of(labels.highest)]
         self._quotes = bool(labels.settings.get("judge"))  # which alone quotes
         self._store = hashlib.sha256(str(labels.path.resolve()).encode()).hexdigest()[:16]
 
@@ -159,22 +159,18 @@ class _LabelPages:
     def save(self, sent: _SentLabel) -> dict[str, Any]:
         """Save a label, a skip or a doubt; it is on disk when this returns."""
         name, query, doc = sent.annotator, sent.text("query"), sent.text("doc")
-        note = sent.text("note", most=NOTE, needed=False)
+        note = sent.text("note", most=NOTE_LENGTH, needed=False)
         start, end = sent.whole("start"), sent.whole("end")
         action = sent.text("action")
         with self._labels.at_once():  # other servers may serve the same pool
             before = self._pair(query, doc, name)
             self._refuse_overwriting(sent, before)
-            if action == "set":
-                self._labels.set(
-                    query, doc, sent.grade(), annotator=name, note=note, start=start, end=end
-                )
-            elif action == "skip":
-                self._labels.skip(query, doc, annotator=name, note=note)
-            elif action == "unsure":
-                self._labels.unsure(query, doc, annotator=name, note=note)
-            else:
+            if action not in KINDS:
                 raise RequestError(400, "action is set, skip or unsure")
+            label: dict[str, Any] = {"annotator": name, "note": note}
+            if action == "set":
+                label |= {"grade": sent.grade(), "start": start, "end": end}
+            self._labels.say(KINDS[action], query, doc, **label)
         return {
             "saved": label_json(self._pair(query, doc, name)),
             "next": self._next(name, quotes=sent.quotes),
@@ -187,7 +183,7 @@ class _LabelPages:
         if known is None or sent.fields.get("overwrite") is True:
             return
         seen = sent.fields.get("seen")
-        state = {"set": "labelled", "skip": "skipped", "unsure": "unsure"}.get(sent.text("action"))
+        state = STATES.get(KINDS.get(sent.text("action"), ""))
         wanted = (state, sent.whole("grade") if state == "labelled" else None)
         if seen == known or wanted == (known["state"], known["grade"]):
             return  # the second is the same request again, whose answer did not arrive
@@ -205,7 +201,7 @@ class _LabelPages:
     def adjudicate(self, sent: _SentLabel) -> dict[str, Any]:
         """Save what is to count for a pair."""
         name, query, doc = sent.annotator, sent.text("query"), sent.text("doc")
-        note = sent.text("note", most=NOTE, needed=False)
+        note = sent.text("note", most=NOTE_LENGTH, needed=False)
         grade = sent.grade()
         with self._labels.at_once():
             self._pair(query, doc, name)
@@ -224,7 +220,7 @@ class _LabelPages:
 
     def guidelines(self, sent: _SentLabel) -> dict[str, Any]:
         """Save the guidelines, unless somebody has changed them since they were shown."""
-        text, before = sent.text("text", most=GUIDELINES), sent.text("before")
+        text, before = sent.text("text", most=GUIDELINES_LENGTH), sent.text("before")
         name = sent.annotator
         with self._labels.at_once():
             known = self._labels.guidelines

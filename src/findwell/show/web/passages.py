@@ -6,12 +6,12 @@ from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
-from findwell.loop.labels.pairs import Pair
+from findwell.loop.labels.labels import Pair
 from findwell.relations.spans.locate import place_of
 from findwell.show.escape import multiline, same_length, visible
 
 if TYPE_CHECKING:
-    from findwell.loop.labels.pairs import Disagreement, LabellingProgress
+    from findwell.loop.labels.labels import Disagreement, LabellingProgress
 
 
 def pair_json(pair: Pair, *, quotes: bool) -> dict[str, Any]:

@@ -12,7 +12,7 @@ import json
 import os
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import islice
 from pathlib import Path
@@ -33,17 +33,20 @@ from findwell.judges.find import find_judge
 from findwell.judges.llm.judge import LLMJudge
 from findwell.judges.llm.prompts import PromptWriter
 from findwell.judges.settings import Judge
-from findwell.loop.labels.synthetic.checking import Author, Checked, Dropped, DryRun
-from findwell.loop.labels.synthetic.kinds import QuestionKind, settle_shares, wanted_counts
-from findwell.loop.labels.synthetic.passages import cut_passages, spread
-from findwell.loop.labels.synthetic.search import PassageIndex
-from findwell.loop.labels.synthetic.wording import SeenQuestions
+from findwell.loop.labels.synthetic.passages import PassageIndex, cut_passages, spread
 from findwell.loop.labels.synthetic.writing import (
-    FILLS,
+    PROMPT_FILLS,
     ROLE,
+    Author,
     Draft,
+    DraftOutcome,
     DropReason,
+    DryRun,
+    QuestionKind,
+    SeenQuestions,
     load_writing_prompts,
+    settle_shares,
+    wanted_counts,
 )
 
 if TYPE_CHECKING:
@@ -51,11 +54,11 @@ if TYPE_CHECKING:
     from findwell.judges.llm.prompts import Prompt
     from findwell.loop.labels.synthetic.passages import Passage
 
-TRIES = 3  # drafts for each question that is wanted, at most
+DRAFTS_PER_QUESTION = 3  # at most, for each question that is wanted
 PASSAGE_TOKENS = 300
 ANSWER_TOKENS = 120  # of a question with its quotes, and of a verdict with its reason
-ALIKE = 0.8  # the share of its words by which a passage is a copy of another
-DIGITS = 10  # of the id of a question
+COPY_SHARE = 0.8  # of its words, by which a passage is a copy of another
+ID_DIGITS = 10  # of the id of a question
 KINDS = [str(kind) for kind in QuestionKind]
 
 
@@ -127,26 +130,19 @@ def questions(
     documents and have about `passage_tokens` tokens at most. Answers are cached: the same call
     again costs nothing, and one that was stopped goes on. See docs/questions.md.
     """
-    plan = _plan(corpus, judge, n, shares, seed, passage_tokens, id_from)
+    plan = plan_questions(
+        corpus, judge=judge, n=n, shares=shares, seed=seed, passage_tokens=passage_tokens,
+        id_from=id_from,
+    )  # fmt: skip
     plan.judge.stats.begin()
-    made = plan.make(plan.author(None), progress)
-    return plan.result(made)
+    return plan.result(plan.make(progress=progress))
 
 
-def forecast_questions(
-    corpus: object,
-    *,
-    judge: object,
-    n: int = 100,
-    shares: Mapping[str, float] | None = None,
-    seed: int = 0,
-    passage_tokens: int = PASSAGE_TOKENS,
-    id_from: str | None = None,
-) -> Forecast:
+def forecast_questions(corpus: object, **options: Any) -> Forecast:  # noqa: ANN401
     """Estimate what `questions` would take if no draft were dropped; what is cached is free."""
-    plan = _plan(corpus, judge, n, shares, seed, passage_tokens, id_from)
+    plan = plan_questions(corpus, **options)
     dry = DryRun(plan.judge)
-    plan.make(plan.author(dry), None)
+    plan.make(dry)
     return forecast(
         dry.requests,
         plan.judge.endpoint,
@@ -157,11 +153,13 @@ def forecast_questions(
 
 
 def find_author(judge: object) -> LLMJudge:
-    """Return the language model that writes; whatever else judges cannot write, and is refused."""
+    """Return the language model that writes; other judges cannot write, and are refused."""
     settings = Judge(judge) if isinstance(judge, str) else judge
     found = (
-        LLMJudge(settings, other_prompts=FILLS)
-        if isinstance(settings, Judge) and _names_model(settings)
+        LLMJudge(settings, other_prompts=PROMPT_FILLS)
+        if isinstance(settings, Judge)
+        and settings.asks_model
+        and settings.model.partition(":")[2].strip()
         else find_judge(settings)
     )
     if isinstance(found, LLMJudge):
@@ -174,65 +172,61 @@ def find_author(judge: object) -> LLMJudge:
     )
 
 
-def _names_model(settings: Judge) -> bool:
-    return settings.asks_model and bool(settings.model.partition(":")[2].strip())
-
-
-def _plan(  # noqa: PLR0917
+def plan_questions(
     corpus: object,
+    *,
     judge: object,
-    n: int,
-    shares: Mapping[str, float] | None,
-    seed: int,
-    passage_tokens: int,
-    id_from: str | None,
-) -> _Plan:
+    n: int = 100,
+    shares: Mapping[str, float] | None = None,
+    seed: int = 0,
+    passage_tokens: int = PASSAGE_TOKENS,
+    id_from: str | None = None,
+) -> QuestionPlan:
     """Check what was given, and read the corpus."""
     refuse_after_fork()
-    _check_number("n", n, 1)
-    _check_number("passage_tokens", passage_tokens, 1)
-    _check_number("seed", seed, 0)
+    for name, value, least in (
+        ("n", n, 1),
+        ("passage_tokens", passage_tokens, 1),
+        ("seed", seed, 0),
+    ):
+        if type(value) is not int or value < least:
+            raise OptionError(f"{name} must be a whole number of at least {least}, not {value!r}")
     settled = settle_shares(shares)
     author = find_author(judge)
     where = os.fspath(corpus) if isinstance(corpus, str | os.PathLike) else "corpus"
     tokens = min(passage_tokens, author.settings.call_tokens // 10 or 1)
     passages, misfits = cut_passages(load_corpus(corpus, id_from=id_from), tokens, where)
     prompts = load_writing_prompts(author.settings.prompts, author.prompts)
-    return _Plan(author, passages, wanted_counts(n, settled), seed, tokens, prompts, misfits)
-
-
-def _check_number(name: str, value: object, least: int) -> None:
-    if isinstance(value, bool) or not isinstance(value, int) or value < least:
-        raise OptionError(f"{name} must be a whole number of at least {least}, not {value!r}")
+    return QuestionPlan(author, passages, wanted_counts(n, settled), seed, tokens, prompts, misfits)
 
 
 @dataclass(slots=True)
 class _Made:
     """What has become of the drafts so far."""
 
-    kept: list[Checked] = field(default_factory=list)
-    dropped: list[Dropped] = field(default_factory=list)
+    kept: list[DraftOutcome] = field(default_factory=list)
+    dropped: list[DraftOutcome] = field(default_factory=list)
     tried: Counter[QuestionKind] = field(default_factory=Counter)
     seen: SeenQuestions = field(default_factory=SeenQuestions)
 
-    def add(self, outcome: Checked | Dropped) -> None:
+    def add(self, outcome: DraftOutcome) -> None:
         """Keep a question that is not nearly another one."""
-        self.tried[outcome.kind] += 1
-        if isinstance(outcome, Checked):
-            written = outcome.written
-            if written.guessed or self.seen.add(written.question):
-                self.kept.append(outcome)
-                return
-            outcome = Dropped(outcome.kind, DropReason.NEAR_DUPLICATE, written.question)
-        self.dropped.append(outcome)
+        self.tried[outcome.draft.kind] += 1
+        written = outcome.written
+        if written is None:
+            self.dropped.append(outcome)
+        elif written.guessed or self.seen.add(written.question):
+            self.kept.append(outcome)
+        else:
+            self.dropped.append(replace(outcome, reason=DropReason.NEAR_DUPLICATE))
 
     def count(self, kind: QuestionKind) -> int:
         """Return how many questions of a kind there are."""
-        return sum(each.kind is kind for each in self.kept)
+        return sum(each.draft.kind is kind for each in self.kept)
 
 
 @dataclass(frozen=True, slots=True)
-class _Plan:
+class QuestionPlan:
     """What is wanted, and from what it is made."""
 
     judge: LLMJudge
@@ -243,20 +237,19 @@ class _Plan:
     prompts: Mapping[str, Prompt]
     misfits: Sequence[str]
 
-    def author(self, dry: DryRun | None) -> Author:
-        """Return who makes questions of drafts."""
+    def make(self, dry: DryRun | None = None, progress: Report | None = None) -> _Made:
+        """Write and check drafts in rounds, until there are enough or no more can be made."""
         writer = PromptWriter(self.prompts, self.judge.options, ROLE)
         index = PassageIndex([passage.text for passage in self.passages])
-        return Author(self.judge, writer, self.passages, index, dry)
-
-    def make(self, author: Author, progress: Report | None) -> _Made:
-        """Write and check drafts in rounds, until there are enough or no more can be made."""
-        drafts = {kind: self._drafts(kind, author.index) for kind in self.wanted}
+        author = Author(self.judge, writer, self.passages, index, dry)
+        drafts = {kind: self._drafts(kind, index) for kind in self.wanted}
         made, total = _Made(), sum(self.wanted.values())
         while True:
-            batch = [
-                draft for kind in self.wanted for draft in self._next(kind, drafts[kind], made)
-            ]
+            batch: list[Draft] = []
+            for kind, wanted in self.wanted.items():
+                allowed = DRAFTS_PER_QUESTION * wanted - made.tried[kind]
+                missing = min(wanted - made.count(kind), allowed)
+                batch += islice(drafts[kind], max(missing, 0))
             if not batch:
                 return made
             before = len(made.kept)
@@ -270,12 +263,6 @@ class _Plan:
                 made.add(outcome)
             if any(each.ended for each in made.dropped):
                 return made
-
-    def _next(self, kind: QuestionKind, drafts: Iterator[Draft], made: _Made) -> list[Draft]:
-        """Return as many drafts of a kind as are missing, unless too many were dropped."""
-        missing = self.wanted[kind] - made.count(kind)
-        allowed = TRIES * self.wanted[kind] - made.tried[kind]
-        return list(islice(drafts, max(min(missing, allowed), 0)))
 
     def _drafts(self, kind: QuestionKind, index: PassageIndex) -> Iterator[Draft]:
         """Go through the passages once; each kind begins elsewhere, so that few are used twice."""
@@ -297,10 +284,10 @@ class _Plan:
         second = None
         for number in index.search(passage.text):
             other = self.passages[number]
-            if other.overlaps(passage.doc, passage.start, passage.end):
+            if other.overlaps(passage):
                 continue
             theirs = set(other.text.split())
-            if len(words & theirs) >= ALIKE * min(len(words), len(theirs)):
+            if len(words & theirs) >= COPY_SHARE * min(len(words), len(theirs)):
                 continue  # a copy adds nothing
             if other.family != passage.family:
                 return other
@@ -309,9 +296,8 @@ class _Plan:
 
     def result(self, made: _Made) -> SyntheticQuestions:
         """Put everything together."""
-        ordered = sorted(made.kept, key=lambda each: KINDS.index(each.kind))
-        records = tuple(_records(ordered, self.judge.name))
-        counts = Counter((str(each.kind), str(each.reason)) for each in made.dropped)
+        ordered = sorted(made.kept, key=lambda each: KINDS.index(each.draft.kind))
+        counts = Counter((str(each.draft.kind), str(each.reason)) for each in made.dropped)
         rows = [(kind, reason, count) for (kind, reason), count in counts.items()]
         rows.sort(key=lambda row: (KINDS.index(row[0]), -row[2], row[1]))
         dropped = pl.DataFrame(
@@ -327,7 +313,7 @@ class _Plan:
             orient="row",
         )
         return SyntheticQuestions(
-            records,
+            tuple(_records(ordered, self.judge.name)),
             summary,
             dropped,
             (*self._findings(made), *self.judge.findings()),
@@ -380,13 +366,15 @@ class _Plan:
         }
 
 
-def _records(kept: Sequence[Checked], author: str) -> Iterator[dict[str, Any]]:
+def _records(kept: Sequence[DraftOutcome], author: str) -> Iterator[dict[str, Any]]:
     """Go through the questions as records; the id of one follows from its text."""
     names: set[str] = set()
     for each in kept:
-        written = each.written
+        written, draft = each.written, each.draft
+        if written is None:
+            continue
         hashed = hashlib.sha256(written.question.encode("utf-8", "surrogatepass")).hexdigest()
-        size = DIGITS
+        size = ID_DIGITS
         while (name := f"synthetic-{hashed[:size]}") in names:
             size += 1
         names.add(name)
@@ -394,7 +382,11 @@ def _records(kept: Sequence[Checked], author: str) -> Iterator[dict[str, Any]]:
         if written.answer:
             record["reference"] = written.answer
         record["gold"] = [span.as_dict() for span in written.spans]
-        yield record | {"kind": str(each.kind), "source": each.family, "synthetic": author}
+        yield record | {
+            "kind": str(draft.kind),
+            "source": draft.passages[0].family,
+            "synthetic": author,
+        }
 
 
 def check_output(path: str | os.PathLike[str]) -> None:
