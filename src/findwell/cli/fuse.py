@@ -158,16 +158,14 @@ def _listing(name: str | None, how: str) -> str:
         engine = find_engine(name)
         return to_json(_facts(engine)) if how == "json" else _explanation(engine)
     if how == "json":
-        return to_json([_facts(engine) for engine in ENGINES.known().values()])
+        return to_json([_facts(engine) for engine in ENGINES.values()])
     columns = {
         "engine": lambda engine: engine.name,
         "formula": lambda engine: engine.formula,
         "defaults": _short_defaults,
     }
     title = "engines · `findwell fuse --list --engine NAME` says all about one"
-    table = terminal(
-        Grid.of(title, columns, ENGINES.known().values(), left=3), **options.screen(None)
-    )
+    table = terminal(Grid.of(title, columns, ENGINES.values(), left=3), **options.screen(None))
     return f"{table}{wrap(f' {LEGEND}', options.width(None))}\n"
 
 

@@ -5,19 +5,20 @@ from __future__ import annotations
 import functools
 import importlib
 import pkgutil
+from collections.abc import Mapping
 from importlib import metadata
-from typing import TYPE_CHECKING, Any, Generic, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from findwell.core.errors import PluginError, unknown
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
 
 T = TypeVar("T")
 
 
-class Registry(Generic[T]):
-    """Things of one kind by name.
+class Registry(Mapping[str, T]):
+    """Things of one kind by name: a mapping of all that are known.
 
     The modules of `package` register what is built in when they are imported. Installed packages
     add things by entry points of `group`: a module that registers them, or the thing itself, which
@@ -56,19 +57,21 @@ class Registry(Generic[T]):
         self._entries[name] = entry
         return entry
 
-    def __contains__(self, name: object) -> bool:
-        """Tell whether a name is registered already; nothing is imported for it."""
-        return name in self._entries
-
     def __getitem__(self, name: str) -> T:
-        return self._entries[name]
+        return self._entries[name] if name in self._entries else self.known()[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self.known())
+
+    def __len__(self) -> int:
+        return len(self.known())
 
     @property
     def registered(self) -> dict[str, T]:
         """What is registered so far; nothing is imported for it."""
         return self._entries
 
-    def get(self, name: str) -> T | None:
+    def built_in(self, name: str) -> T | None:
         """Return the entry of this name, if it is registered or has a module of its name."""
         module = name.partition("-")[0]
         if name not in self._entries and module in self._modules:
@@ -77,7 +80,7 @@ class Registry(Generic[T]):
 
     def find(self, name: str) -> T:
         """Return the entry of this name; an unknown name answers with the nearest ones."""
-        found = self.get(name)
+        found = self.built_in(name)
         if found is not None:
             return found
         known = self.known()

@@ -112,7 +112,7 @@ def about_first(record: Mapping[str, Any], chunks: int, known: int) -> dict[str,
     A verdict about the whole list says nothing about a part of it.
     """
     cut, failures = dict(record), dict(record.get("failures", {}))
-    for aspect in ASPECTS.known().values() if chunks < known else ():
+    for aspect in ASPECTS.values() if chunks < known else ():
         if aspect.shape is VerdictShape.LIST and cut.pop(aspect.name, None) is not None:
             reason = JudgeFailure(JudgeReason.OTHER_TEXTS, f"it is about {known} chunks together")
             failures[aspect.name] = _reason(reason)

@@ -21,7 +21,7 @@ DEFAULTS = ("recall@5", "recall@10", "P@5", "RR", "AP", "nDCG@10")
 
 def known_measures() -> dict[str, type[Measure]]:
     """Return every known measure by its canonical name: built in, from plugins, registered."""
-    return dict(sorted(MEASURES.known().items(), key=lambda entry: entry[0].casefold()))
+    return dict(sorted(MEASURES.items(), key=lambda entry: entry[0].casefold()))
 
 
 @dataclass_transform(frozen_default=True, kw_only_default=True)

@@ -129,7 +129,7 @@ def _lookup(name: str | None) -> Found | None:
         return None
     MEASURES.load_built_in()
     found = _find(_fold(name), tuple(MEASURES.registered.values()))
-    return found or _find(_fold(name), tuple(MEASURES.known().values()))
+    return found or _find(_fold(name), tuple(MEASURES.values()))
 
 
 @functools.lru_cache(1024)

@@ -199,7 +199,7 @@ def is_several(data: object) -> bool:
 
 def known_formats() -> dict[str, Format]:
     """Return the known formats by name, in the order in which they are tried."""
-    return dict(sorted(FORMATS.known().items(), key=lambda entry: (entry[1].order, entry[0])))
+    return dict(sorted(FORMATS.items(), key=lambda entry: (entry[1].order, entry[0])))
 
 
 def _format(source: Source, role: str, named: str | None) -> Format:

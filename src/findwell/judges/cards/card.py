@@ -236,7 +236,7 @@ def measure_judge(
     progress: Report | None = None,
 ) -> tuple[JudgeCard, list[int | None]]:
     """Return the card of a judge, see `judge_card`, and its verdicts about the labelled pairs."""
-    aspects = ASPECTS.known().items()
+    aspects = ASPECTS.items()
     choose("aspect with labels", aspect, [name for name, it in aspects if not it.judge_lists])
     check_share("level", level)
     columns = list(dict.fromkeys([slices] if isinstance(slices, str) else slices))

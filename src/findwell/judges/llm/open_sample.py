@@ -69,7 +69,7 @@ class OpenSample:
     def __post_init__(self) -> None:
         """Take what is known from the sample; what the model is to list is left open."""
         sample = self.sample
-        self.aspects = [aspect for name, aspect in ASPECTS.known().items() if name in self.wanted]
+        self.aspects = [aspect for name, aspect in ASPECTS.items() if name in self.wanted]
         for aspect in self.aspects:
             if aspect.needs == "question" and not sample.question.strip():
                 self.fail(aspect.name, WITHOUT)

@@ -128,7 +128,7 @@ def load_prompts(
     language are in English.
     """
     found = packaged_prompts(PACKAGE, SHARED_FILLS, language=language)
-    for aspect in ASPECTS.known().values():
+    for aspect in ASPECTS.values():
         found |= aspect_prompts(aspect, language=language)
     return replace_prompts(found, folder, others)
 

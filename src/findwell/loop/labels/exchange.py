@@ -36,12 +36,11 @@ from findwell.io.read.labels_database import (
     reading,
     states,
 )
-from findwell.io.read.record import one_line
+from findwell.io.read.records import one_line
 from findwell.io.read.source import Source
 from findwell.io.read.tables import frame, read_table
 from findwell.io.read.values import grade as grade_of
-from findwell.io.storage.files import write_bytes, write_text
-from findwell.io.storage.temporary import removed_at_the_end
+from findwell.io.storage.files import removed_at_the_end, write_bytes, write_text
 
 if TYPE_CHECKING:
     import sqlite3

@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from findwell.core.data import Bools, Floats, Ints
     from findwell.core.findings import Finding
     from findwell.io.read import GoldLike
-    from findwell.io.storage.durable import DurableFile
+    from findwell.io.storage.database import DurableFile
 
 SAMPLE = "sample"  # the design for absolute values
 PRECISION_AT = 10  # the k of the P@k and recall@k that are announced, where the pool is deep enough

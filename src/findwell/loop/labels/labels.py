@@ -31,7 +31,7 @@ from findwell.io.read.labels_database import (
     table,
     texts_of_pairs,
 )
-from findwell.io.storage.durable import BUSY_TIMEOUT, DurableFile, DurableKind
+from findwell.io.storage.database import BUSY_TIMEOUT, DurableFile, DurableKind
 from findwell.judges.aspects.relevance import RELEVANCE
 from findwell.loop.labels.exchange import IMPORTED, add_labels, export_labels, read_labels
 from findwell.loop.labels.label_pool import LabelPool, extend_pool, read_pool

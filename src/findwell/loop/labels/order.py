@@ -18,7 +18,7 @@ import numpy as np
 
 if TYPE_CHECKING:
     from findwell.core.data import Bools, Ints
-    from findwell.io.storage.durable import DurableFile
+    from findwell.io.storage.database import DurableFile
 
 METHODS = ("mm-ns", "mtf", "depth")  # the default first
 LAST_RANK = 2**62  # below all others

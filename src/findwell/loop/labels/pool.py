@@ -26,9 +26,8 @@ from findwell.io.read import load_gold, load_run
 from findwell.io.read.corpus import load_corpus
 from findwell.io.read.labels_database import APPLICATION, FILE, LAYOUT, TABLES, table, typed
 from findwell.io.read.queries import join_queries
-from findwell.io.storage.durable import create_durable
-from findwell.io.storage.private import make_folder
-from findwell.io.storage.temporary import removed_at_the_end
+from findwell.io.storage.database import create_durable
+from findwell.io.storage.files import make_folder, removed_at_the_end
 from findwell.judges.find import find_judge
 from findwell.judges.verdicts import Sample
 from findwell.loop.labels.label_pool import (

@@ -23,8 +23,8 @@ from findwell.core.errors import OptionError, nearest
 from findwell.core.plugins import Registry
 from findwell.core.texts.languages import ENGLISH, find_code, languages_of
 from findwell.io.read.corpus import load_corpus
-from findwell.io.read.vocabulary import CORPUS_COLUMNS
 from findwell.io.read.queries import load_queries
+from findwell.io.read.vocabulary import CORPUS_COLUMNS
 from findwell.judges.embeddings import cached, find_embedder
 from findwell.judges.embeddings.embedder import TextEmbedder
 from findwell.measures.age import EPOCH
@@ -251,19 +251,12 @@ class Signal:
         return tuple(self.columns.split())
 
 
-class SignalRegistry(Registry[Signal], Mapping[str, Signal]):
-    """The signals by name."""
-
-    def __len__(self) -> int:
-        return len(self.known())
-
-
 def register_signal(signal: Signal) -> Signal:
     """Add a signal; a name that another one has is refused."""
     return SIGNALS.register(signal.name, signal)
 
 
-SIGNALS = SignalRegistry("signal", group="findwell.signals", accept=register_signal)
+SIGNALS: Registry[Signal] = Registry("signal", group="findwell.signals", accept=register_signal)
 
 
 def find_signal(name: str) -> Signal:

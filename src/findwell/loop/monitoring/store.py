@@ -27,9 +27,8 @@ import polars as pl
 from findwell.core.errors import FindwellError, InputError, OptionError, SaveError
 from findwell.core.forks import refuse_after_fork
 from findwell.io.read.traces.schema import TRACE_SCHEMA, calls_among, with_hops, without_inner
-from findwell.io.storage.durable import BUSY_TIMEOUT, DurableFile, DurableKind, create_durable
-from findwell.io.storage.private import make_folder
-from findwell.io.storage.temporary import removed_at_the_end
+from findwell.io.storage.database import BUSY_TIMEOUT, DurableFile, DurableKind, create_durable
+from findwell.io.storage.files import make_folder, removed_at_the_end
 from findwell.loop.monitoring.intake_rules import IntakeRules
 from findwell.loop.monitoring.store_files import (
     BEHIND,

@@ -23,8 +23,7 @@ import polars as pl
 
 from findwell.core.errors import InputError, OptionError, SaveError
 from findwell.io.read.traces.schema import calls_among
-from findwell.io.storage.private import create_file, make_folder
-from findwell.io.storage.temporary import removed_at_the_end
+from findwell.io.storage.files import create_file, make_folder, removed_at_the_end
 
 if TYPE_CHECKING:
     import sqlite3

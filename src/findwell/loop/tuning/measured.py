@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Any
 import polars as pl
 
 from findwell.core.errors import InputError, OptionError
-from findwell.core.findings import finding_about
 from findwell.evaluation.assessment import assess
 from findwell.evaluation.inputs import read_inputs
 from findwell.evaluation.plan import EvaluationOptions, Plan

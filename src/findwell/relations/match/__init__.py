@@ -38,7 +38,7 @@ def find_matcher(
             f"{spec!r} is not the name of a relation", fix="for example rouge(threshold=0.8)"
         )
     name = parts[1].lower()
-    cls = MATCHERS.get(name)  # others need not be imported for it
+    cls = MATCHERS.built_in(name)  # others need not be imported for it
     if cls is None:
         known = known_matchers()
         cls = known[choose("relation", name, known)]

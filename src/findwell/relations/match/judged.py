@@ -88,7 +88,7 @@ def judged_matchers() -> dict[str, type[Matcher]]:
     """Return the relations that a judge draws, by the names of the aspects."""
     return {
         name: _made(name, aspect.about, aspect.shape is VerdictShape.LIST, aspect.is_split)
-        for name, aspect in ASPECTS.known().items()
+        for name, aspect in ASPECTS.items()
     }
 
 

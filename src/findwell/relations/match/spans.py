@@ -84,6 +84,12 @@ class BoundPlaces(BoundByRule):
         theirs = self.gold.member_doc.str.extract(self.member_key)
         return no_shared_place(run, run.keys.str.extract(KEY), theirs, chosen=self._chosen)
 
+    def check_rows(self, found: list[Finding], documents: int, run: str) -> list[Finding]:
+        """Refuse a run in which no document has a place."""
+        left = require_texts(found, documents, run)
+        require_places(left, documents, run)
+        return left
+
 
 @register_matcher
 class Spans(Matcher):

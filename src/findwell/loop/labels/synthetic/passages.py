@@ -20,7 +20,7 @@ from findwell.core.errors import InputError
 from findwell.core.texts.words import words
 from findwell.io.read.labels_database import typed
 from findwell.judges.client.budget import ASCII_PER_TOKEN
-from findwell.judges.llm.prompt_items import cut_text
+from findwell.judges.llm.prompts import cut_text
 from findwell.judges.local.terms import column_of
 
 if TYPE_CHECKING:

@@ -26,10 +26,17 @@ import polars as pl
 from findwell.core.errors import OptionError, choose
 from findwell.core.texts.languages import languages_of
 from findwell.judges.client.protocol import Answer, Failure, Outcome, Reason
-from findwell.judges.llm.contract import TEXT, array_of, object_of
-from findwell.judges.llm.parse import Unreadable, extract_object
-from findwell.judges.llm.prompt_items import Fence, numbered
-from findwell.judges.llm.templates import Prompt, packaged_prompts, replace_prompts
+from findwell.judges.llm.answers import Unreadable, extract_object
+from findwell.judges.llm.prompts import (
+    TEXT,
+    Fence,
+    Prompt,
+    array_of,
+    numbered,
+    object_of,
+    packaged_prompts,
+    replace_prompts,
+)
 from findwell.judges.local.terms import content_terms
 from findwell.judges.quotes import AROUND_QUOTES, LEAST_QUOTE, folded, is_quoted
 from findwell.judges.verdicts import Sample
@@ -37,10 +44,9 @@ from findwell.relations.spans.locate import locate
 
 if TYPE_CHECKING:
     from findwell.judges.client.jobs import Ask
-    from findwell.judges.client.protocol import Json
-    from findwell.judges.client.requests import ChatRequest
-    from findwell.judges.llm.calls import PromptWriter
+    from findwell.judges.client.protocol import ChatRequest, Json
     from findwell.judges.llm.judge import LLMJudge
+    from findwell.judges.llm.prompts import PromptWriter
     from findwell.loop.labels.synthetic.passages import Passage, PassageIndex
 
 
