@@ -32,8 +32,10 @@ if TYPE_CHECKING:
     from findwell.evaluation.results.estimates import Estimates
     from findwell.evaluation.results.result import Result
     from findwell.evaluation.results.store import load
-    from findwell.io.read import GoldLike, RunLike, Shape, load_gold, load_run, register_shape
+    from findwell.io.read import load_gold, load_run
     from findwell.io.read.corpus import load_corpus
+    from findwell.io.read.in_memory import GoldLike, RunLike
+    from findwell.io.read.shapes import Shape, register_shape
     from findwell.judges.cards.card import JudgeCard, JudgeComparison, compare_judges, judge_card
     from findwell.judges.llm.check import JudgeCheck, judge_check
     from findwell.judges.settings import Judge
@@ -84,7 +86,9 @@ _MODULES = {
     "findwell.loop.labels.synthetic.questions": "questions",
     "findwell.measures": "Measure known_measures parse_measure register_measure",
     "findwell.loop.monitoring.monitor": "Monitor",
-    "findwell.io.read": "GoldLike RunLike Shape load_gold load_run register_shape",
+    "findwell.io.read": "load_gold load_run",
+    "findwell.io.read.in_memory": "GoldLike RunLike",
+    "findwell.io.read.shapes": "Shape register_shape",
     "findwell.io.read.corpus": "load_corpus",
     "findwell.relations.match": "find_matcher",
     "findwell.relations.match.judged": "register_aspect",

@@ -6,9 +6,13 @@ import gzip
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
 
 import findwell
 from findwell.core.errors import InputError
+from findwell.io.read import known_formats
+from findwell.io.read.format import Look
 from tests import sample
 from tests.sample import kinds, score
 
@@ -155,3 +159,17 @@ def test_a_repeated_judgement_in_the_same_iteration_is_no_subtopic(save: Save) -
     result = findwell.evaluate({"1": ["a"]}, gold, ["recall"])
     assert result["recall"] == 0.5
     assert kinds(result) == {"gold-duplicate": 2}
+
+
+WORDS = st.text(st.characters(min_codepoint=33, exclude_characters=',;|{["#\x7f'), min_size=1)
+
+
+@given(st.lists(st.lists(WORDS, min_size=4, max_size=7), min_size=1, max_size=3))
+@example([["query", "doc", "score", "rank"]])
+@example([["trace_id", "span_id", "name", "attributes"]])
+def test_only_files_of_trec_begin_with_words_between_spaces(lines: list[list[str]]) -> None:
+    head = "".join(" ".join(words) + "\n" for words in lines).encode("utf-8", "replace")
+    look = Look("", head)
+    if look.only_columns:  # then other formats are not even imported
+        others = [each for name, each in known_formats().items() if name not in ("trec", "qrels")]
+        assert not any(each.sniff(look, role) for each in others for role in each.roles)

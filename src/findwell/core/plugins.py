@@ -91,7 +91,7 @@ class Registry(Mapping[str, T]):
     def known(self) -> dict[str, T]:
         """Return all entries by name, in the order in which they were registered."""
         self.load_built_in()
-        self._load_plugins()
+        self.load_plugins()
         return dict(self._entries)
 
     @functools.cached_property
@@ -108,7 +108,8 @@ class Registry(Mapping[str, T]):
             for module in self._modules:
                 importlib.import_module(f"{self._package}.{module}")
 
-    def _load_plugins(self) -> None:
+    def load_plugins(self) -> None:
+        """Load what installed packages bring, once."""
         if self._group and not self.__dict__.get("_plugged"):
             self._plugged = True
             for plugin in _entry_points().select(group=self._group):

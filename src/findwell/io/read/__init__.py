@@ -8,35 +8,27 @@ group `findwell.shapes` or `findwell.sources` registers shapes of records or res
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from findwell.core.data import Gold, Run, RunStream
 from findwell.core.errors import InputError, choose, naming_files
 from findwell.core.forks import refuse_after_fork
-from findwell.io.read import in_memory
-from findwell.io.read.beir import BeirFolder
+from findwell.core.frames import changed
 from findwell.io.read.format import FORMATS, Format, Look
-from findwell.io.read.in_memory import GoldLike, RunLike
-from findwell.io.read.labels_database import database_at
-from findwell.io.read.objects import is_answer
 from findwell.io.read.reading import ReadContext
-from findwell.io.read.shapes import GIVE_GOLD, Shape, register_shape, shape_of
 from findwell.io.read.source import Source
-from findwell.io.read.traces.run import (
-    TraceCalls,
-    TraceSource,
-    is_traces,
-    run_of_calls,
-    trace_rows,
-    trace_sources,
-)
 
 if TYPE_CHECKING:
     from findwell.core.data import NamedBy
     from findwell.io.read.format import Samples
+    from findwell.io.read.in_memory import GoldLike as GoldLike
     from findwell.io.read.in_memory import PathLike, Records, TableLike
+    from findwell.io.read.in_memory import RunLike as RunLike
+    from findwell.io.read.traces.run import TraceSource
+
+# what reads objects, folders and traces is imported where there are any: TREC files need none of it
 
 
 def load_run(
@@ -78,11 +70,14 @@ def load_run(
         data = Source.of(data)
     if isinstance(data, Source):
         source = replace(data, reading=reading)
-        chosen = _format(source, "run", "traces" if isinstance(data, TraceSource) else format)
+        chosen = _format(source, "run", "traces" if hasattr(data, "calls") else format)
         if query_from is not None and chosen.name != "traces":
             raise _no_attributes(source.where)
         stream = chosen.run(source, name or source.name)
     else:
+        from findwell.io.read import in_memory  # noqa: PLC0415
+        from findwell.io.read.traces.run import TraceCalls, run_of_calls, trace_rows  # noqa: PLC0415
+
         FORMATS.known()  # plugins may bring shapes
         spans = trace_rows(data)
         if spans is not None:
@@ -115,17 +110,23 @@ def load_gold(
         return data
     reading = ReadContext(skip=skip_bad, texts=texts, id_from=id_from)
     if isinstance(data, str | os.PathLike | Source):
-        beir = None if isinstance(data, Source) else BeirFolder.at(data)
-        if beir is not None:
-            return beir.gold(load_gold(beir.qrels, format=format, skip_bad=skip_bad, texts=texts))
+        if not isinstance(data, Source) and os.path.isdir(data):  # noqa: PTH112 - errors mean no
+            from findwell.io.read.beir import BeirFolder  # noqa: PLC0415
+
+            if (beir := BeirFolder.at(data)) is not None:
+                again = load_gold(beir.qrels, format=format, skip_bad=skip_bad, texts=texts)
+                return beir.gold(again)
         source = _opened(data, reading)
         with naming_files({"gold": source.where}):
             gold = _format(source, "gold", format).gold(source)
     else:
+        from findwell.io.read import in_memory  # noqa: PLC0415
+
         FORMATS.known()  # plugins may bring shapes
         gold = in_memory.gold_from_objects(data, reading=reading)
-    reading.check_rest(gold.queries.height)
-    return replace(gold, findings=(*gold.findings, *reading.findings()))
+    reading.check_rest(gold.n)
+    found = reading.findings()
+    return changed(gold, findings=(*gold.findings, *found)) if found else gold
 
 
 def load_samples(
@@ -145,9 +146,11 @@ def load_samples(
         with naming_files({"gold": source.where}):
             samples = _format(source, "samples", format).samples(source, name or source.name)
     else:
+        from findwell.io.read import in_memory  # noqa: PLC0415
+
         FORMATS.known()  # plugins may bring shapes
         samples = in_memory.samples_from_objects(data, name or "run", reading=reading)
-    reading.check_rest(samples.gold.queries.height)
+    reading.check_rest(samples.gold.n)
     gold = replace(samples.gold, findings=(*samples.gold.findings, *reading.findings()))
     return replace(samples, gold=gold)
 
@@ -156,7 +159,11 @@ def _opened(data: PathLike | Source, reading: ReadContext) -> Source:
     """Return a file to be read so, also one that was opened already."""
     if isinstance(data, Source):
         return replace(data, reading=reading)
-    return Source.of(database_at(data) or data, reading)
+    if os.path.isdir(data):  # noqa: PTH112 - errors mean no
+        from findwell.io.read.labels_database import database_at  # noqa: PLC0415
+
+        data = database_at(data) or data
+    return Source.of(data, reading)
 
 
 def _no_attributes(where: str) -> InputError:
@@ -186,6 +193,11 @@ def is_several(data: object) -> bool:
     if not isinstance(data, Mapping) or not data:
         return False
     first = next(iter(data.values()))
+    if isinstance(first, str | os.PathLike | Run | RunStream):
+        return True
+    from findwell.io.read.objects import is_answer  # noqa: PLC0415
+    from findwell.io.read.shapes import shape_of  # noqa: PLC0415
+
     if is_answer(first):  # to one query
         return False
     if isinstance(first, Mapping):
@@ -194,15 +206,32 @@ def is_several(data: object) -> bool:
         return (
             bool(first) and isinstance(first[0], Mapping) and shape_of(first[0], "run") is not None
         )
-    return isinstance(first, str | os.PathLike | Run | RunStream) or hasattr(first, "columns")
+    return hasattr(first, "columns")
+
+
+def trace_sources(data: PathLike, named: str | None, id_from: str | None) -> list[TraceSource]:
+    """Return the runs of a path of traces: one, or two where lists were reranked; else none."""
+    if named is None and os.path.isfile(data) and Look.at(Source.of(data)).only_columns:  # noqa: PTH113
+        return []
+    from findwell.io.read.traces import run  # noqa: PLC0415
+
+    return run.trace_sources(data, named, id_from)
 
 
 def known_formats() -> dict[str, Format]:
     """Return the known formats by name, in the order in which they are tried."""
-    return dict(sorted(FORMATS.items(), key=lambda entry: (entry[1].order, entry[0])))
+    return _in_order(FORMATS)
+
+
+def _in_order(formats: Mapping[str, Format]) -> dict[str, Format]:
+    return dict(sorted(formats.items(), key=lambda entry: (entry[1].order, entry[0])))
 
 
 def _format(source: Source, role: str, named: str | None) -> Format:
+    look = Look.at(source)
+    quick = _of_columns(look, role) if named is None and look.only_columns else None
+    if quick is not None:
+        return quick
     formats = known_formats()
     able = {name: entry for name, entry in formats.items() if role in entry.roles}
     if named in able:
@@ -211,9 +240,11 @@ def _format(source: Source, role: str, named: str | None) -> Format:
         raise _no_gold(named, source)
     if named is not None:
         choose(f"{role} format", named, able)
-    look = Look.at(source)
-    if role == "samples" and is_traces(look):  # which are JSON, too
-        raise _no_gold("traces", source)
+    if role == "samples":
+        from findwell.io.read.traces.run import is_traces  # noqa: PLC0415
+
+        if is_traces(look):  # which are JSON, too
+            raise _no_gold("traces", source)
     for entry in able.values():
         if entry.sniff(look, role):
             return entry
@@ -226,9 +257,16 @@ def _format(source: Source, role: str, named: str | None) -> Format:
     other = next((name for name, entry in formats.items() if entry.sniff(look, role)), "")
     if other and role == "samples":
         raise _no_gold(other, source)
+    raise _unrecognised(look, role, source, able, other)
+
+
+def _unrecognised(
+    look: Look, role: str, source: Source, able: Iterable[str], other: str
+) -> InputError:
+    """Return the error for a file of a format that no reader for this role knows."""
     foreign = look.foreign
     named_by = f"name it with --{'gold' if role == 'gold' else 'run'}-format: {', '.join(able)}"
-    raise InputError(
+    return InputError(
         f"the format of this {role} file was not recognised; it begins with {look.excerpt!r}"
         + (f" (it looks like {other}, which cannot hold a {role})" if other else "")
         + (f" (it is {foreign})" if foreign else ""),
@@ -237,8 +275,19 @@ def _format(source: Source, role: str, named: str | None) -> Format:
     )
 
 
+def _of_columns(look: Look, role: str) -> Format | None:
+    """Find the format of a file that begins as those of TREC; no other of ours does (tested)."""
+    for name in ("trec", "qrels"):
+        FORMATS.built_in(name)
+    FORMATS.load_plugins()
+    able = (entry for entry in _in_order(FORMATS.registered).values() if role in entry.roles)
+    return next((entry for entry in able if entry.sniff(look, role)), None)
+
+
 def _no_gold(name: str, source: Source) -> InputError:
     """Return the error for a file alone that cannot hold both run and gold."""
+    from findwell.io.read.shapes import GIVE_GOLD  # noqa: PLC0415
+
     return InputError(
         f"a file of the format {name} does not hold both what was retrieved and what should be "
         "found",
@@ -248,14 +297,10 @@ def _no_gold(name: str, source: Source) -> InputError:
 
 
 __all__ = [
-    "GoldLike",
-    "RunLike",
-    "Shape",
     "is_several",
     "known_formats",
     "load_gold",
     "load_run",
     "load_samples",
-    "register_shape",
     "trace_sources",
 ]

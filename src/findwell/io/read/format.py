@@ -35,6 +35,9 @@ FOREIGN = {
 }
 
 
+# endings that name a format, and what the first line of other formats begins with or is cut by
+NAMED_SUFFIXES = frozenset({".csv", ".tsv", ".json", ".jsonl", ".ndjson", ".parquet", ".db"})
+OTHER_MARKS = frozenset(b'\t,;|{["#') | frozenset(range(32)) - {ord("\r")} | {127}
 PARQUET = b"PAR1"  # how a file of Parquet begins
 NUMBER = re.compile(rb"[-+]?(\d+\.?\d*|\.\d+)([eE][-+]?\d+)?|[-+]?(inf|nan)", re.IGNORECASE)
 
@@ -75,6 +78,18 @@ class Look:
         """
         start = self.head.lstrip()
         return start[:1] in (b"{", b"[") and not _is_columns(start.partition(b"\n")[0])
+
+    @property
+    def only_columns(self) -> bool:
+        """Whether it begins with words between spaces, as files of TREC do, and as no other does.
+
+        >>> Look("", b"q1 Q0 d1 1 0.5 tag").only_columns, Look("", b"q1,d1,1").only_columns
+        (True, False)
+        """
+        first, end, _ = self.head.partition(b"\n")
+        if not end or len(first.split()) < 4 or self.suffix in NAMED_SUFFIXES:
+            return False
+        return OTHER_MARKS.isdisjoint(first) and b"\0" not in self.head
 
     @property
     def foreign(self) -> str:
