@@ -229,8 +229,7 @@ def _in_order(formats: Mapping[str, Format]) -> dict[str, Format]:
 
 def _format(source: Source, role: str, named: str | None) -> Format:
     look = Look.at(source)
-    quick = _of_columns(look, role) if named is None and look.only_columns else None
-    if quick is not None:
+    if named is None and (quick := _of_columns(look, role)) is not None:
         return quick
     formats = known_formats()
     able = {name: entry for name, entry in formats.items() if role in entry.roles}
@@ -240,11 +239,8 @@ def _format(source: Source, role: str, named: str | None) -> Format:
         raise _no_gold(named, source)
     if named is not None:
         choose(f"{role} format", named, able)
-    if role == "samples":
-        from findwell.io.read.traces.run import is_traces  # noqa: PLC0415
-
-        if is_traces(look):  # which are JSON, too
-            raise _no_gold("traces", source)
+    if role == "samples" and formats["traces"].sniff(look, role):  # which are JSON, too
+        raise _no_gold("traces", source)
     for entry in able.values():
         if entry.sniff(look, role):
             return entry
@@ -277,6 +273,8 @@ def _unrecognised(
 
 def _of_columns(look: Look, role: str) -> Format | None:
     """Find the format of a file that begins as those of TREC; no other of ours does (tested)."""
+    if not look.only_columns:
+        return None
     for name in ("trec", "qrels"):
         FORMATS.built_in(name)
     FORMATS.load_plugins()

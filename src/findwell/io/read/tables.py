@@ -12,7 +12,6 @@ import polars as pl
 from findwell.core.data import Gold, Run, RunStream
 from findwell.core.errors import InputError
 from findwell.core.spreadsheets import is_own, without_apostrophes
-from findwell.io.read.beir import with_questions
 from findwell.io.read.by_document import (
     carried,
     gold_of,
@@ -166,6 +165,8 @@ class Table(Format):
         """Read the judgements whole."""
         table = self.whole(source)
         found = frame_gold(table, self.place(source), source.reading, cells=self.cells)
+        from findwell.io.read.beir import with_questions  # noqa: PLC0415 - it reads tables, too
+
         return with_questions(found, source.path)
 
     def samples(self, source: Source, name: str) -> Samples:
