@@ -220,6 +220,8 @@ def trace_sources(data: PathLike, named: str | None, id_from: str | None) -> lis
 
 def known_formats() -> dict[str, Format]:
     """Return the known formats by name, in the order in which they are tried."""
+    import findwell.io.read.traces.run  # noqa: F401, PLC0415 - it registers traces
+
     return _in_order(FORMATS)
 
 
