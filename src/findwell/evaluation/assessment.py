@@ -14,7 +14,8 @@ from findwell.core.texts.tokens import find_tokenizer
 from findwell.engines.local import LocalEngine
 from findwell.evaluation.plan import facts_of
 from findwell.evaluation.results.bounds import short_lists, tied_scores
-from findwell.evaluation.results.result import Kept, Provenance, Result, SummaryOptions
+from findwell.evaluation.results.provenance import Provenance
+from findwell.evaluation.results.result import Kept, Result, SummaryOptions
 from findwell.relations.facts import FactReader
 from findwell.relations.pipeline import TEXT
 from findwell.relations.preflight import check_gold, synthetic_questions

@@ -18,8 +18,8 @@ from findwell.core.findings import merge_findings
 from findwell.core.progress import Stages
 from findwell.core.timing import TIMED
 from findwell.engines.prefetch import begin
+from findwell.evaluation.results.provenance import Input
 from findwell.evaluation.results.result import Result
-from findwell.evaluation.results.store import Input
 from findwell.io.read import is_several, load_gold, load_run, load_samples, trace_sources
 from findwell.io.read.corpus import load_corpus
 from findwell.io.read.queries import join_queries, load_queries

@@ -24,7 +24,7 @@ import polars as pl
 
 from findwell.core.errors import choose
 
-Column: TypeAlias = Callable[[pl.Series], pl.Series]
+Column: TypeAlias = "Callable[[pl.Series], pl.Series]"
 
 INVISIBLE = r"[\p{Cf}\p{Default_Ignorable_Code_Point}]"
 KASHIDA = "\u0640"  # stretches an Arabic word, means nothing
@@ -124,6 +124,6 @@ TEXTS: dict[str, TextPolicy] = {
         _plain_words,
     ),
     "raw": TextPolicy(
-        "the text as it is; words are separated by white space", pl.Series.clone, _raw_words
+        "the text as it is; words are separated by white space", lambda texts: texts, _raw_words
     ),
 }

@@ -18,7 +18,6 @@ from findwell.core.slices import has_slices, slice_labels
 from findwell.core.spelling import counted, spell_relation
 from findwell.core.values import Values
 from findwell.evaluation.results import summaries
-from findwell.evaluation.results.data_sets import data_set_of
 from findwell.evaluation.results.summaries import without_method
 from findwell.evaluation.results.timing import Timing, timing
 from findwell.evaluation.results.trackers import flat_metrics, log_metrics
@@ -32,33 +31,11 @@ if TYPE_CHECKING:
 
     from findwell.core.data import Bools, Floats
     from findwell.core.findings import Finding
-    from findwell.core.policy import Policy
     from findwell.core.relation import Relation
-    from findwell.evaluation.results.data_sets import DataSet
     from findwell.evaluation.results.estimates import Estimates
-    from findwell.evaluation.results.store import Input
+    from findwell.evaluation.results.provenance import Provenance
     from findwell.evaluation.results.trackers import AddsScalars, LogsDict, LogsMetrics
     from findwell.measures import Measure
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Provenance:
-    """Where a result came from: enough to make it again."""
-
-    dialect: str
-    policy: Policy
-    drawn_by: str = "ids"  # the relation of measures that name none
-    settings: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)  # of each relation
-    ids: str = "identity"  # how document ids were normalised
-    tokenizer: str = ""  # what counted tokens, if anything did
-    inputs: tuple[Input, ...] = ()
-    judge: Mapping[str, Any] = field(default_factory=dict)  # who judged: model, prompts, cost
-    saved: Mapping[str, Any] = field(default_factory=dict)  # when, and by which versions
-
-    @property
-    def data_set(self) -> DataSet:
-        """What the numbers were measured on."""
-        return data_set_of(each.as_dict() for each in self.inputs)
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -9,17 +9,22 @@ from typing import TYPE_CHECKING
 
 from findwell.core.errors import InputError, OptionError, choose_column
 from findwell.evaluation.results.result import Result
-from findwell.evaluation.results.store import load
 from findwell.io.storage.folders import MANIFEST, is_folder
 
 if TYPE_CHECKING:
     from findwell.measures import Measure
 
 
+def _load(folder: str | os.PathLike[str]) -> Result:
+    from findwell.evaluation.results.store import load  # noqa: PLC0415 - most have no folder
+
+    return load(folder)
+
+
 def as_result(data: object) -> Result | None:
     """Return a result, or the one that a folder holds; None for everything else."""
     if isinstance(data, str | os.PathLike) and is_folder(data):
-        return load(data)
+        return _load(data)
     return data if isinstance(data, Result) else None
 
 
@@ -32,13 +37,13 @@ def load_only(paths: Sequence[str]) -> Result | None:
             "only one saved result can be used instead of runs",
             fix="name one folder, or put several side by side: findwell compare, findwell report",
         )
-    return load(paths[0])
+    return _load(paths[0])
 
 
 def require_result(data: object) -> Result:
     """Return a result, or the one that a folder holds."""
     if isinstance(data, str | os.PathLike):
-        return load(data)
+        return _load(data)
     if isinstance(data, Result):
         return data
     raise InputError(

@@ -9,7 +9,7 @@ import os
 import platform
 import secrets
 import time
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -24,7 +24,8 @@ from findwell.core.forks import refuse_after_fork
 from findwell.core.policy import Policy
 from findwell.core.relation import Relation
 from findwell.evaluation.results.estimates import Estimates
-from findwell.evaluation.results.result import Kept, Provenance, Result, SummaryOptions
+from findwell.evaluation.results.provenance import Input, Provenance
+from findwell.evaluation.results.result import Kept, Result, SummaryOptions
 from findwell.evaluation.results.saved_files import (
     check_manifest,
     check_relations,
@@ -32,7 +33,7 @@ from findwell.evaluation.results.saved_files import (
     damaged,
 )
 from findwell.io.read.records import plain_columns
-from findwell.io.read.source import Source, first_line
+from findwell.io.read.source import first_line
 from findwell.io.storage.files import create_file, open_regular
 from findwell.io.storage.folders import FILES, MANIFEST, SUMMARY, TABLES, is_folder, replacing
 from findwell.judges.aspects import restore_own
@@ -302,30 +303,6 @@ def _incomplete(folder: Path, reason: str) -> InputError:
         where=str(folder),
         fix="name a folder written by result.save() or `findwell score --save`",
     )
-
-
-@dataclass(frozen=True, slots=True)
-class Input:
-    """Where an input came from: a file, or an object of this type."""
-
-    role: str
-    kind: str
-    path: str | None = None
-    sha256: str | None = None  # as it was saved, empty if nobody knows; None: not saved yet
-
-    @classmethod
-    def of(cls, role: str, data: object) -> Input:
-        """Describe an input."""
-        if isinstance(data, str | os.PathLike):
-            return cls(role, "file", os.fspath(data))
-        return cls(role, type(data).__name__)
-
-    def as_dict(self) -> dict[str, str | None]:
-        """Return what the manifest says about it, with the hash of a file that still exists."""
-        sha256 = self.sha256
-        if sha256 is None and self.path is not None and Path(self.path).is_file():
-            sha256 = Source(Path(self.path)).sha256()
-        return {"role": self.role, "kind": self.kind, "path": self.path, "sha256": sha256 or None}
 
 
 def _origin() -> dict[str, Any]:

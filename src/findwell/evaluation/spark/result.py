@@ -17,8 +17,9 @@ from findwell.core.errors import AlignError, InputError, MeasureError, OptionErr
 from findwell.core.findings import Finding, FindingKind, first_findings
 from findwell.core.spelling import counted, spell_relation
 from findwell.core.values import BOUNDS
-from findwell.evaluation.results.result import Provenance, Result, SummaryOptions
-from findwell.evaluation.results.store import Input, manifest_of, result_of
+from findwell.evaluation.results.provenance import Input, Provenance
+from findwell.evaluation.results.result import Result, SummaryOptions
+from findwell.evaluation.results.store import manifest_of, result_of
 from findwell.evaluation.results.summaries import METHOD, schema
 from findwell.evaluation.spark.session import TABLE, naming_errors
 from findwell.evaluation.spark.summary import (
