@@ -114,6 +114,17 @@ def append_summary(gate: GateReport, tables: Callable[[], str]) -> None:
         options.note(printable(f"note: the summary could not be written to ${reason}"))
 
 
+def _baseline(folder: str, *, update: bool) -> Result | None:
+    """Load the saved result to compare with; where it is to be replaced, it may be missing."""
+    from findwell.evaluation.results.store import load  # noqa: PLC0415
+    from findwell.io.storage.folders import is_folder, refuse_foreign  # noqa: PLC0415
+
+    if not update:
+        return load(folder)
+    refuse_foreign(folder)
+    return load(folder) if is_folder(folder) else None
+
+
 @dataclass(frozen=True, slots=True)
 class Requirements:
     """What the result of `findwell score` must meet, and the baseline that goes with it."""
@@ -128,9 +139,6 @@ class Requirements:
     @classmethod
     def take(cls, choices: dict[str, Any]) -> Requirements:
         """Take the options out of those of the command, and check them before anything is read."""
-        from findwell.evaluation.results.store import load  # noqa: PLC0415
-        from findwell.io.storage.folders import is_folder, refuse_foreign  # noqa: PLC0415
-
         names = ("require", "baseline", "update_baseline", "junit")
         texts, folder, update, junit = (choices.pop(name) for name in names)
         requirements = []
@@ -140,20 +148,15 @@ class Requirements:
             requirements = [parse_requirement(text) for text in texts]
         if junit is not None and not texts:
             raise click.UsageError("--junit needs a --require")
-        before = None
-        if folder is None:
-            if update:
-                raise click.UsageError("--update-baseline needs --baseline DIR")
-        elif update:
-            refuse_foreign(folder)
-            before = load(folder) if is_folder(folder) else None
-        elif all(each.factor is None for each in requirements):
+        if folder is None and update:
+            raise click.UsageError("--update-baseline needs --baseline DIR")
+        compared = update or any(each.factor is not None for each in requirements)
+        if folder is not None and not compared:
             raise click.UsageError(
                 'nothing is compared with the baseline: add --require "recall@5>=baseline-0.02"'
                 " or --update-baseline"
             )
-        else:
-            before = load(folder)
+        before = None if folder is None else _baseline(folder, update=update)
         return cls(texts, folder, update, before, take_decisions(choices), junit)
 
     @property
