@@ -22,8 +22,8 @@ import numpy as np
 from findwell.loop.monitoring.alerts import parse_alert
 from findwell.loop.monitoring.bounded import BoundedSignal, against_calls
 from findwell.loop.monitoring.periods import HOUR
-from findwell.statistics.change_points import change_evidence, shiryaev_roberts
 from findwell.statistics.intervals import interval
+from findwell.statistics.sequential import change_evidence, shiryaev_roberts
 
 if TYPE_CHECKING:
     from findwell.core.data import Floats, Ints

@@ -346,6 +346,6 @@ def test_no_file_is_too_long() -> None:
     long = {
         str(path.relative_to(SOURCE)): lines
         for path in SOURCE.rglob("*.py")
-        if (lines := len(path.read_text(encoding="utf-8").splitlines())) > 500
+        if (lines := len(path.read_text(encoding="utf-8").splitlines())) > 800
     }
     assert not long

@@ -17,7 +17,6 @@ import numpy as np
 
 from findwell.core.errors import OptionError, choose
 from findwell.core.verdict import BETTER, SAME, UNCLEAR, UNKNOWN, WORSE, Verdict
-from findwell.statistics.aggregate import aggregate
 from findwell.statistics.paired import TESTS, difference_interval, paired
 from findwell.statistics.significance import (
     PERMUTATIONS,
@@ -26,10 +25,10 @@ from findwell.statistics.significance import (
     error_rates,
     out_of_reach,
     rejects,
+    tukey,
 )
-from findwell.statistics.tukey import tukey
 from findwell.statistics.unpaired import unpaired, unpaired_interval
-from findwell.statistics.values import to_scale
+from findwell.statistics.values import aggregate, to_scale
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Sequence

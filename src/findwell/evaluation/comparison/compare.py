@@ -26,8 +26,7 @@ from findwell.evaluation.comparison.systems import System, gather, take_gold
 from findwell.evaluation.evaluate import RunOptions
 from findwell.judges.limits import judge_lines, verdict_limit
 from findwell.measures.dialects import select_measures
-from findwell.statistics.aggregate import aggregate
-from findwell.statistics.values import check_draws, check_share
+from findwell.statistics.values import aggregate, check_draws, check_share
 from findwell.statistics.verdicts import DifferenceTest, correct, correct_all_pairs
 
 if TYPE_CHECKING:

@@ -9,8 +9,8 @@ import polars as pl
 
 from findwell.core.estimate import Estimate
 from findwell.evaluation.results.bounds import bounds
-from findwell.statistics.aggregate import aggregate
 from findwell.statistics.intervals import intervals
+from findwell.statistics.values import aggregate
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping

@@ -33,7 +33,7 @@ from findwell.statistics.agreement import (
     kappa_limits,
     kappa_of,
 )
-from findwell.statistics.calibration import Calibration, ReliabilityBin, calibration
+from findwell.statistics.calibration import Calibration, calibration
 from findwell.statistics.intervals import as_units, cluster_codes, estimate, interval
 from findwell.statistics.values import UNIT, check_share
 
@@ -82,6 +82,8 @@ class JudgeCard:
     def as_dict(self) -> dict[str, Any]:
         """Return the card as plain data, as the JSON output prints it."""
         shown = {"findwell": "judge-card", "layout": LAYOUT, **asdict(self)}
+        if self.calibration is not None:
+            shown["calibration"] = self.calibration.as_dict()
         return {name: value for name, value in shown.items() if value is not None}
 
     def save(self, path: str | os.PathLike[str] | None = None) -> Path:
@@ -421,17 +423,12 @@ def _card(given: dict[str, Any]) -> JudgeCard:
                 Slice(**{**each, "figures": tuple(CardFigure(**it) for it in each["figures"])})
                 for each in given["slices"]
             ),
-            "calibration": _calibration(given.get("calibration")),
+            "calibration": Calibration.of(told, given["level"])
+            if (told := given.get("calibration")) is not None
+            else None,
             "bias": _bias(given.get("bias")),
         }
     )
-
-
-def _calibration(given: dict[str, Any] | None) -> Calibration | None:
-    if given is None:
-        return None
-    bins = tuple(ReliabilityBin(**each) for each in given["bins"])
-    return Calibration(**{**given, "bins": bins})
 
 
 def _bias(given: dict[str, Any] | None) -> BiasProbe | None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -12,12 +12,14 @@ from findwell.core.forks import refuse_after_fork
 from findwell.judges.cards.card import JudgeCard, measure_judge
 from findwell.judges.cards.labels import load_labels
 from findwell.judges.find import find_judge
-from findwell.statistics.kappa_difference import KappaDifference, kappa_difference
+from findwell.statistics.agreement import KappaDifference, kappa_difference
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
     from findwell.core.progress import Report
+
+IN_JSON = ("value", "low", "high", "p_value", "n", "units", "reason")  # of a difference
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,7 +38,8 @@ class JudgeComparison:
         return {
             "judges": [card.as_dict() for card in self.cards],
             "differences": [
-                {"judge": judge, "from": first, "statistic": "kappa", **asdict(found)}
+                {"judge": judge, "from": first, "statistic": "kappa"}
+                | {name: getattr(found, name) for name in IN_JSON}
                 for judge, found in zip(others, self.differences, strict=True)
             ],
         }

@@ -16,8 +16,7 @@ import polars as pl
 
 from findwell.core.errors import choose
 from findwell.core.findings import Finding, finding_about
-from findwell.statistics.agreement import kappa
-from findwell.statistics.annotators import FORMULAS, agreement_of, prevalence_of
+from findwell.statistics.agreement import FORMULAS, agreement_of, kappa, prevalence_of
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -92,7 +91,8 @@ def annotator_agreement(
     ratings = wide.select(names).to_numpy().astype(np.float64) if names else np.zeros((0, 0))
     scale = [float(grade) for grade in range(highest + 1)]
     figures = [
-        asdict(agreement_of(ratings, each, scale, level, samples, seed)) for each in FORMULAS
+        {"statistic": each, **asdict(agreement_of(ratings, each, scale, level, samples, seed))}
+        for each in FORMULAS
     ]
     share = prevalence_of(ratings, rel)
     figures.append({"statistic": "prevalence", "value": share, "n": len(ratings)})

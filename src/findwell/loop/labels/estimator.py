@@ -10,8 +10,9 @@ import numpy as np
 import polars as pl
 
 from findwell.core.errors import OptionError
+from findwell.core.estimate import Estimate
 from findwell.evaluation.results.bounds import bounds
-from findwell.evaluation.results.estimates import Estimate
+from findwell.evaluation.results.estimates import EstimateRow
 from findwell.loop.labels.known_pairs import CHOSEN, SAMPLE, UNJUDGED
 from findwell.loop.labels.regraded import grades_of_units, items_of_units, regraded
 from findwell.measures.dcg import DCG
@@ -103,7 +104,7 @@ class Estimator:
         column = self.result.options.cluster
         return None if column is None else self.result.queries[column].to_list()
 
-    def rows(self, measure: Measure, run: str, baseline: str | None = None) -> list[Estimate]:
+    def rows(self, measure: Measure, run: str, baseline: str | None = None) -> list[EstimateRow]:
         """Return what the judge, labels, and both say of a run, or of its difference."""
         views = [self.view(measure, run)]
         views += [] if baseline is None else [self.view(measure, baseline)]
@@ -274,16 +275,8 @@ class Estimator:
         else:
             made = paired(columns[1], columns[0], **usual)[0].difference
         used = self._used(views, "all") if people else 0
-        return LabelEstimate(
-            made.value,
-            made.low,
-            made.high,
-            self.level,
-            used,
-            float(used) if people else None,
-            0.0 if people else 1.0,
-            reason=made.reason,
-        )
+        effective, trust = (float(used), 0.0) if people else (None, 1.0)
+        return LabelEstimate(made, used, effective, trust)
 
     def _bounds(self, measure: Measure, views: Sequence[RunView], why: str) -> LabelEstimate:
         """Return what the labels that are missing leave possible; there is no value in between."""
@@ -300,16 +293,7 @@ class Estimator:
                 lower = upper = None
             else:
                 lower, upper = lower - other[1], upper - other[0]
-        return LabelEstimate(
-            None,
-            lower,
-            upper,
-            self.level,
-            0,
-            None,
-            0.0,
-            reason=why,
-        )
+        return LabelEstimate(Estimate(None, lower, upper, self.level, "", 0, reason=why), 0)
 
     def _pairs(self, measure: Measure, views: Sequence[RunView]) -> SampledLabels:
         """Return the pairs as things that add to the value, or to the two sums of a ratio."""
@@ -444,15 +428,13 @@ def _row(  # noqa: PLR0917
     method: str,
     estimator: str,
     baseline: str | None,
-) -> Estimate:
+) -> EstimateRow:
     """Return an estimate within the limits of its measure."""
     low, high = (
         None if each is None else float(np.clip(each, *limits)) for each in (made.low, made.high)
     )
+    within = replace(made.estimate, low=low, high=high)
     effective = made.effective
     if effective is not None and made.labels:
         effective *= labels / made.labels  # of pairs, where queries were counted
-    return Estimate(
-        run, measure, method, made.value, low, high, labels, effective, estimator, made.reason,
-        baseline,
-    )  # fmt: skip
+    return EstimateRow(run, measure, method, within, labels, effective, estimator, baseline)

@@ -27,7 +27,8 @@ from findwell.loop.monitoring.periods import (
     season_cells,
     seasonal_profile,
 )
-from findwell.statistics.change_points import (
+from findwell.statistics.intervals import interval
+from findwell.statistics.sequential import (
     ChangePoint,
     change_evidence,
     change_point,
@@ -35,7 +36,6 @@ from findwell.statistics.change_points import (
     reference_ranks,
     shiryaev_roberts,
 )
-from findwell.statistics.intervals import interval
 
 if TYPE_CHECKING:
     from collections.abc import Callable

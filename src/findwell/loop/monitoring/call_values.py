@@ -20,7 +20,7 @@ from findwell.loop.monitoring.documents import (
 from findwell.loop.monitoring.questions import in_another_language, question_distances
 from findwell.loop.monitoring.references import NOTHING_GIVEN, References
 from findwell.loop.monitoring.signals import find_signals
-from findwell.statistics.rank_overlap import rbo_of_lists
+from findwell.statistics.agreement import rbo_of_lists
 
 if TYPE_CHECKING:
     from findwell.core.data import Floats, Ints

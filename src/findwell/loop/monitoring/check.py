@@ -54,8 +54,13 @@ from findwell.loop.monitoring.watched_slices import (
     summary_of,
     watched_slices,
 )
-from findwell.statistics.change_points import change_evidence, change_point
-from findwell.statistics.sequential import bernstein_sequence, e_bh, hedged_limits
+from findwell.statistics.sequential import (
+    bernstein_sequence,
+    change_evidence,
+    change_point,
+    e_bh,
+    hedged_limits,
+)
 from findwell.statistics.values import check_share
 
 if TYPE_CHECKING:

@@ -23,9 +23,8 @@ from findwell.io.read.traces.schema import RERANKER
 from findwell.loop.monitoring.call_values import slice_names
 from findwell.loop.monitoring.references import NOTHING_GIVEN, References
 from findwell.loop.monitoring.signals import SIGNALS, Signal
-from findwell.statistics.intervals import intervals
+from findwell.statistics.intervals import intervals, quantile_interval
 from findwell.statistics.prediction_powered import FEW, ppi_mean
-from findwell.statistics.quantiles import quantile_interval
 
 if TYPE_CHECKING:
     from findwell.core.data import Floats
