@@ -433,7 +433,7 @@ def _row(  # noqa: PLR0917
     low, high = (
         None if each is None else float(np.clip(each, *limits)) for each in (made.low, made.high)
     )
-    within = replace(made.estimate, low=low, high=high)
+    within = Estimate(made.value, low, high, made.level, "", labels, reason=made.reason)
     effective = made.effective
     if effective is not None and made.labels:
         effective *= labels / made.labels  # of pairs, where queries were counted
