@@ -43,8 +43,7 @@ from findwell.core.findings import (
 from findwell.core.forks import refuse_after_fork
 from findwell.core.requirement import FAIL, OPEN, PASS, Requirement, read_percentile
 from findwell.core.verdict import SAME, WORSE
-from findwell.evaluation.comparison.compare import Comparison
-from findwell.evaluation.comparison.contrasts import contrasts, slice_rows
+from findwell.evaluation.comparison.compare import Comparison, contrasts, slice_rows
 from findwell.evaluation.comparison.pairing import BETWEEN_SYSTEMS, Pairing, pair
 from findwell.evaluation.comparison.requirements import (
     FIGURES,
