@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from bisect import bisect_right, insort
 from collections import Counter
 from collections.abc import Callable, Collection, Hashable, Sequence
 from dataclasses import dataclass
@@ -302,39 +303,17 @@ def _tau_ap_b(truth: Floats, estimate: Floats) -> float:
     level = np.searchsorted(np.unique(truth), truth)[order].tolist()
     ranked = estimate[order]
     ends = [*np.flatnonzero(ranked[1:] != ranked[:-1]).tolist(), len(ranked) - 1]
-    above = _Ranks(max(level) + 1)
+    above: list[int] = []  # the levels of the items above, ascending
     start = 0
     for end in ends:  # a group of tied items, from the best on
         group = level[start : end + 1]
         if start:  # the ones above that deserve to be there, of each of the group
-            total += sum(start - above.up_to(each) for each in group) / start
+            total += sum(start - bisect_right(above, each) for each in group) / start
             counted += len(group)
         for each in group:
-            above.add(each)
+            insort(above, each)
         start = end + 1
     return float(2 * total / counted - 1)
-
-
-class _Ranks:
-    """How many of the ranks seen are no higher than one (a tree of sums; Fenwick 1994)."""
-
-    def __init__(self, count: int) -> None:
-        self._sums = [0] * (count + 1)
-
-    def add(self, rank: int) -> None:
-        """See a rank."""
-        at = rank + 1
-        while at < len(self._sums):
-            self._sums[at] += 1
-            at += at & -at
-
-    def up_to(self, rank: int) -> int:
-        """Count the ranks seen that are at most this one."""
-        at, total = rank + 1, 0
-        while at:
-            total += self._sums[at]
-            at -= at & -at
-        return total
 
 
 def rbo_of_lists(first: pl.Series, second: pl.Series, p: float = 0.9) -> Floats:

@@ -252,7 +252,7 @@ class RunAgainstBaseline:
             spanned = replace(figure, high=math.inf) if open_ended else figure
             held = hold(asked, self.run, asked.subject, spanned, by_value=fact)
             reason = figure.reason if held.outcome == OPEN and open_ended else held.reason
-            return replace(held, found=figure, reason=reason)
+            return replace(held, estimate=replace(figure, reason=reason))
         name, by_value = str(measure), decide == "value" or is_fact(measure)
         if asked.factor is None:
             value = row_interval(self.rows[name], self.level)
@@ -260,8 +260,7 @@ class RunAgainstBaseline:
             held = hold(asked, self.run, name, value, by_value=by_value)
         elif self.pairing is None:
             value = row_interval(self.rows[name], self.level)
-            held = hold(asked, self.run, name, value, by_value=True)
-            held = replace(held, outcome=PASS, reason=NO_BASELINE)
+            held = hold(asked, self.run, name, value, by_value=True).because(PASS, NO_BASELINE)
         else:
             contrast = self.contrasts[name]
             verdict = contrast.verdict
