@@ -27,11 +27,10 @@ from findwell.statistics.significance import (
     ROUNDING,
     SAME_DIFFERENCE,
     Significance,
-    decide_zero,
+    decide_by_test,
     mcnemar,
     paired_t,
     sign_flip,
-    student_interval,
 )
 from findwell.statistics.values import (
     UNIT,
@@ -166,18 +165,14 @@ def _decided(  # noqa: PLR0917
     bounds: Sequence[Bounds],
 ) -> Estimate:
     """Let the test of a column decide whether 0 is in its interval."""
-    if not test.has_own_interval:
-        return decide_zero(span, test.p, 1 - level)
     name, step = both.names[column], 1.0
-    if span.value and test.statistic and test.error:
-        step = span.value / (test.statistic * test.error)
-    elif name == "sum":
+    if name == "sum":
         step = span.n
-    elif name == "geometric":
+    elif name == "geometric" and span.n:
         step = exp(float(np.nanmean(both.before[:, column])))
     low, high = bounds[column]
     room = (high - low) * (span.n if name == "sum" else 1)
-    return student_interval(span, test, 1 - level, step, room)
+    return decide_by_test(span, test, 1 - level, step, room)
 
 
 def _tests(  # noqa: PLR0917

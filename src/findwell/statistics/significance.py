@@ -82,11 +82,6 @@ class Significance:
     error: float | None = None  # of a t test: the standard error, and its degrees of freedom
     freedom: float | None = None
 
-    @property
-    def has_own_interval(self) -> bool:
-        """Whether the test is a t test, which comes with an interval of its own."""
-        return self.method in T_TESTS
-
 
 def rejects(p: float | None, alpha: float) -> bool:
     """Say whether a p-value is small enough: at most alpha.
@@ -130,17 +125,22 @@ def decide_zero(found: Estimate, p: float | None, alpha: float) -> Estimate:
     return replace(found, method=f"{found.method}, {MOVED}", **limits)  # type: ignore[arg-type]
 
 
-def student_interval(
+def decide_by_test(
     found: Estimate, test: Significance, alpha: float, step: float, room: float
 ) -> Estimate:
-    """Return the interval of a difference that a t test decides: the difference ± t × its error.
+    """Return the interval of a difference that a test decides about; that of a t test is its own.
 
-    `step` is what 1 on the scale of the test is worth, and no difference is larger than `room`.
+    A t test has the difference ± t × its error. `step` is what 1 on the scale of the test is worth,
+    where the difference does not say it, and no difference is larger than `room`.
     """
+    if test.method not in T_TESTS:
+        return decide_zero(found, test.p, alpha)
     if test.p is None:  # all differences are equal, so that the test knows no spread
         return replace(found, low=None, high=None, method="", reason=test.reason or found.reason)
     if found.value is None or test.error is None or test.freedom is None:  # none differs
         return found
+    if found.value and test.statistic and test.error:
+        step = found.value / (test.statistic * test.error)
     reach = float(scipy("stats").t.isf(alpha / 2, test.freedom)) * test.error * abs(step)
     low, high = max(found.value - reach, -room), min(found.value + reach, room)
     # rounding may put a limit on the wrong side of 0

@@ -27,9 +27,8 @@ from findwell.statistics.resampling import divisions
 from findwell.statistics.significance import (
     PERMUTATIONS,
     Significance,
-    decide_zero,
+    decide_by_test,
     rejects,
-    student_interval,
 )
 from findwell.statistics.values import (
     UNIT,
@@ -108,7 +107,11 @@ def unpaired(
 
     def interval(level: float, test: Significance | None) -> Estimate:
         span = _interval(groups, statistic, level, bounds)
-        return span if test is None else _decided(groups, span, test, level, bounds)
+        if test is None:
+            return span
+        scaled = statistic == "geometric" and sizes[0] > 0
+        step = float(np.exp(groups.before.mean())) if scaled else 1.0
+        return decide_by_test(span, test, 1 - level, step, bounds[1] - bounds[0])
 
     if statistic == "sum" or not min(sizes):
         reason = SUMS if statistic == "sum" else NO_VALUE
@@ -141,20 +144,6 @@ def unpaired_interval(
     """
     check_share("level", level)
     return _interval(_groups(baseline, system, clusters, "mean"), "mean", level, bounds)
-
-
-def _decided(
-    groups: _Groups, span: Estimate, test: Significance, level: float, bounds: Bounds
-) -> Estimate:
-    """Let the test decide whether 0 is in the interval."""
-    if not test.has_own_interval:
-        return decide_zero(span, test.p, 1 - level)
-    step = 1.0
-    if span.value and test.statistic and test.error:
-        step = span.value / (test.statistic * test.error)
-    elif test.error and not np.array_equal(groups.raw[0], groups.before):
-        step = float(np.exp(groups.before.mean()))
-    return student_interval(span, test, 1 - level, step, bounds[1] - bounds[0])
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import asdict, dataclass, field, replace
 from itertools import combinations
 from typing import TYPE_CHECKING, Any, TypeAlias, Unpack
 
@@ -271,7 +271,15 @@ def compare(
         measures=table.measures,
         comparisons=pl.DataFrame([row_of(table, each) for each in found], schema=schema),
         slices=pl.DataFrame(slice_rows(table, pairs, columns, how, limits), schema=SLICED | schema),
-        values=pl.DataFrame(list(_values(table)), schema=VALUES),
+        values=pl.DataFrame(
+            [
+                {"system": system, "measure": str(measure), **asdict(aggregate(measure, asked))}
+                for at, system in enumerate(table.systems)
+                for number, measure in enumerate(table.measures)
+                for asked in [table.values[table.present[:, at], at, number]]
+            ],
+            schema=VALUES,
+        ),
         moved=pl.DataFrame([] if unpaired else _moved(table, moved), schema=MOVED),
         findings=table.findings,
         dialect=result.dialect,
@@ -306,20 +314,6 @@ def _baseline_first(systems: list[System], named: str | None) -> list[System]:
         choose("baseline", named, [system.name for system in systems])
     first = by_name[named]
     return [first, *(system for system in systems if system is not first)]
-
-
-def _values(table: Pairing) -> Iterable[Row]:
-    for at, system in enumerate(table.systems):
-        for number, measure in enumerate(table.measures):
-            asked = table.values[table.present[:, at], at, number]
-            found = aggregate(measure, asked)
-            yield {
-                "system": system,
-                "measure": str(measure),
-                "value": found.value,
-                "n": found.n,
-                "undefined": found.undefined,
-            }
 
 
 def _moved(table: Pairing, count: int) -> list[Row]:
