@@ -16,8 +16,13 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from findwell.statistics.change_points import change_evidence, cusum, shiryaev_roberts
-from findwell.statistics.sequential import bernstein_sequence, betting_capital
+from findwell.statistics.sequential import (
+    bernstein_sequence,
+    betting_capital,
+    change_evidence,
+    cusum,
+    shiryaev_roberts,
+)
 
 if TYPE_CHECKING:
     from findwell.core.data import Floats, Ints

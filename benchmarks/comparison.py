@@ -173,7 +173,7 @@ def _all_pairs(table: np.ndarray, size: Size) -> Timed:
 
 
 def _tukey(table: np.ndarray, size: Size) -> Timed:
-    from findwell.statistics.tukey import tukey
+    from findwell.statistics.significance import tukey
 
     start = time.perf_counter()
     found = tukey(table, permutations=size.permutations)

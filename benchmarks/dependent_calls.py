@@ -23,6 +23,7 @@ from findwell.loop.monitoring.alerts import parse_alert
 from findwell.loop.monitoring.detectors import HOUR, BoundedSignal, against_calls
 from findwell.statistics.change_points import change_evidence, shiryaev_roberts
 from findwell.statistics.intervals import interval
+from findwell.statistics.sequential import change_evidence, shiryaev_roberts
 
 if TYPE_CHECKING:
     from findwell.core.data import Floats, Ints

@@ -17,7 +17,7 @@ from findwell.statistics.prediction_powered import ppi_mean
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from findwell.evaluation.results.estimates import Estimate
+    from findwell.evaluation.results.estimates import EstimateRow
     from tests.conftest import Findwell
 
 QUERIES, DEEP = 60, 10
@@ -73,7 +73,7 @@ def pool(world: World, tmp_path_factory: pytest.TempPathFactory) -> Path:
     return world.pool(tmp_path_factory.mktemp("labels"))
 
 
-def close(found: Estimate, other: Estimate, sign: int = 1) -> None:
+def close(found: EstimateRow, other: EstimateRow, sign: int = 1) -> None:
     """Assert that two estimates are the same numbers; with −1 the one is the negative."""
     numbers = [(each.value, each.low, each.high, each.labels) for each in (found, other)]
     if sign < 0:

@@ -10,9 +10,8 @@ from findwell.core.errors import OptionError
 from findwell.loop.monitoring.call_values import signal_frame
 from findwell.loop.monitoring.signals import SIGNALS, find_signals
 from findwell.loop.monitoring.time_buckets import bucket_length, buckets, gini
-from findwell.statistics.intervals import interval
+from findwell.statistics.intervals import interval, quantile_interval
 from findwell.statistics.prediction_powered import ppi_mean
-from findwell.statistics.quantiles import quantile_interval
 from tests.monitoring.made_calls import START, known_beside, made_calls
 
 CALLS = made_calls()

@@ -22,7 +22,7 @@ from findwell.measures.dialects import resolve_measures
 from findwell.show.spark import render
 from findwell.show.tables import FORMATS
 from findwell.statistics.intervals import ONE_CLUSTER
-from findwell.statistics.poisson import name_hashes, poisson_weights
+from findwell.statistics.moments import name_hashes, poisson_weights
 from tests.spark.frames import hard_case, records
 from tests.spark.test_tasks import plan_of, side, stacked
 

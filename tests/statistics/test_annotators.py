@@ -8,8 +8,7 @@ import numpy as np
 import pytest
 
 from findwell.core.errors import InputError
-from findwell.statistics.agreement import kappa
-from findwell.statistics.annotators import FORMULAS, agreement_of, prevalence_of
+from findwell.statistics.agreement import FORMULAS, agreement_of, kappa, prevalence_of
 
 NAN = np.nan
 TWO = [(0, 1), (0, 2), (1, 2)]

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from findwell.core.errors import InputError
-from findwell.statistics.change_points import (
+from findwell.statistics.sequential import (
     SHARES,
     change_evidence,
     change_point,

@@ -13,8 +13,8 @@ from statsmodels.stats.proportion import proportion_confint
 
 from findwell.core.errors import InputError, OptionError
 from findwell.measures import parse_measure
-from findwell.statistics.aggregate import aggregate
 from findwell.statistics.intervals import EQUAL, METHOD, NONE_DEFINED, ONE, interval, intervals
+from findwell.statistics.values import aggregate
 from tests.statistics.scores import columns, limits
 
 RNG = np.random.default_rng(6)

@@ -7,8 +7,7 @@ from itertools import product
 import numpy as np
 import pytest
 
-from findwell.statistics.agreement import kappa
-from findwell.statistics.kappa_difference import kappa_difference
+from findwell.statistics.agreement import kappa, kappa_difference
 
 TRUTH = [1, 1, 0, 0, 1, 0, 1, 0, 0, 1, 1, 0]
 GOOD = [1, 1, 0, 0, 1, 0, 1, 0, 0, 1, 0, 0]

@@ -11,8 +11,13 @@ import pytest
 from hypothesis import given
 
 from findwell.statistics.intervals import interval
-from findwell.statistics.moments import ExactSum, Moments, bootstrap_limits
-from findwell.statistics.poisson import name_hashes, poisson_weights
+from findwell.statistics.moments import (
+    ExactSum,
+    Moments,
+    bootstrap_limits,
+    name_hashes,
+    poisson_weights,
+)
 from tests.strategies import quick
 
 NUMBERS = st.lists(st.floats(-1e9, 1e9, allow_nan=False), max_size=80)

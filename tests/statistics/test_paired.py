@@ -10,7 +10,6 @@ from scipy import stats
 
 from findwell.core.errors import InputError, OptionError
 from findwell.measures import parse_measure
-from findwell.statistics.aggregate import aggregate
 from findwell.statistics.intervals import METHOD
 from findwell.statistics.paired import effect_size, paired
 from findwell.statistics.significance import (
@@ -20,6 +19,7 @@ from findwell.statistics.significance import (
     SAME_DIFFERENCE,
     sign_flip,
 )
+from findwell.statistics.values import aggregate
 from tests.statistics.scores import columns, limits
 
 RNG = np.random.default_rng(8)

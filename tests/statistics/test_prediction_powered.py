@@ -16,8 +16,6 @@ from findwell.statistics.prediction_powered import (
     SampledLabels,
     mean_of_sample,
     ppi_mean,
-    sampled_values,
-    stratified_ppi_mean,
     student_quantile,
 )
 
@@ -132,18 +130,6 @@ def test_a_judge_that_is_contrary_or_constant_is_not_used() -> None:
         assert found.effective == found.labels == len(LABELS)
 
 
-def test_strata() -> None:
-    """One stratum is the mean itself; two weigh by their shares, whatever these add up to."""
-    one = stratified_ppi_mean([(3.0, *GIVEN["yes and no"])])
-    assert one == ppi_mean(*GIVEN["yes and no"])
-    parts = [(2.0, LABELS, GOOD, STEPS), (6.0, *GIVEN["yes and no"])]
-    both = stratified_ppi_mean(parts)
-    means = [ppi_mean(labels, judged, further).value or 0 for _, labels, judged, further in parts]
-    assert both.value == pytest.approx(0.25 * means[0] + 0.75 * means[1])
-    assert both.labels == len(LABELS) + len(WORDS[0])
-    assert stratified_ppi_mean(parts[::-1]).value == pytest.approx(both.value)
-
-
 def test_too_few() -> None:
     assert ppi_mean([], [], STEPS).reason == NO_LABEL
     assert ppi_mean([0.5], [0.4], STEPS).reason == ONE_LABEL
@@ -179,7 +165,6 @@ def test_all_labelled_is_the_plain_mean() -> None:
         assert found.value == pytest.approx(values.mean())
         assert found.error == pytest.approx(values.std(ddof=1) / np.sqrt(40))
         assert found.effective == found.labels == 400
-        assert sampled_values(each) == pytest.approx(values)
 
 
 def test_whole_queries_are_ppi_mean() -> None:

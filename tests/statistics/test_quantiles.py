@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from findwell.statistics.quantiles import TOO_FEW, quantile_interval
+from findwell.statistics.intervals import TOO_FEW_QUERIES, quantile_interval
 
 scipy_stats = pytest.importorskip("scipy.stats")
 
@@ -18,7 +18,7 @@ def test_ranks_are_those_of_the_binomial(n: int, share: float) -> None:
     assert found.low == (low if low >= 1 else None)
     assert found.high == (high if high <= n else None)
     assert found.value == pytest.approx(np.quantile(np.arange(1, n + 1), share))
-    assert (found.reason == TOO_FEW) == (found.low is None or found.high is None)
+    assert (found.reason == TOO_FEW_QUERIES) == (found.low is None or found.high is None)
 
 
 @pytest.mark.parametrize("share", [0.5, 0.9])

@@ -20,9 +20,9 @@ from findwell.statistics.agreement import (
     in_common,
     kendall_tau,
     rbo,
+    rbo_of_lists,
     tau_ap,
 )
-from findwell.statistics.rank_overlap import rbo_of_lists
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -13,8 +13,15 @@ import numpy as np
 import pytest
 
 from benchmarks.alarms import ALPHA, LOOKS, METHODS, RUN_LENGTH, RUNS, quiet_runs, tables
-from findwell.statistics.change_points import change_evidence, conformal_ranks, shiryaev_roberts
-from findwell.statistics.sequential import bernstein_sequence, betting_capital, e_bh, hedged_limits
+from findwell.statistics.sequential import (
+    bernstein_sequence,
+    betting_capital,
+    change_evidence,
+    conformal_ranks,
+    e_bh,
+    hedged_limits,
+    shiryaev_roberts,
+)
 
 if TYPE_CHECKING:
     from findwell.core.data import Floats

@@ -9,8 +9,7 @@ import pytest
 from scipy import stats
 
 from findwell.statistics.power import PlannedComparison
-from findwell.statistics.significance import EXACT, sign_flip
-from findwell.statistics.tukey import tukey
+from findwell.statistics.significance import EXACT, sign_flip, tukey
 from tests.statistics.scores import POPULATIONS
 
 if TYPE_CHECKING:

@@ -4,8 +4,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from findwell.statistics.significance import adjust
-from findwell.statistics.subsets import subset_p
+from findwell.statistics.significance import adjust, subset_p
 
 
 def test_against_scipy_permutations() -> None:

@@ -12,12 +12,12 @@ from scipy import stats
 
 from findwell.core.errors import InputError, OptionError
 from findwell.statistics.resampling import normal_ranges, shuffled_ranges
-from findwell.statistics.significance import sign_flip
-from findwell.statistics.tukey import (
+from findwell.statistics.significance import (
     NO_QUERY,
-    NONE_DIFFERS,
+    NO_SYSTEM_DIFFERS,
     ONE_SYSTEM,
     SHUFFLED,
+    sign_flip,
     tukey,
 )
 from tests.statistics.scores import columns
@@ -139,7 +139,7 @@ def test_geometric_means() -> None:
 def test_edges() -> None:
     (alike,) = tukey(np.repeat(RNG.random((9, 1)), 3, axis=1))
     assert list(alike.p.values()) == [1.0] * 3
-    assert alike.reason == NONE_DIFFERS
+    assert alike.reason == NO_SYSTEM_DIFFERS
     (one_query,) = tukey([[0.1, 0.5, 0.9]])
     assert one_query.p[0, 2] == 1.0
     (more_systems,) = tukey(RNG.random((3, 12)), permutations=100)

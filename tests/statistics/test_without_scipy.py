@@ -18,7 +18,7 @@ from findwell.statistics.agreement import kappa
 from findwell.statistics.intervals import intervals
 from findwell.statistics.paired import paired
 from findwell.statistics.significance import adjust, mcnemar
-from findwell.statistics.tukey import tukey
+from findwell.statistics.significance import tukey
 rng = np.random.default_rng(1)
 values = rng.random((30, 3))
 spans = intervals(values, clusters=[n // 3 for n in range(30)]) + intervals(values > 0.5)

@@ -19,7 +19,7 @@ from findwell.show.tables import (
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
-    from findwell.evaluation.results.estimates import Estimate, Estimates
+    from findwell.evaluation.results.estimates import EstimateRow, Estimates
 
 SAID_BY = {
     "judge": "judge alone",
@@ -55,7 +55,7 @@ def _title(found: Estimates) -> str:
     return f"{labels}{of_all} · {counted(design['queries'])}{judge}"
 
 
-def _grid(rows: Sequence[Estimate], title: str, level: float, *, plain: bool) -> Grid:
+def _grid(rows: Sequence[EstimateRow], title: str, level: float, *, plain: bool) -> Grid:
     several = len({each.run for each in rows}) > 1
     marks = {True: "*", False: ""}
     cells = [
@@ -74,7 +74,7 @@ def _grid(rows: Sequence[Estimate], title: str, level: float, *, plain: bool) ->
     return Grid(title, ["run", *header] if several else header, cells, left=2 + several)
 
 
-def _limits(each: Estimate, *, plain: bool) -> str:
+def _limits(each: EstimateRow, *, plain: bool) -> str:
     if plain:
         return interval(each.low, each.high)
     return limits(each.low, each.high)

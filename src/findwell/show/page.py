@@ -17,8 +17,7 @@ from findwell.show.estimates import facts as estimate_facts
 from findwell.show.html import document
 from findwell.show.tables import best, chance
 from findwell.show.timing import rows as timing_rows
-from findwell.statistics.significance import adjust, rejects
-from findwell.statistics.subsets import subset_p
+from findwell.statistics.significance import adjust, rejects, subset_p
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence

@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from findwell.core.errors import AlignError, InputError, choose
 from findwell.core.slices import slice_labels, time_slices
-from findwell.evaluation.comparison.compare import Comparison, compare
-from findwell.evaluation.comparison.contrasts import Row, slice_rows
+from findwell.evaluation.comparison.compare import Comparison, Row, compare, slice_rows
 from findwell.evaluation.comparison.pairing import Pairing, pair, stack
 from findwell.evaluation.comparison.systems import System, gather
 from findwell.show.charts.svg import SYSTEMS

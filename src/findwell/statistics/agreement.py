@@ -1,16 +1,20 @@
-"""Agreement of two sides: of labels (κ), of orders (τ, τ-AP), of rankings (RBO)."""
+"""Agreement of two sides or more: of labels (κ, α, AC1), of orders (τ, τ-AP), of rankings (RBO)."""
 
 from __future__ import annotations
 
+from bisect import bisect_right, insort
 from collections import Counter
 from collections.abc import Callable, Collection, Hashable, Sequence
 from dataclasses import dataclass
+from itertools import combinations
 from numbers import Real
 from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
+import polars as pl
 
 from findwell.core.errors import InputError, OptionError, choose
+from findwell.core.estimate import Estimate, Estimated
 from findwell.statistics.intervals import (
     Estimates,
     as_units,
@@ -18,12 +22,21 @@ from findwell.statistics.intervals import (
     estimate,
     limits_of_means,
 )
-from findwell.statistics.values import Quantity, as_columns, check_share, same_shape, scipy
+from findwell.statistics.resampling import sign_sums
+from findwell.statistics.significance import PERMUTATIONS
+from findwell.statistics.values import (
+    Quantity,
+    as_columns,
+    check_draws,
+    check_share,
+    same_shape,
+    scipy,
+)
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike
 
-    from findwell.core.data import Floats
+    from findwell.core.data import Floats, Ints
 
 WEIGHTS = ("none", "linear", "quadratic")
 
@@ -34,6 +47,18 @@ ONE_CLUSTER = "all items are of one cluster, so the spread is unknown"
 TOO_FEW = "there are fewer than two items to order"
 ALL_TIED = "all items are tied"
 BOTH_EMPTY = "both rankings are empty"
+OVERLAPS = 1 << 21  # of rankings by depth that are worked on at once
+ONE_UNIT = "one question says nothing about the spread"
+SAME_LABELS = "all labels of both are the same"
+ROUNDING = 1e-12
+LARGEST_GAP = 1.0  # difference that one further question is thought to show: κ may differ by 2
+
+SCALES = ("nominal", "ordinal", "interval")  # of Krippendorff's α
+NO_PAIR = "no item has two labels"
+ONE_VALUE = "all labels are the same one, so chance agrees as well"
+FEW_ITEMS = "fewer than two items have two labels, so the spread is unknown"
+AT_ONCE = 1 << 22  # numbers that a block of resamples may hold
+BOOTSTRAP = 3  # the stream of random numbers, next to those of `findwell.statistics.resampling`
 
 Label: TypeAlias = str | float | bool
 Labels: TypeAlias = Sequence[Label | None]
@@ -50,17 +75,13 @@ class Confusion:
 
 
 @dataclass(frozen=True, slots=True)
-class Kappa:
+class Kappa(Estimated):
     """Agreement beyond chance: 1 is perfect, 0 as by chance; None with a reason if undefined."""
 
-    value: float | None
-    low: float | None
-    high: float | None
-    level: float
+    estimate: Estimate
     weights: str
     agreement: float | None  # the share of items with the same label
     confusion: Confusion
-    reason: str = ""
 
 
 def confusion(first: Labels, second: Labels) -> Confusion:
@@ -105,16 +126,20 @@ def kappa(
     table = confusion(first, second)
     counts = np.array(table.counts, dtype=np.float64)
     agreed = float(np.trace(counts)) / table.n if table.n else None
+
+    def found(value: float | None, *limits: float, reason: str = "") -> Kappa:
+        low, high = limits or (None, None)
+        made = Estimate(value, low, high, level, "", table.n, table.left_out, reason=reason)
+        return Kappa(made, weights, agreed, table)
+
     if len(table.labels) < 2:
-        reason = ONE_LABEL if table.n else NO_LABEL
-        return Kappa(None, None, None, level, weights, agreed, table, reason)
+        return found(None, reason=ONE_LABEL if table.n else NO_LABEL)
     value, influence = kappa_of(counts, disagreement(table.labels, weights))
     if is_one_sided(counts):
-        return Kappa(value, None, None, level, weights, agreed, table, ONE_SIDED)
+        return found(value, reason=ONE_SIDED)
     if clusters is None:
         items = np.repeat(influence.ravel(), counts.ravel().astype(np.int64))
-        low, high = kappa_limits(value, items, level)
-        return Kappa(value, low, high, level, weights, agreed, table)
+        return found(value, *kappa_limits(value, items, level))
     place = {label: at for at, label in enumerate(table.labels)}
     known = [
         (influence[place[one], place[other]], name)
@@ -124,10 +149,9 @@ def kappa(
     moved = np.array([[each] for each, _ in known])
     units = as_units(moved, cluster_codes([name for _, name in known], len(known)))
     if len(units) < 2:
-        return Kappa(value, None, None, level, weights, agreed, table, ONE_CLUSTER)
+        return found(value, reason=ONE_CLUSTER)
     by_cluster = units.sums[:, 0] * (len(units) / len(known))
-    low, high = kappa_limits(value, by_cluster, level, estimate(units).size)
-    return Kappa(value, low, high, level, weights, agreed, table)
+    return found(value, *kappa_limits(value, by_cluster, level, estimate(units).size))
 
 
 def kappa_of(counts: Floats, severity: Floats) -> tuple[float, Floats]:
@@ -156,12 +180,12 @@ def is_one_sided(counts: Floats) -> bool:
 
 
 def kappa_limits(
-    value: float, influence: Floats, level: float, size: float = 1.0
+    value: float, influence: Floats, level: float, size: float = 1.0, bound: float = 1.0
 ) -> tuple[float, float]:
     """Return the limits of κ, from what each unit does to it; `size` is that of `Estimates`."""
     made = Estimates(np.array([value]), influence[np.newaxis], len(influence), size)
-    low, high = limits_of_means(made, np.array([-1.0]), np.array([1.0]), level)
-    return max(-1.0, float(low[0])), min(1.0, float(high[0]))
+    low, high = limits_of_means(made, np.array([-bound]), np.array([bound]), level)
+    return max(-bound, float(low[0])), min(bound, float(high[0]))
 
 
 def _missing(label: Label | None) -> bool:
@@ -250,19 +274,12 @@ def rbo(first: Sequence[Hashable], second: Sequence[Hashable], p: float = 0.9) -
     """
     if not 0 < p < 1:
         raise OptionError(f"the persistence p is {p}", fix="give a number between 0 and 1")
-    short, long = sorted((list(dict.fromkeys(first)), list(dict.fromkeys(second))), key=len)
-    if not long:
-        return Quantity(None, BOTH_EMPTY)
-    if not short:
-        return Quantity(0.0)
-    seen = len(short)
-    overlap = _overlaps(short, long)
-    depth = np.arange(1, len(long) + 1)
-    agreement = overlap / depth
-    # below its end, the short ranking is taken to agree as it did so far
-    agreement[seen:] += overlap[seen - 1] * (depth[seen:] - seen) / (seen * depth[seen:])
-    tail = (overlap[-1] - overlap[seen - 1]) / len(long) + overlap[seen - 1] / seen
-    return Quantity(float((1 - p) / p * (agreement * p**depth).sum() + tail * p ** len(long)))
+    number = {item: at for at, item in enumerate(dict.fromkeys((*first, *second)))}
+    one, other = (
+        pl.Series([[number[item] for item in each]], dtype=pl.List(pl.Int64))
+        for each in (first, second)
+    )
+    return Quantity(float(rbo_of_lists(one, other, p)[0])) if number else Quantity(None, BOTH_EMPTY)
 
 
 def _of_orders(
@@ -286,46 +303,366 @@ def _tau_ap_b(truth: Floats, estimate: Floats) -> float:
     level = np.searchsorted(np.unique(truth), truth)[order].tolist()
     ranked = estimate[order]
     ends = [*np.flatnonzero(ranked[1:] != ranked[:-1]).tolist(), len(ranked) - 1]
-    above = _Ranks(max(level) + 1)
+    above: list[int] = []  # the levels of the items above, ascending
     start = 0
     for end in ends:  # a group of tied items, from the best on
         group = level[start : end + 1]
         if start:  # the ones above that deserve to be there, of each of the group
-            total += sum(start - above.up_to(each) for each in group) / start
+            total += sum(start - bisect_right(above, each) for each in group) / start
             counted += len(group)
         for each in group:
-            above.add(each)
+            insort(above, each)
         start = end + 1
     return float(2 * total / counted - 1)
 
 
-class _Ranks:
-    """How many of the ranks seen are no higher than one (a tree of sums; Fenwick 1994)."""
+def rbo_of_lists(first: pl.Series, second: pl.Series, p: float = 0.9) -> Floats:
+    """Return the rank-biased overlap of each list of one column with that of the other.
 
-    def __init__(self, count: int) -> None:
-        self._sums = [0] * (count + 1)
+    It is that of `rbo`, of many pairs at once. NaN where both are empty, or one is null.
 
-    def add(self, rank: int) -> None:
-        """See a rank."""
-        at = rank + 1
-        while at < len(self._sums):
-            self._sums[at] += 1
-            at += at & -at
+    >>> rbo_of_lists(pl.Series([["a", "b"], []]), pl.Series([["a", "b"], ["c"]])).tolist()
+    [1.0, 0.0]
+    """
+    one, other = _ranks(first), _ranks(second)
+    lengths = [
+        np.bincount(each["pair"].to_numpy(), minlength=len(first)).astype(np.int64)
+        for each in (one, other)
+    ]
+    shared = one.join(other, on=["pair", "item"]).select(
+        "pair", depth=pl.max_horizontal("rank", "rank_right")
+    )
+    short, long = np.minimum(*lengths), np.maximum(*lengths)
+    found = np.full(len(first), np.nan)
+    deepest = max(int(long.max(initial=1)), 1)
+    step = max(1, OVERLAPS // deepest)
+    pairs, depths = (shared[name].to_numpy() for name in ("pair", "depth"))
+    order = np.argsort(pairs, kind="stable")
+    pairs, depths = pairs[order], depths[order]
+    for start in range(0, len(first), step):
+        rows = slice(start, start + step)
+        inside = slice(*np.searchsorted(pairs, (start, start + step)))
+        table = np.zeros((len(short[rows]), deepest))
+        np.add.at(table, (pairs[inside] - start, depths[inside]), 1.0)
+        found[rows] = _extrapolated(np.cumsum(table, axis=1), short[rows], long[rows], p)
+    unknown = (long == 0) | first.is_null().to_numpy() | second.is_null().to_numpy()
+    found[unknown] = np.nan
+    return found
 
-    def up_to(self, rank: int) -> int:
-        """Count the ranks seen that are at most this one."""
-        at, total = rank + 1, 0
-        while at:
-            total += self._sums[at]
-            at -= at & -at
-        return total
+
+def _ranks(lists: pl.Series) -> pl.DataFrame:
+    """Return pair, item and rank (from 0) of each list, repeated items once."""
+    table = pl.DataFrame({"pair": np.arange(len(lists)), "item": lists})
+    listed = table.explode("item", empty_as_null=False).drop_nulls("item")
+    once = listed.unique(["pair", "item"], keep="first", maintain_order=True)
+    return once.with_columns(rank=pl.int_range(pl.len()).over("pair"))
 
 
-def _overlaps(short: Sequence[Hashable], long: Sequence[Hashable]) -> Floats:
-    """Return how many items both rankings share down to each depth of the long one."""
-    rank = {item: number for number, item in enumerate(short)}
-    found = np.zeros(len(long))
-    for number, item in enumerate(long):
-        if item in rank:
-            found[max(number, rank[item])] += 1
-    return np.cumsum(found)
+def _extrapolated(overlap: Floats, short: Ints, long: Ints, p: float) -> Floats:
+    """Return the overlaps by pair (rows) and depth (columns) as one number each."""
+    depth = np.arange(1, overlap.shape[1] + 1)
+    at = np.arange(len(overlap))
+    seen = np.maximum(short, 1)
+    last, whole = overlap[at, seen - 1], overlap[at, np.maximum(long, 1) - 1]
+    agreement = overlap / depth
+    # below its end, the short ranking is taken to agree as it did so far
+    beyond = np.maximum(depth - short[:, None], 0) / (seen[:, None] * depth)
+    agreement += last[:, None] * beyond
+    weight = np.where(depth <= long[:, None], p**depth, 0.0)
+    tail = (whole - last) / np.maximum(long, 1) + last / seen
+    total = (1 - p) / p * (agreement * weight).sum(axis=1) + tail * p**long
+    return np.where(short == 0, 0.0, total)
+
+
+@dataclass(frozen=True, slots=True)
+class KappaDifference(Estimated):
+    """How much higher κ of one list of labels is than that of another, against the same truth."""
+
+    estimate: Estimate  # of the items that both have labelled
+    p_value: float | None
+    units: int  # clusters of items, or items
+
+
+def kappa_difference(
+    first: ArrayLike,
+    second: ArrayLike,
+    truth: ArrayLike,
+    *,
+    clusters: Sequence[object] | None = None,
+    level: float = 0.95,
+    permutations: int = PERMUTATIONS,
+    seed: int = 0,
+) -> KappaDifference:
+    """Return κ of the first against the truth, less that of the second; labels are 0 and 1.
+
+    The limits come from how far each cluster moves both: in simulations of 8, 12, 30 and 100
+    clusters of four items, 95 % intervals held the true difference in 99, 98, 98 and 96 % of
+    samples (those of a paired bootstrap in 87, 92, 94 and 94 %). The p-value is that of a
+    permutation test: if both were as good, the two might be exchanged in each cluster, and the
+    difference is held against those of random exchanges.
+
+    >>> found = kappa_difference([1, 1, 0, 0], [1, 0, 0, 0], [1, 1, 0, 0])
+    >>> found.value, found.n
+    (0.5, 4)
+    """
+    check_share("level", level)
+    labels = [np.asarray(each).astype(np.int64) for each in (first, second, truth)]
+    n = len(labels[0])
+    codes = cluster_codes(range(n) if clusters is None else clusters, n)
+    one, other = (as_units(np.eye(4)[each * 2 + labels[2]], codes) for each in labels[:2])
+
+    def found(
+        value: float | None, *limits: float, p: float | None = None, reason: str = ""
+    ) -> KappaDifference:
+        low, high = limits or (None, None)
+        made = Estimate(value, low, high, level, "", n, reason=reason)
+        return KappaDifference(made, p, len(one) if n else 0)
+
+    if not n:
+        return found(None, reason=NO_LABEL)
+    sides = [
+        kappa_of(units.sums.sum(axis=0).reshape(2, 2), 1 - np.eye(2)) for units in (one, other)
+    ]
+    if any(np.isnan(value) for value, _ in sides):
+        return found(None, reason=ONE_LABEL)
+    (high_one, moved_one), (high_other, moved_other) = sides
+    value = high_one - high_other
+    if len(one) < 2:
+        return found(value, reason=ONE_UNIT)
+    both, apart = (one.sums + other.sums).sum(axis=0), one.sums - other.sums
+    if not apart.any():
+        return found(0.0, 0.0, 0.0, p=1.0, reason=SAME_LABELS)
+    moved = one.sums * moved_one.ravel() - other.sums * moved_other.ravel()
+    influence = moved.sum(axis=1) * (len(one) / n)
+    bound = max(LARGEST_GAP, abs(value))
+    limits = kappa_limits(value, influence, level, estimate(one).size, bound)
+    reach, extreme = abs(value) - ROUNDING, 0
+    for sums in sign_sums(apart, permutations, seed):
+        tables = (np.stack([both + sums, both - sums]) / 2).reshape(2, -1, 2, 2)
+        gaps = np.subtract(*np.nan_to_num(_kappas(tables)))
+        extreme += int((np.abs(gaps) >= reach).sum())
+    return found(value, *limits, p=(1 + extreme) / (1 + permutations))
+
+
+def _kappas(tables: Floats) -> Floats:
+    """Return Cohen's κ of many tables of counts (… × labels × labels); NaN where undefined."""
+    total = tables.sum(axis=(-2, -1))
+    met = _divided(np.trace(tables, axis1=-2, axis2=-1), total)
+    chance = _divided((tables.sum(axis=-2) * tables.sum(axis=-1)).sum(axis=-1), total**2)
+    return _divided(met - chance, 1 - chance)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Ratings:
+    """How many annotators gave each item each label."""
+
+    labels: Floats  # the different ones, in order
+    counts: Floats  # items × labels
+    table: Floats  # items × annotators, NaN: no label
+
+    @classmethod
+    def of(cls, ratings: ArrayLike, labels: Sequence[float] | None = None) -> Ratings:
+        """Count ratings, items × annotators, NaN where an annotator gave no label.
+
+        `labels` are all that could be given; those that were given, by default.
+
+        >>> Ratings.of([[1, 1, 0], [0, np.nan, 0]]).counts.tolist()
+        [[1.0, 2.0], [2.0, 0.0]]
+        """
+        table = np.asarray(ratings, dtype=np.float64)
+        if table.ndim != 2:
+            raise InputError(f"ratings have {table.ndim} dimensions, not items × annotators")
+        given = np.unique(table[~np.isnan(table)])
+        known = given if labels is None else np.unique(np.asarray(labels, dtype=np.float64))
+        if not np.isin(given, known).all():
+            other = given[~np.isin(given, known)][0]
+            raise InputError(f"the label {other:g} is none of those that can be given")
+        counts = (table[:, :, np.newaxis] == known).sum(axis=1).astype(np.float64)
+        return cls(known, counts, table)
+
+    @property
+    def paired(self) -> Floats:
+        """The rows of items that have at least two labels."""
+        return np.asarray(self.counts[self.counts.sum(axis=1) >= 2])
+
+
+# what each item adds, and the figure of sums of it (draws × parts)
+Parts: TypeAlias = "tuple[Floats, Callable[[Floats], Floats]]"
+
+
+def _raw(ratings: Ratings) -> Parts:
+    """Return the raw agreement: the share of pairs of labels that are the same."""
+    agreed = _agreed(ratings.paired)
+    parts = np.column_stack([agreed, np.ones(len(agreed))])
+    return parts, lambda sums: _divided(sums[:, 0], sums[:, 1])
+
+
+def _cohen(ratings: Ratings) -> Parts:
+    """Cohen (1960), the mean over all two annotators who labelled the same items."""
+    size = len(ratings.labels)
+    given = ratings.table[(~np.isnan(ratings.table)).sum(axis=1) >= 2]
+    marks = (given[:, :, np.newaxis] == ratings.labels).astype(np.float64)
+    two = list(combinations(range(given.shape[1]), 2))
+    tables = [marks[:, one, :, np.newaxis] * marks[:, other, np.newaxis, :] for one, other in two]
+    parts = np.stack(tables, axis=1).reshape(len(given), -1)
+
+    def figure(sums: Floats) -> Floats:
+        each = _kappas(sums.reshape(-1, len(two), size, size))
+        known = ~np.isnan(each)
+        return _divided(np.where(known, each, 0).sum(axis=1), known.sum(axis=1).astype(np.float64))
+
+    return parts, figure
+
+
+def _fleiss(ratings: Ratings) -> Parts:
+    """Fleiss (1971): chance by the shares of all labels together."""
+    counts = ratings.paired
+    parts = np.column_stack([_agreed(counts), np.ones(len(counts)), counts])
+
+    def figure(sums: Floats) -> Floats:
+        met = _divided(sums[:, 0], sums[:, 1])
+        shares = _divided(sums[:, 2:].T, sums[:, 2:].sum(axis=1)).T
+        chance = (shares**2).sum(axis=1)
+        return _divided(met - chance, 1 - chance)
+
+    return parts, figure
+
+
+def _gwet(ratings: Ratings) -> Parts:
+    """Gwet (2008), AC1: chance is small where one label prevails; single labels count for it."""
+    counts = ratings.counts[ratings.counts.sum(axis=1) >= 1]
+    several = counts.sum(axis=1) >= 2
+    met = np.where(several, _agreed(counts), 0.0)
+    shares = counts / counts.sum(axis=1, keepdims=True)
+    parts = np.column_stack([met, several, np.ones(len(counts)), shares])
+
+    def figure(sums: Floats) -> Floats:
+        agreed = _divided(sums[:, 0], sums[:, 1])
+        share = _divided(sums[:, 3:].T, sums[:, 2]).T
+        chance = (share * (1 - share)).sum(axis=1) / max(len(ratings.labels) - 1, 1)
+        return _divided(agreed - chance, 1 - chance)
+
+    return parts, figure
+
+
+def _krippendorff(scale: str) -> Callable[[Ratings], Parts]:
+    """Return Krippendorff's α (2011) on a scale: 1 − observed / expected disagreement."""
+
+    def formula(ratings: Ratings) -> Parts:
+        counts = ratings.paired
+        size = len(ratings.labels)
+        pairs = counts[:, :, np.newaxis] * counts[:, np.newaxis, :]
+        pairs[:, np.arange(size), np.arange(size)] -= counts
+        total = counts.sum(axis=1)
+        parts = (pairs / np.maximum(total - 1, 1)[:, np.newaxis, np.newaxis]).reshape(-1, size**2)
+
+        def figure(sums: Floats) -> Floats:
+            together = sums.reshape(-1, size, size)
+            margin = together.sum(axis=2)
+            far = _distance(ratings.labels, margin, scale)
+            n = margin.sum(axis=1)
+            met = (together * far).sum(axis=(1, 2)) / np.maximum(n, 1)
+            product = margin[:, :, np.newaxis] * margin[:, np.newaxis, :]
+            expected = (product * far).sum(axis=(1, 2)) / np.maximum(n * (n - 1), 1)
+            return 1 - _divided(met, expected)
+
+        return parts, figure
+
+    return formula
+
+
+def _distance(labels: Floats, margin: Floats, scale: str) -> Floats:
+    """Return how far labels are apart, squared: draws × labels × labels."""
+    if scale == "ordinal":  # by how many labels lie between, half of the two themselves
+        middle = np.cumsum(margin, axis=1) - margin / 2
+        return np.asarray((middle[:, :, np.newaxis] - middle[:, np.newaxis, :]) ** 2)
+    apart = np.abs(labels[:, np.newaxis] - labels)
+    return np.asarray((apart > 0).astype(np.float64) if scale == "nominal" else apart**2)[
+        np.newaxis
+    ]
+
+
+def _agreed(counts: Floats) -> Floats:
+    """Return the share of pairs of annotators that agree about each item."""
+    total = counts.sum(axis=1)
+    return _divided((counts * (counts - 1)).sum(axis=1), total * (total - 1))
+
+
+def _divided(upper: Floats, lower: Floats) -> Floats:
+    """Divide; NaN where the divisor is 0."""
+    with np.errstate(divide="ignore", invalid="ignore"):
+        return np.asarray(np.where(np.abs(lower) > 1e-12, upper / lower, np.nan))
+
+
+FORMULAS: dict[str, Callable[[Ratings], Parts]] = {
+    "agreement": _raw,
+    "cohen_kappa": _cohen,
+    "fleiss_kappa": _fleiss,
+    **{f"alpha ({scale})": _krippendorff(scale) for scale in SCALES},
+    "gwet_ac1": _gwet,
+}
+
+
+def agreement_of(  # noqa: PLR0917
+    ratings: ArrayLike,
+    statistic: str,
+    labels: Sequence[float] | None = None,
+    level: float = 0.95,
+    samples: int = 2000,
+    seed: int = 0,
+) -> Estimate:
+    """Return one of FORMULAS for ratings (items × annotators, NaN: no label), with its interval.
+
+    The interval is of the percentiles of a bootstrap over items; `samples=0` leaves it out.
+
+    >>> found = agreement_of([[0, 0], [1, 1], [1, 0], [1, 1]], "alpha (nominal)", samples=0)
+    >>> round(found.value, 3)
+    0.533
+    """
+    choose("statistic", statistic, FORMULAS)
+    check_share("level", level)
+    counted = Ratings.of(ratings, labels)
+    n = len(counted.paired)
+
+    def found(value: float | None, *limits: float, reason: str = "") -> Estimate:
+        low, high = limits or (None, None)
+        return Estimate(value, low, high, level, "bootstrap" if limits else "", n, reason=reason)
+
+    if not n:
+        return found(None, reason=NO_PAIR)
+    parts, figure = FORMULAS[statistic](counted)
+    value = float(figure(parts.sum(axis=0)[np.newaxis])[0])
+    if np.isnan(value):
+        return found(None, reason=ONE_VALUE)
+    if n < 2 or samples == 0:
+        return found(value, reason="" if samples == 0 else FEW_ITEMS)
+    check_draws("samples", samples)
+    drawn = []
+    block = max(1, AT_ONCE // len(parts))
+    for number, first in enumerate(range(0, samples, block)):
+        source = np.random.SeedSequence(seed, spawn_key=(BOOTSTRAP, number))
+        size, equal = min(block, samples - first), np.full(len(parts), 1 / len(parts))
+        times = np.random.default_rng(source).multinomial(len(parts), equal, size)
+        # einsum instead of a product of matrices, whose last digit depends on the threads
+        drawn.append(figure(np.einsum("ij,jk->ik", times.astype(np.float64), parts)))
+    resampled = np.concatenate(drawn)
+    resampled = resampled[~np.isnan(resampled)]  # NaN: all labels of a resample are the same
+    if not len(resampled):
+        return found(value, reason=ONE_VALUE)
+    tail = (1 - level) / 2
+    return found(value, *np.quantile(resampled, [tail, 1 - tail]).tolist())
+
+
+def prevalence_of(ratings: ArrayLike, rel: float = 1.0) -> float | None:
+    """Return the share of labels from `rel` up: each item counts once, however many labelled it.
+
+    >>> prevalence_of([[1, 0], [2, 2], [0, np.nan]])
+    0.5
+    """
+    table = np.asarray(ratings, dtype=np.float64)
+    given = ~np.isnan(table)
+    labelled = given.any(axis=1)
+    if not labelled.any():
+        return None
+    share = (given & (table >= rel)).sum(axis=1)[labelled] / given.sum(axis=1)[labelled]
+    return float(share.mean())

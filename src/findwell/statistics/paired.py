@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
+from functools import partial
 from math import exp
 from typing import TYPE_CHECKING
 
@@ -26,11 +27,10 @@ from findwell.statistics.significance import (
     ROUNDING,
     SAME_DIFFERENCE,
     Significance,
-    decide_zero,
+    decide_by_test,
     mcnemar,
     paired_t,
     sign_flip,
-    student_interval,
 )
 from findwell.statistics.values import (
     UNIT,
@@ -45,7 +45,7 @@ from findwell.statistics.values import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
     from numpy.typing import ArrayLike
 
@@ -69,6 +69,8 @@ class Paired:
     wins: int
     ties: int
     losses: int
+    # the interval of the difference at another level; the test, if there is one, decides about 0
+    interval: Callable[[float, Significance | None], Estimate] = field(repr=False, compare=False)
 
     @property
     def n(self) -> int:
@@ -110,13 +112,33 @@ def paired(
     (0.25, 0.125, 4)
     """
     check_share("level", level)
-    before, after, both = _sides(baseline, system, statistic, clusters)
+    before, after = as_columns(baseline), as_columns(system)
+    same_shape(before, after)
+    names = each_statistic(statistic, before.shape[1])
+    codes = None if clusters is None else cluster_codes(clusters, len(before))
+    ties = np.abs(after - before) <= TIE
+    both = _Both(to_scale(before, names), to_scale(after, names), names, codes, ties)
     tests = _tests(before, after, both, test, clusters, permutations, seed)
     moved = after - before
     wins, losses = (moved > TIE).sum(axis=0), (moved < -TIE).sum(axis=0)
-    spans = _intervals(both, level, bounds, factor)
+    low, high = bounds_on_scale(bounds, ["mean"] * len(both.names))
+    rooms = list(zip(low.tolist(), high.tolist(), strict=True))
+    spans = _intervals(both, level, rooms, factor)
     if factor == 1:
-        spans = {at: _decided(both, at, spans[at], tests[at], level, bounds) for at in spans}
+        spans = {at: _decided(both, at, spans[at], tests[at], level, rooms) for at in spans}
+
+    def interval(column: int, level: float, test: Significance | None) -> Estimate:
+        only = _Both(
+            both.before[:, [column]],
+            both.after[:, [column]],
+            both.names[column : column + 1],
+            both.codes,
+            both.ties[:, [column]],
+        )
+        room = rooms[column : column + 1]
+        span = _intervals(only, level, room, 1.0)[0]
+        return span if test is None else _decided(only, 0, span, test, level, room)
+
     return tuple(
         Paired(
             # without limits, the interval may have a reason of its own
@@ -128,34 +150,10 @@ def paired(
             wins=int(wins[column]),
             ties=spans[column].n - int(wins[column] + losses[column]),
             losses=int(losses[column]),
+            interval=partial(interval, column),
         )
         for column in range(before.shape[1])
     )
-
-
-def difference_interval(
-    baseline: ArrayLike,
-    system: ArrayLike,
-    *,
-    test: Significance | None = None,
-    statistic: Statistic = "mean",
-    level: float = 0.95,
-    bounds: Bounds | Sequence[Bounds] = UNIT,
-    clusters: Sequence[object] | None = None,
-) -> Estimate:
-    """Return the interval of one column at any level, decided by a test that `paired` made.
-
-    Without a test nothing decides whether 0 is in it.
-
-    >>> before, after = [0.2, 0.4, 0.6, 0.5], [0.5, 0.5, 0.8, 0.9]
-    >>> (found,) = paired(before, after)
-    >>> difference_interval(before, after, test=found.test) == found.difference
-    True
-    """
-    check_share("level", level)
-    _, _, both = _sides(baseline, system, statistic, clusters)
-    span = _intervals(both, level, bounds, 1.0)[0]
-    return span if test is None else _decided(both, 0, span, test, level, bounds)
 
 
 def _decided(  # noqa: PLR0917
@@ -164,21 +162,17 @@ def _decided(  # noqa: PLR0917
     span: Estimate,
     test: Significance,
     level: float,
-    bounds: Bounds | Sequence[Bounds],
+    bounds: Sequence[Bounds],
 ) -> Estimate:
     """Let the test of a column decide whether 0 is in its interval."""
-    if not test.has_own_interval:
-        return decide_zero(span, test.p, 1 - level)
     name, step = both.names[column], 1.0
-    if span.value and test.statistic and test.error:
-        step = span.value / (test.statistic * test.error)
-    elif name == "sum":
+    if name == "sum":
         step = span.n
-    elif name == "geometric":
+    elif name == "geometric" and span.n:
         step = exp(float(np.nanmean(both.before[:, column])))
-    low, high = bounds_on_scale(bounds, ["mean"] * len(both.names))
-    room = float(high[column] - low[column]) * (span.n if name == "sum" else 1)
-    return student_interval(span, test, 1 - level, step, room)
+    low, high = bounds[column]
+    room = (high - low) * (span.n if name == "sum" else 1)
+    return decide_by_test(span, test, 1 - level, step, room)
 
 
 def _tests(  # noqa: PLR0917
@@ -216,22 +210,6 @@ def _hit_or_miss(before: Floats, after: Floats, column: int) -> bool:
     return bool(both.any()) and is_binary(one[both]) and is_binary(other[both])
 
 
-def _sides(
-    baseline: ArrayLike,
-    system: ArrayLike,
-    statistic: Statistic,
-    clusters: Sequence[object] | None,
-) -> tuple[Floats, Floats, _Both]:
-    """Return both tables as they are, and on the scale of their statistics."""
-    before, after = as_columns(baseline), as_columns(system)
-    same_shape(before, after)
-    names = each_statistic(statistic, before.shape[1])
-    codes = None if clusters is None else cluster_codes(clusters, len(before))
-    ties = np.abs(after - before) <= TIE
-    scaled = to_scale(before, names), to_scale(after, names)
-    return before, after, _Both(*scaled, names, codes, ties)
-
-
 def effect_size(differences: ArrayLike) -> Quantity:
     """Return Cohen's d_z: the mean of the differences over their standard deviation.
 
@@ -255,6 +233,7 @@ class _Both:
         self, before: Floats, after: Floats, names: Sequence[str], codes: Ints | None, ties: Bools
     ) -> None:
         self.before, self.after, self.names, self.codes = before, after, names, codes
+        self.ties = ties
         moved = after - before
         rounding = ROUNDING * np.maximum(np.abs(before), np.abs(after))
         self.differences = np.where(ties | (np.abs(moved) <= rounding), 0.0, moved)
@@ -280,7 +259,7 @@ class _Both:
 
 
 def _intervals(
-    both: _Both, level: float, bounds: Bounds | Sequence[Bounds], factor: float
+    both: _Both, level: float, bounds: Sequence[Bounds], factor: float
 ) -> dict[int, Estimate]:
     on_scale, plain = (
         high - low

@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from findwell.core.errors import InputError
+from findwell.core.estimate import Estimate, Estimated
 from findwell.statistics.intervals import (
     ONE,
     ONE_CLUSTER,
@@ -42,24 +43,28 @@ if TYPE_CHECKING:
 
 FEW = 5  # labels of a stratum, below which it is joined with others
 MANY = 2000  # degrees of freedom from which a series in 1/df gives the quantile to ten digits
+METHOD = "prediction-powered"
 NO_LABEL = "nothing is labelled"
 ONE_LABEL = "one label says nothing about the spread"
 NO_DIVISOR = "nothing relevant is known, so that there is nothing to divide by"
 
 
 @dataclass(frozen=True, slots=True)
-class LabelEstimate:
+class LabelEstimate(Estimated):
     """A mean or a ratio from labels and verdicts; limits are None where unknown."""
 
-    value: float | None
-    low: float | None
-    high: float | None
-    level: float
+    estimate: Estimate
     labels: int  # by people
-    effective: float | None  # labels that would give the same precision without the judge
-    trust: float  # λ: how much of the judge was used, from 0 to 1; over strata, the mean
+    effective: float | None = None  # labels that would give the same precision without the judge
+    trust: float = 0.0  # λ: how much of the judge was used, from 0 to 1; over strata, the mean
     error: float | None = None  # standard error
-    reason: str = ""  # why there are no limits
+
+
+def _unknown(
+    value: float | None, level: float, labels: int, trust: float, reason: str
+) -> LabelEstimate:
+    estimate = Estimate(value, None, None, level, "", labels, reason=reason)
+    return LabelEstimate(estimate, labels, trust=trust)
 
 
 def student_quantile(level: float, freedom: int) -> float:
@@ -113,56 +118,27 @@ def ppi_mean(
     >>> print(f"{found.value:.3f} [{found.low:.3f}, {found.high:.3f}], λ {found.trust:.2f}")
     0.789 [0.089, 1.489], λ 0.31
     """
-    one = [(1.0, labels, judged, further)]
-    return stratified_ppi_mean(one, level=level, trust=trust, normal=normal)
-
-
-def stratified_ppi_mean(
-    strata: Sequence[tuple[float, ArrayLike, ArrayLike, ArrayLike]],
-    *,
-    level: float = 0.95,
-    trust: float | None = None,
-    normal: bool = False,
-) -> LabelEstimate:
-    """Return the mean over strata, each its share, labels, verdicts about them and further ones.
-
-    Each stratum has a λ of its own (Fisch et al., arXiv 2406.04291).
-
-    >>> easy = (0.5, [1, 1, 1, 0], [1, 1, 1, 0], [1, 1, 0, 1])
-    >>> hard = (0.5, [0, 0, 1, 0], [0, 0, 1, 0], [0, 0, 0, 1])
-    >>> stratified_ppi_mean([easy, hard]).value
-    0.5
-    """
     check_share("level", level)
-    total = sum(share for share, *_ in strata)
-    value = variance = alone = used = 0.0
-    n = freedom = 0
-    for share, *columns in strata:
-        y, f, more = (np.asarray(column, dtype=np.float64).ravel() for column in columns)
-        if len(y) != len(f):
-            raise InputError(f"{len(y)} labels have {len(f)} verdicts", fix="give one for each")
-        if not len(y):
-            return LabelEstimate(None, None, None, level, n, None, 0.0, reason=NO_LABEL)
-        weight = _tuned(y, f, more) if trust is None else trust
-        weight = weight if len(more) else 0.0
-        rest = y - weight * f
-        part = share / total
-        value += part * float(rest.mean() + (weight * more.mean() if weight else 0.0))
-        variance += part**2 * float(rest.var()) / len(y)
-        variance += part**2 * weight**2 * float(more.var()) / len(more) if weight else 0.0
-        alone += part**2 * float(y.var()) / len(y)
-        used += part * weight
-        n, freedom = n + len(y), freedom + len(y) - 1
+    y, f, more = (np.asarray(each, dtype=np.float64).ravel() for each in (labels, judged, further))
+    n, freedom = len(y), len(y) - 1
+    if n != len(f):
+        raise InputError(f"{n} labels have {len(f)} verdicts", fix="give one for each")
+    if not n:
+        return _unknown(None, level, n, 0.0, NO_LABEL)
+    weight = _tuned(y, f, more) if trust is None else trust
+    weight = weight if len(more) else 0.0
+    rest = y - weight * f
+    value = float(rest.mean() + (weight * more.mean() if weight else 0.0))
     if not freedom:
-        return LabelEstimate(value, None, None, level, n, None, used, reason=ONE_LABEL)
+        return _unknown(value, level, n, weight, ONE_LABEL)
+    variance, alone = float(rest.var()) / n, float(y.var()) / n
+    variance += weight**2 * float(more.var()) / len(more) if weight else 0.0
+    # population variances are those of ppi-python; of few labels they are too small
+    variance, alone = (each * (1.0 if normal else n / freedom) for each in (variance, alone))
     times = NormalDist().inv_cdf((1 + level) / 2) if normal else student_quantile(level, freedom)
-    if not normal:  # population variances are those of ppi-python; of few labels they are too small
-        variance *= n / freedom
-    half = times * math.sqrt(variance)
-    gain = alone * (1.0 if normal else n / freedom) / variance if variance > 0 else 1.0
-    return LabelEstimate(
-        value, value - half, value + half, level, n, n * gain, used, math.sqrt(variance)
-    )
+    half, gain = times * math.sqrt(variance), alone / variance if variance > 0 else 1.0
+    made = Estimate(value, value - half, value + half, level, METHOD, n)
+    return LabelEstimate(made, n, n * gain, weight, math.sqrt(variance))
 
 
 def _tuned(y: Floats, f: Floats, more: Floats) -> float:
@@ -231,21 +207,21 @@ def mean_of_sample(
     check_share("level", level)
     n = int(sample.labelled.sum())
     if not n:
-        return LabelEstimate(None, None, None, level, 0, None, 0.0, reason=NO_LABEL)
+        return _unknown(None, level, 0, 0.0, NO_LABEL)
     strata = _joined_strata(sample)
     ratio = 0.0
     for _ in range(1 if sample.divisor is None else 3):  # the weights of a ratio depend on it
         model = _Model.fit(sample, strata, ratio)
         above, below = model.sums()
         if not below.sum() > 0:
-            return LabelEstimate(None, None, None, level, n, None, 0.0, reason=NO_DIVISOR)
+            return _unknown(None, level, n, 0.0, NO_DIVISOR)
         ratio = float(above.sum() / below.sum())
     units = as_units(
         replace(model, ratio=ratio).influence()[:, np.newaxis],
         None if clusters is None else cluster_codes(clusters, sample.queries),
     )
     if len(units) < 2:
-        return LabelEstimate(ratio, None, None, level, n, None, model.used, reason=ONE)
+        return _unknown(ratio, level, n, model.used, ONE)
     if sample.bounds is not None:
         whole = replace(model, ratio=ratio)
         return _whole_queries(whole, float(below.mean()), sample.bounds, level, clusters)
@@ -256,9 +232,8 @@ def mean_of_sample(
     if model.drawn:  # what was not drawn but looked at as a whole needs no estimate of its spread
         freedom = max(1, min(freedom, n - 1))
     half = student_quantile(level, freedom) * error
-    return LabelEstimate(
-        ratio, ratio - half, ratio + half, level, n, n * model.gain(), model.used, error
-    )
+    made = Estimate(ratio, ratio - half, ratio + half, level, METHOD, n)
+    return LabelEstimate(made, n, n * model.gain(), model.used, error)
 
 
 def _whole_queries(
@@ -286,9 +261,7 @@ def _whole_queries(
     units = as_units(rest[:, np.newaxis], None if codes is None else codes[known])
     if len(units) < 2:
         reason = ONE if codes is None else ONE_CLUSTER
-        return LabelEstimate(
-            model.ratio, None, None, level, labels, None, model.used, reason=reason
-        )
+        return _unknown(model.ratio, level, labels, model.used, reason)
     made = estimate(units)
     squares = float((made.influence**2).sum())
     if not (model.trust > 0).any():
@@ -301,8 +274,8 @@ def _whole_queries(
             ends = [model.ratio + (each - model.ratio) * most for each in bounds]
             low, high = limits_of_means(made, np.array(ends[:1]), np.array(ends[1:]), level)
         error = math.sqrt(squares / (len(units) - 1) / len(units))
-        limits = float(low[0]), float(high[0])
-        return LabelEstimate(model.ratio, *limits, level, labels, float(labels), 0.0, error)
+        made_of = Estimate(model.ratio, float(low[0]), float(high[0]), level, METHOD, labels)
+        return LabelEstimate(made_of, labels, float(labels), 0.0, error)
     alone = mean_of_sample(sample.without_judge(), level=level, clusters=clusters)
     whole = as_units(model.influence()[:, np.newaxis] / divisor, codes)
     own = (alone.error or 0.0) ** 2
@@ -312,14 +285,8 @@ def _whole_queries(
         abs(0.0 if limit is None or alone.value is None else limit - alone.value) * times_own
         for limit in (alone.low, alone.high)
     )
-    limits = model.ratio - down, model.ratio + up
-    gain = labels / times_own**2
-    return LabelEstimate(model.ratio, *limits, level, labels, gain, model.used, math.sqrt(variance))
-
-
-def sampled_values(sample: SampledLabels) -> Floats:
-    """Return what `mean_of_sample` takes for the value of each query; single ones mean little."""
-    return _Model.fit(sample, _joined_strata(sample), 0.0).sums()[0]
+    found = Estimate(model.ratio, model.ratio - down, model.ratio + up, level, METHOD, labels)
+    return LabelEstimate(found, labels, labels / times_own**2, model.used, math.sqrt(variance))
 
 
 def _joined_strata(sample: SampledLabels) -> Ints:

@@ -1,9 +1,14 @@
-"""Tests of paired differences: could chance alone have made them? Corrections for several."""
+"""Tests: could chance alone have made a difference? Corrections for several of them.
+
+Of paired differences (`sign_flip`, `paired_t`, `mcnemar`), of all pairs of systems at once
+(`tukey`), of parts of the queries (`subset_p`).
+"""
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
-from math import ceil, comb, exp, inf, lgamma, log, log2, sqrt
+from dataclasses import dataclass, field, replace
+from itertools import combinations
+from math import ceil, comb, erfc, exp, inf, lgamma, log, log2, sqrt
 from statistics import NormalDist
 from typing import TYPE_CHECKING
 
@@ -11,16 +16,31 @@ import numpy as np
 
 from findwell.core.errors import InputError, choose
 from findwell.statistics.intervals import as_units, cluster_codes, estimate, same_rows
-from findwell.statistics.resampling import all_sign_sums, sign_sums
-from findwell.statistics.values import as_columns, check_draws, is_binary, same_shape, scipy
+from findwell.statistics.resampling import (
+    all_sign_sums,
+    normal_ranges,
+    shuffled_ranges,
+    sign_sums,
+)
+from findwell.statistics.values import (
+    as_columns,
+    check_draws,
+    each_statistic,
+    is_binary,
+    refuse_infinite,
+    same_shape,
+    scipy,
+    to_scale,
+)
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
     from numpy.typing import ArrayLike
 
     from findwell.core.data import Floats
     from findwell.core.estimate import Estimate
+    from findwell.statistics.values import Statistic
 
 CORRECTIONS = ("holm", "bh")
 PERMUTATIONS = 10_000
@@ -38,6 +58,16 @@ SMALLEST = 1e-300  # p-values below have no normal quantile
 LEAST_SHARE = 1e-4  # of the difference, that a limit next to 0 is away from it
 MOVED = "limit next to 0 by the test"
 
+SHUFFLED = 500  # queries that carry the spread, beyond which sums of shuffles are normal
+NO_QUERY = "no query has a value in every system"
+ONE_SYSTEM = "there is one system"
+NO_SYSTEM_DIFFERS = "no query differs between the systems"
+
+DRAWS = 10_000
+DEALT = 1 << 27  # values dealt in all, at most
+DEALT_AT_ONCE = 1 << 22
+MANY_QUERIES = 50  # in a part and outside, beyond which the mean of a random part is normal
+
 
 @dataclass(frozen=True, slots=True)
 class Significance:
@@ -51,11 +81,6 @@ class Significance:
     smallest: float | None = None  # the smallest p that such a test can give; None: any
     error: float | None = None  # of a t test: the standard error, and its degrees of freedom
     freedom: float | None = None
-
-    @property
-    def has_own_interval(self) -> bool:
-        """Whether the test is a t test, which comes with an interval of its own."""
-        return self.method in T_TESTS
 
 
 def rejects(p: float | None, alpha: float) -> bool:
@@ -100,17 +125,22 @@ def decide_zero(found: Estimate, p: float | None, alpha: float) -> Estimate:
     return replace(found, method=f"{found.method}, {MOVED}", **limits)  # type: ignore[arg-type]
 
 
-def student_interval(
+def decide_by_test(
     found: Estimate, test: Significance, alpha: float, step: float, room: float
 ) -> Estimate:
-    """Return the interval of a difference that a t test decides: the difference ± t × its error.
+    """Return the interval of a difference that a test decides about; that of a t test is its own.
 
-    `step` is what 1 on the scale of the test is worth, and no difference is larger than `room`.
+    A t test has the difference ± t × its error. `step` is what 1 on the scale of the test is worth,
+    where the difference does not say it, and no difference is larger than `room`.
     """
+    if test.method not in T_TESTS:
+        return decide_zero(found, test.p, alpha)
     if test.p is None:  # all differences are equal, so that the test knows no spread
         return replace(found, low=None, high=None, method="", reason=test.reason or found.reason)
     if found.value is None or test.error is None or test.freedom is None:  # none differs
         return found
+    if found.value and test.statistic and test.error:
+        step = found.value / (test.statistic * test.error)
     reach = float(scipy("stats").t.isf(alpha / 2, test.freedom)) * test.error * abs(step)
     low, high = max(found.value - reach, -room), min(found.value + reach, room)
     # rounding may put a limit on the wrong side of 0
@@ -150,19 +180,17 @@ def sign_flip(
     many = np.flatnonzero(differ > EXACT)
     if len(many):
         chosen = np.ascontiguousarray(filled[:, many])
-        shares[many] = _share_at_random(chosen, permutations, seed)
+        hits = np.ones(len(many))  # the signs as they are count as one draw
+        for sums in sign_sums(chosen, permutations, seed):
+            hits += _extreme(sums, chosen).sum(axis=0)
+        shares[many] = hits / (permutations + 1)
     found = []
     for number, n in enumerate(pairs.tolist()):
         exact = bool(differ[number] <= EXACT)
-        found.append(
-            Significance(
-                float(shares[number]) if n else None,
-                "exact" if exact else "permutation",
-                n,
-                reason="" if moved[number] else NONE_DIFFERS if n else NO_PAIR,
-                smallest=_smallest(int(differ[number])) if exact else 1 / (permutations + 1),
-            )
-        )
+        p, method = (float(shares[number]) if n else None), "exact" if exact else "permutation"
+        smallest = _smallest(int(differ[number])) if exact else 1 / (permutations + 1)
+        reason = "" if moved[number] else NONE_DIFFERS if n else NO_PAIR
+        found.append(Significance(p, method, n, reason=reason, smallest=smallest))
     return tuple(found)
 
 
@@ -196,14 +224,6 @@ def out_of_reach(
     return f"{units}, so that {floor}: it takes {needed} for p ≤ {alpha:.3g}"
 
 
-def _share_at_random(columns: Floats, permutations: int, seed: int) -> Floats:
-    """Return the share of random sign patterns, and the one seen, that are as extreme."""
-    hits = np.ones(columns.shape[1])
-    for sums in sign_sums(columns, permutations, seed):
-        hits += _extreme(sums, columns).sum(axis=0)
-    return hits / (permutations + 1)
-
-
 def paired_t(
     differences: ArrayLike, *, clusters: Sequence[object] | None = None
 ) -> tuple[Significance, ...]:
@@ -225,8 +245,15 @@ def paired_t(
             if len(units) < 2:
                 reason = ONE_PAIR if len(units) else NO_PAIR
                 found[column] = Significance(None, "t", made.n, reason=reason)
-            elif flat:
-                found[column] = _no_spread("t", value, made.n)
+            elif flat:  # nothing differs, or nothing can be said
+                same = abs(value) <= ROUNDING
+                found[column] = Significance(
+                    1.0 if same else None,
+                    "t",
+                    made.n,
+                    0.0 if same else None,
+                    NONE_DIFFERS if same else SAME_DIFFERENCE,
+                )
             else:
                 test = stats.ttest_1samp(value + influence, 0.0)
                 t, p = float(test.statistic), float(test.pvalue)
@@ -349,8 +376,157 @@ def _without_rounding(columns: Floats) -> Floats:
     return np.where(np.abs(columns) > smallest, columns, 0.0)
 
 
-def _no_spread(method: str, mean: float, n: int) -> Significance:
-    """Return what a test without any spread says: nothing differs, or nothing can be said."""
-    if abs(mean) <= ROUNDING:
-        return Significance(1.0, method, n, 0.0, NONE_DIFFERS)
-    return Significance(None, method, n, reason=SAME_DIFFERENCE)
+@dataclass(frozen=True, slots=True)
+class AllPairs:
+    """Every pair of systems on one measure."""
+
+    p: Mapping[tuple[int, int], float | None]  # by the numbers of two systems, smaller first
+    method: str  # permutation, or normal where there are many queries
+    n: int  # queries with a value in every system
+    # between the best and the worst mean when values are dealt again, ascending
+    ranges: Floats = field(repr=False, compare=False)
+    reason: str = ""
+
+    def chance(self, difference: float) -> float | None:
+        """Return how often best and worst lie at least this far apart; None without a query.
+
+        A pair that has more queries than those with a value in every system is tested by the
+        difference over all of its own.
+        """
+        return _chance(self.ranges, difference) if self.n else None
+
+
+def _chance(ranges: Floats, difference: float) -> float:
+    """Return the share of ascending ranges, and the one seen, that are at least this large."""
+    rounding = 1e-9 * ranges[-1]  # sums that differ by no more are equal
+    larger = len(ranges) - np.searchsorted(ranges, abs(difference) - rounding, side="left")
+    return float((larger + 1) / (len(ranges) + 1))
+
+
+def tukey(
+    values: ArrayLike,
+    *,
+    statistic: Statistic = "mean",
+    permutations: int = PERMUTATIONS,
+    seed: int = 0,
+) -> tuple[AllPairs, ...]:
+    """Test all pairs of systems at once: randomised Tukey HSD (Carterette 2012), by measure.
+
+    `values` is queries × systems, or queries × systems × measures. If all systems are alike, the
+    values of a query could have been dealt to the systems in any order. They are dealt again at
+    random; p of a pair is how often the best and the worst system then lie as far apart as the
+    pair does, so that it holds for all pairs together and needs no further correction. A query
+    that lacks a value in any system is left out.
+
+    Where more than 500 queries carry the spread between systems, sums over queries are
+    normally distributed to a precision that no number of shuffles shows; then (`normal`) the
+    ranges are drawn from the normal distribution with the variance that shuffling has. By how
+    many queries the spread is carried is (Σ v)² ÷ Σ v², v the variance between systems in a query.
+    """
+    check_draws("permutations", permutations)
+    table = np.asarray(values, dtype=np.float64)
+    if table.ndim == 2:
+        table = table[:, :, np.newaxis]
+    if table.ndim != 3:
+        raise InputError(f"values have {table.ndim} dimensions, not two or three")
+    refuse_infinite(table)
+    _, systems, measures = table.shape
+    names = each_statistic(statistic, measures)
+    scaled = to_scale(table.reshape(-1, measures), names).reshape(table.shape)
+    complete = np.asarray(~np.isnan(scaled).any(axis=1))
+    filled = np.where(complete[:, np.newaxis, :], scaled, 0.0)
+    centred = filled - filled.sum(axis=1, keepdims=True) / max(systems, 1)
+    ranges, methods = _ranges(centred, permutations, seed)
+    found = []
+    for measure in range(measures):
+        n = int(complete[:, measure].sum())
+        dealt = np.sort(ranges[measure]) / max(n, 1)
+        means = centred[:, :, measure].sum(axis=0) / max(n, 1)
+        p = {
+            (one, other): _chance(dealt, float(means[one] - means[other])) if n else None
+            for one, other in combinations(range(systems), 2)
+        }
+        reason = ONE_SYSTEM if systems < 2 else "" if n else NO_QUERY
+        if not reason and np.abs(centred[:, :, measure]).max() <= ROUNDING:
+            reason = NO_SYSTEM_DIFFERS
+        found.append(AllPairs(p, methods[measure], n, dealt, reason))
+    return tuple(found)
+
+
+def _ranges(centred: Floats, draws: int, seed: int) -> tuple[list[Floats], list[str]]:
+    """Return random ranges for each measure, and how they were drawn."""
+    queries, systems, measures = centred.shape
+    variance = (centred**2).mean(axis=1) if systems else np.zeros((queries, measures))
+    total = variance.sum(axis=0)
+    carried = total**2 / np.maximum((variance**2).sum(axis=0), np.finfo(float).tiny)
+    methods = ["normal" if share > SHUFFLED else "permutation" for share in carried]
+    ranges = [np.zeros(draws)] * measures
+    standard = normal_ranges(systems, draws, seed) if "normal" in methods else np.zeros(0)
+    alike: dict[bytes, list[int]] = {}  # measures that the same queries decide share shuffles
+    for measure in range(measures):
+        if methods[measure] == "normal":
+            ranges[measure] = standard * sqrt(total[measure] * systems / (systems - 1))
+        elif total[measure] > 0:
+            alike.setdefault((variance[:, measure] > 0).tobytes(), []).append(measure)
+    for group in alike.values():
+        rows = variance[:, group[0]] > 0
+        blocks = list(shuffled_ranges(centred[rows][:, :, group], draws, seed))
+        for measure, column in zip(group, np.concatenate(blocks).T, strict=True):
+            ranges[measure] = column
+    return ranges, methods
+
+
+def subset_p(
+    values: ArrayLike, parts: Sequence[ArrayLike], *, draws: int = DRAWS, seed: int = 0
+) -> tuple[float | None, ...]:
+    """Return p for each part of the values, not corrected: is its mean that of a random part?
+
+    `parts` are masks over the values, which have no gaps. p is how often as many values, drawn at
+    random, have a mean as far from that of all; where the part and the rest hold 50 or more, from
+    the normal distribution with the variance that drawing has. An empty part, or all, has none.
+
+    >>> inside = np.arange(20) < 6
+    >>> subset_p(np.where(inside, 0.1, 0.8) + np.arange(20) / 100, [inside])[0] < 0.001
+    True
+    >>> subset_p([0.5] * 8, [np.arange(8) < 4])
+    (1.0,)
+    """
+    check_draws("draws", draws)
+    known = np.asarray(values, dtype=np.float64)
+    masks = [np.asarray(part, dtype=bool) for part in parts]
+    sizes = [int(mask.sum()) for mask in masks]
+    mean, total = (float(known.mean()) if len(known) else 0.0), len(known)
+    far = [
+        abs(float(known[mask].mean()) - mean) if 0 < size < total else None
+        for mask, size in zip(masks, sizes, strict=True)
+    ]
+    few = {size for size in sizes if 0 < min(size, total - size) < MANY_QUERIES}
+    dealt = _far_at_random(known - mean, sorted(few), draws, seed) if few else {}
+    variance = float(known.var(ddof=1)) if total > 1 else 0.0
+
+    def chance(size: int, distance: float) -> float:
+        if size in dealt:
+            as_far = int((dealt[size] >= distance - 1e-12).sum())
+            return (as_far + 1) / (len(dealt[size]) + 1)
+        deviation = sqrt(variance / size * (1 - size / total))
+        return erfc(distance / deviation / sqrt(2)) if deviation > 0 else 1.0
+
+    return tuple(
+        None if distance is None else chance(size, distance)
+        for size, distance in zip(sizes, far, strict=True)
+    )
+
+
+def _far_at_random(
+    centred: Floats, sizes: Sequence[int], draws: int, seed: int
+) -> dict[int, Floats]:
+    """Return how far from 0 the means of random parts lie, by size: one shuffle serves all."""
+    rng = np.random.default_rng(seed)
+    count = max(min(draws, DEALT // len(centred)), 1)
+    ends = np.array(sizes) - 1
+    found = []
+    for start in range(0, count, step := max(DEALT_AT_ONCE // len(centred), 1)):
+        rows = np.tile(centred, (min(step, count - start), 1))
+        shuffled = rng.permuted(rows, axis=1)[:, : ends[-1] + 1]
+        found.append(np.abs(np.cumsum(shuffled, axis=1)[:, ends]) / (ends + 1))
+    return dict(zip(sizes, np.concatenate(found).T, strict=True))

@@ -13,7 +13,7 @@ also if the spreads differ. Clusters stay whole; one with queries in both groups
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from math import comb, sqrt
 from typing import TYPE_CHECKING, TypeAlias
 
@@ -27,9 +27,8 @@ from findwell.statistics.resampling import divisions
 from findwell.statistics.significance import (
     PERMUTATIONS,
     Significance,
-    decide_zero,
+    decide_by_test,
     rejects,
-    student_interval,
 )
 from findwell.statistics.values import (
     UNIT,
@@ -43,7 +42,7 @@ from findwell.statistics.values import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
     from numpy.typing import ArrayLike
 
@@ -70,6 +69,8 @@ class Unpaired:
     effect: Quantity  # in standard deviations of the queries (Cohen's d)
     baseline_n: int
     n: int
+    # the interval of the difference at another level; the test, if there is one, decides about 0
+    interval: Callable[[float, Significance | None], Estimate] = field(repr=False, compare=False)
     wins: None = None  # the queries are different ones, so that none wins
     ties: None = None
     losses: None = None
@@ -103,11 +104,19 @@ def unpaired(
     check_draws("permutations", permutations)
     groups = _groups(baseline, system, clusters, choose_statistic(statistic))
     sizes = len(groups.before), len(groups.after)
-    difference = _interval(groups, statistic, level, bounds)
+
+    def interval(level: float, test: Significance | None) -> Estimate:
+        span = _interval(groups, statistic, level, bounds)
+        if test is None:
+            return span
+        scaled = statistic == "geometric" and sizes[0] > 0
+        step = float(np.exp(groups.before.mean())) if scaled else 1.0
+        return decide_by_test(span, test, 1 - level, step, bounds[1] - bounds[0])
+
     if statistic == "sum" or not min(sizes):
         reason = SUMS if statistic == "sum" else NO_VALUE
         none = Significance(None, test, sizes[1], reason=reason)
-        return Unpaired(difference, none, Quantity(None, reason), *sizes)
+        return Unpaired(interval(level, None), none, Quantity(None, reason), *sizes, interval)
     if test == WELCH:
         tested = _welch(groups)
     elif test == PERMUTATION:
@@ -116,47 +125,25 @@ def unpaired(
         raise OptionError(
             f"the test {test!r} needs the same queries on both sides", fix="leave it out, or use t"
         )
-    difference = _decided(groups, difference, tested, level, bounds)
-    return Unpaired(difference, tested, _effect(groups), *sizes)
+    return Unpaired(interval(level, tested), tested, _effect(groups), *sizes, interval)
 
 
 def unpaired_interval(
     baseline: ArrayLike,
     system: ArrayLike,
     *,
-    test: Significance | None = None,
-    statistic: str = "mean",
     level: float = 0.95,
     bounds: Bounds = UNIT,
     clusters: Labels | None = None,
 ) -> Estimate:
-    """Return the interval of a difference at any level, decided by a test that `unpaired` made.
-
-    Without a test nothing decides whether 0 is in it.
+    """Return the interval of a difference of means; no test decides whether 0 is in it.
 
     >>> before, after = [0.2, 0.4, 0.3, 0.5], [0.7, 0.9, 0.6, 0.8]
-    >>> found = unpaired(before, after)
-    >>> unpaired_interval(before, after, test=found.test) == found.difference
+    >>> unpaired_interval(before, after).value == unpaired(before, after).difference.value
     True
     """
     check_share("level", level)
-    groups = _groups(baseline, system, clusters, choose_statistic(statistic))
-    span = _interval(groups, statistic, level, bounds)
-    return span if test is None else _decided(groups, span, test, level, bounds)
-
-
-def _decided(
-    groups: _Groups, span: Estimate, test: Significance, level: float, bounds: Bounds
-) -> Estimate:
-    """Let the test decide whether 0 is in the interval."""
-    if not test.has_own_interval:
-        return decide_zero(span, test.p, 1 - level)
-    step = 1.0
-    if span.value and test.statistic and test.error:
-        step = span.value / (test.statistic * test.error)
-    elif test.error and not np.array_equal(groups.raw[0], groups.before):
-        step = float(np.exp(groups.before.mean()))
-    return student_interval(span, test, 1 - level, step, bounds[1] - bounds[0])
+    return _interval(_groups(baseline, system, clusters, "mean"), "mean", level, bounds)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -215,33 +202,23 @@ def _interval(groups: _Groups, statistic: str, level: float, bounds: Bounds) -> 
         )[0]
         for values, codes in zip(groups.raw, labels, strict=True)
     )
-    shown = {"level": level, "n": other.n, "undefined": groups.missing}
-    counts = None
-    if groups.codes is not None:
-        counts = len(np.unique(np.concatenate(groups.codes)))
+    clusters = None if groups.codes is None else len(np.unique(np.concatenate(groups.codes)))
+    value, low, high, reason = None, None, None, ""
     if statistic == "sum" or one.value is None or other.value is None:
         reason = SUMS if statistic == "sum" else NO_VALUE
-        return Estimate(None, None, None, method="", clusters=counts, reason=reason, **shown)  # type: ignore[arg-type]
-    value = other.value - one.value
-    if one.low is None or other.low is None or one.high is None or other.high is None:
+    else:
+        value = other.value - one.value
         reason = one.reason or other.reason
-        return Estimate(value, None, None, method="", clusters=counts, reason=reason, **shown)  # type: ignore[arg-type]
-    together = _correlation(groups)
+        if not (one.low is None or other.low is None or one.high is None or other.high is None):
+            together, room, reason = _correlation(groups), bounds[1] - bounds[0], ""
 
-    def reach(first: float, second: float) -> float:
-        return sqrt(max(first**2 + second**2 - 2 * together * first * second, 0.0))
+            def reach(first: float, second: float) -> float:
+                return sqrt(max(first**2 + second**2 - 2 * together * first * second, 0.0))
 
-    low = value - reach(one.high - one.value, other.value - other.low)
-    high = value + reach(one.value - one.low, other.high - other.value)
-    room = bounds[1] - bounds[0]
-    return Estimate(
-        value,
-        max(low, -room),
-        min(high, room),
-        method=METHOD,
-        clusters=counts,
-        **shown,  # type: ignore[arg-type]
-    )
+            low = max(value - reach(one.high - one.value, other.value - other.low), -room)
+            high = min(value + reach(one.value - one.low, other.high - other.value), room)
+    method = "" if low is None else METHOD
+    return Estimate(value, low, high, level, method, other.n, groups.missing, clusters, reason)
 
 
 def _correlation(groups: _Groups) -> float:

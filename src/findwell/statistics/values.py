@@ -1,4 +1,4 @@
-"""Values as they go in everywhere here: checked, in columns, on the scale of their statistic."""
+"""Values: checked, in columns, on the scale of their statistic; aggregated to one number."""
 
 from __future__ import annotations
 
@@ -10,14 +10,15 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import numpy as np
 
 from findwell.core.errors import InputError, OptionError, choose, needs_package
-from findwell.statistics.aggregate import GEOMETRIC_FLOOR
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike
 
     from findwell.core.data import Floats
+    from findwell.core.measure import Measure
 
 STATISTICS = ("mean", "sum", "geometric")
+GEOMETRIC_FLOOR = 0.00001  # a zero would make every geometric mean zero
 UNIT = (0.0, 1.0)  # most measures lie in between
 
 Bounds: TypeAlias = tuple[float, float]
@@ -134,3 +135,32 @@ def from_scale(mean: float, name: str, n: int) -> float:
     if name == "geometric":
         return float(np.exp(mean))
     return mean * n if name == "sum" else mean
+
+
+@dataclass(frozen=True, slots=True)
+class Aggregate:
+    """One number over many queries; None where no query has a value."""
+
+    value: float | None
+    n: int  # queries with a value
+    undefined: int  # queries without one
+
+
+def aggregate(measure: Measure, values: Floats) -> Aggregate:
+    """Aggregate the values of a measure over queries; NaN is undefined and left out.
+
+    >>> from findwell.measures import parse_measure
+    >>> aggregate(parse_measure("AP"), np.array([1.0, 0.5, np.nan]))
+    Aggregate(value=0.75, n=2, undefined=1)
+    """
+    defined = values[~np.isnan(values)]
+    undefined = len(values) - len(defined)
+    if not len(defined):
+        return Aggregate(None, 0, undefined)
+    if measure.aggregation == "sum":
+        value = float(defined.sum())
+    elif measure.aggregation == "geometric":
+        value = float(np.exp(np.log(np.maximum(defined, GEOMETRIC_FLOOR)).mean()))
+    else:
+        value = float(defined.mean())
+    return Aggregate(value, len(defined), undefined)

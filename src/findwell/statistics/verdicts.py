@@ -11,14 +11,13 @@ compared value by value, as on Spark, brings its own difference and p to `verdic
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
 
 from findwell.core.errors import OptionError, choose
 from findwell.core.verdict import BETTER, SAME, UNCLEAR, UNKNOWN, WORSE, Verdict
-from findwell.statistics.aggregate import aggregate
-from findwell.statistics.paired import TESTS, difference_interval, paired
+from findwell.statistics.paired import TESTS, paired
 from findwell.statistics.significance import (
     PERMUTATIONS,
     adjust,
@@ -26,10 +25,10 @@ from findwell.statistics.significance import (
     error_rates,
     out_of_reach,
     rejects,
+    tukey,
 )
-from findwell.statistics.tukey import tukey
-from findwell.statistics.unpaired import unpaired, unpaired_interval
-from findwell.statistics.values import to_scale
+from findwell.statistics.unpaired import unpaired
+from findwell.statistics.values import aggregate, to_scale
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Sequence
@@ -39,7 +38,6 @@ if TYPE_CHECKING:
     from findwell.core.measure import Measure
     from findwell.core.verdict import Word
     from findwell.statistics.paired import Paired
-    from findwell.statistics.significance import Significance
     from findwell.statistics.unpaired import Unpaired
 
 Pair: TypeAlias = tuple[int, int]  # the numbers of baseline and system
@@ -157,20 +155,6 @@ class Contrast:
             made = replace(made, word=UNCLEAR, reason=reason)
         return withhold(made, self.limit) if self.limit else made
 
-    def interval(self, rate: float, test: Significance | None) -> Estimate:
-        """Return the interval of the difference for an error rate; the test decides about 0."""
-        options: dict[str, Any] = {
-            "statistic": self.measure.aggregation,
-            "level": 1 - rate,
-            "bounds": self.measure.bounds,
-            "test": test,
-        }
-        clusters = self.how.clusters
-        if self.how.unpaired:
-            labels = None if clusters is None else (clusters, clusters)
-            return unpaired_interval(*self.values, clusters=labels, **options)
-        return difference_interval(*self.values, clusters=clusters, **options)
-
 
 def contrasts(
     values: Floats,
@@ -262,7 +246,7 @@ def correct(found: Sequence[Contrast], method: str) -> list[Contrast]:
         if len(family) > 1:
             rates = error_rates(p_values, method, 1 - found[family[0]].how.level)
             for at, p, rate in zip(family, adjust(p_values, method), rates, strict=True):
-                span = found[at].interval(rate, found[at].found.test)
+                span = found[at].found.interval(1 - rate, found[at].found.test)
                 corrected[at] = replace(found[at], p=p, correction=method, difference=span)
         for at in family:
             corrected[at] = _with_reach(corrected[at], tests)
@@ -289,7 +273,7 @@ def correct_all_pairs(
             before, after = (to_scale(side[:, np.newaxis], names) for side in each.values)
             p = every.chance(float(np.nanmean(after - before)))
         alpha = 1 - how.level
-        span = decide_zero(each.interval(alpha / len(every.p), None), p, alpha)
+        span = decide_zero(each.found.interval(1 - alpha / len(every.p), None), p, alpha)
         reason = join_reasons(each.reason, every.reason, NO_TUKEY if how.clusters else "")
         made = replace(each, p=p, correction="tukey", difference=span, reason=reason)
         corrected.append(_with_reach(made, 1))

@@ -2,33 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass, field, replace
 from itertools import combinations
-from typing import TYPE_CHECKING, Any, Unpack
+from typing import TYPE_CHECKING, Any, TypeAlias, Unpack
 
 import numpy as np
 import polars as pl
 
 from findwell.core import display
 from findwell.core.errors import MeasureError, OptionError, choose, nearest, takes_options
+from findwell.core.findings import FindingKind
 from findwell.core.forks import refuse_after_fork
-from findwell.evaluation.comparison.contrasts import (
-    ROWS,
-    UNPAIRED_ROWS,
-    Row,
-    contrasts,
-    row_of,
-    slice_rows,
-)
+from findwell.core.verdict import UNKNOWN
 from findwell.evaluation.comparison.pairing import Pairing, pair, stack
 from findwell.evaluation.comparison.systems import System, gather, take_gold
 from findwell.evaluation.plan import RunOptions
 from findwell.judges.limits import judge_lines, verdict_limit
 from findwell.measures.dialects import select_measures
-from findwell.statistics.aggregate import aggregate
-from findwell.statistics.values import check_draws, check_share
+from findwell.statistics.unpaired import Unpaired
+from findwell.statistics.values import aggregate, check_draws, check_share
 from findwell.statistics.verdicts import DifferenceTest, correct, correct_all_pairs
+from findwell.statistics.verdicts import contrasts as contrasts_of
 
 if TYPE_CHECKING:
     from polars._typing import PolarsDataType
@@ -40,9 +35,27 @@ if TYPE_CHECKING:
     from findwell.evaluation.results.timing import Timing
     from findwell.io.read import GoldLike
     from findwell.measures import Measure
+    from findwell.statistics.verdicts import Contrast, Pair
 
+Row: TypeAlias = dict[str, Any]
+
+ROWS: dict[str, PolarsDataType] = {
+    **dict.fromkeys(("baseline", "system", "measure"), pl.String),
+    "verdict": pl.String,  # better, worse, same, unclear: by the corrected p; or unknown
+    "difference": pl.Float64,  # system − baseline
+    **dict.fromkeys(("low", "high", "p", "p_adjusted", "effect"), pl.Float64),
+    **dict.fromkeys(("wins", "ties", "losses", "n", "left_out"), pl.Int64),
+    **dict.fromkeys(("baseline_value", "system_value"), pl.Float64),
+    **dict.fromkeys(("test", "correction", "method"), pl.String),
+    # the interval corrected as p_adjusted is: 0 is outside where the verdict is better or worse
+    **dict.fromkeys(("low_adjusted", "high_adjusted"), pl.Float64),
+    "smallest_p": pl.Float64,  # that the test can give, before correction; null: any
+    "reason": pl.String,
+}
+
+
+UNPAIRED_ROWS = ROWS | {"baseline_n": pl.Int64()}  # queries of the baseline, which are others
 SLICED: dict[str, PolarsDataType] = {"column": pl.String, "slice": pl.String}
-SLICES: dict[str, PolarsDataType] = SLICED | ROWS
 MOVED: dict[str, PolarsDataType] = {
     **dict.fromkeys(("baseline", "system", "measure", "query", "question"), pl.String),
     **dict.fromkeys(("before", "after", "difference"), pl.Float64),
@@ -239,7 +252,12 @@ def compare(
     how = DifferenceTest(level, permutations, seed, test, clusters, unpaired)
     every = combinations(range(len(order)), 2)
     pairs = [pair for pair in every if all_pairs or pair[0] == 0]
-    limits = _verdict_limits(order)
+    limits = {  # measures about which a judge of the systems gives no verdict, and why
+        measure: limit
+        for system in order
+        for measure, relation in system.result.matched_by.items()
+        if (limit := verdict_limit(system.result.judge, relation))
+    }
     found = contrasts(table, pairs, how, limits)
     if all_pairs and not unpaired:
         found = correct_all_pairs(found, table.values, table.measures)
@@ -253,7 +271,15 @@ def compare(
         measures=table.measures,
         comparisons=pl.DataFrame([row_of(table, each) for each in found], schema=schema),
         slices=pl.DataFrame(slice_rows(table, pairs, columns, how, limits), schema=SLICED | schema),
-        values=pl.DataFrame(list(_values(table)), schema=VALUES),
+        values=pl.DataFrame(
+            [
+                {"system": system, "measure": str(measure), **asdict(aggregate(measure, asked))}
+                for at, system in enumerate(table.systems)
+                for number, measure in enumerate(table.measures)
+                for asked in [table.values[table.present[:, at], at, number]]
+            ],
+            schema=VALUES,
+        ),
         moved=pl.DataFrame([] if unpaired else _moved(table, moved), schema=MOVED),
         findings=table.findings,
         dialect=result.dialect,
@@ -279,16 +305,6 @@ def compare(
     )
 
 
-def _verdict_limits(systems: list[System]) -> dict[str, str]:
-    """Return the measures about which a judge of the systems gives no verdict, and why."""
-    return {
-        measure: limit
-        for system in systems
-        for measure, relation in system.result.matched_by.items()
-        if (limit := verdict_limit(system.result.judge, relation))
-    }
-
-
 def _baseline_first(systems: list[System], named: str | None) -> list[System]:
     if named is None:
         return systems
@@ -298,20 +314,6 @@ def _baseline_first(systems: list[System], named: str | None) -> list[System]:
         choose("baseline", named, [system.name for system in systems])
     first = by_name[named]
     return [first, *(system for system in systems if system is not first)]
-
-
-def _values(table: Pairing) -> Iterable[Row]:
-    for at, system in enumerate(table.systems):
-        for number, measure in enumerate(table.measures):
-            asked = table.values[table.present[:, at], at, number]
-            found = aggregate(measure, asked)
-            yield {
-                "system": system,
-                "measure": str(measure),
-                "value": found.value,
-                "n": found.n,
-                "undefined": found.undefined,
-            }
 
 
 def _moved(table: Pairing, count: int) -> list[Row]:
@@ -338,3 +340,86 @@ def _moved(table: Pairing, count: int) -> list[Row]:
                 for query in [*up, *down]
             )
     return rows
+
+
+def contrasts(
+    pairing: Pairing,
+    pairs: Sequence[Pair],
+    how: DifferenceTest,
+    limits: Mapping[str, str] | None = None,
+) -> list[Contrast]:
+    """Return what differs between each pair of systems by each measure, not corrected yet.
+
+    `limits` are the measures whose judge gives no verdict about systems, and why.
+    """
+    strangers = {each.run for each in pairing.findings if each.kind == FindingKind.NOTHING_SHARED}
+    numbers = [at for at, name in enumerate(pairing.systems) if name in strangers]
+    found = contrasts_of(pairing.values, pairing.measures, pairs, how, strangers=numbers)
+    if not limits:
+        return found
+    return [replace(each, limit=limits.get(str(each.measure), "")) for each in found]
+
+
+def row_of(pairing: Pairing, each: Contrast) -> Row:
+    """Return a contrast as a row of the tables."""
+    found, verdict = each.found, each.verdict
+    left_out = found.difference.undefined
+    if isinstance(found, Unpaired):
+        asked = zip(each.values, each.pair, strict=True)
+        left_out = sum(int(np.isnan(side[pairing.present[:, at]]).sum()) for side, at in asked)
+    return {
+        "baseline": pairing.systems[each.pair[0]],
+        "system": pairing.systems[each.pair[1]],
+        "measure": str(each.measure),
+        "verdict": verdict.word,
+        "difference": verdict.difference.value,
+        "low": found.difference.low,
+        "high": found.difference.high,
+        "p": None if verdict.word == UNKNOWN else found.test.p,
+        "p_adjusted": verdict.p,
+        "effect": found.effect.value,
+        "wins": verdict.won,
+        "ties": verdict.tied,
+        "losses": verdict.lost,
+        "n": found.n,
+        "left_out": left_out,
+        "baseline_value": each.sides[0],
+        "system_value": each.sides[1],
+        "test": verdict.test,
+        "correction": verdict.correction,
+        "method": found.difference.method or None,
+        "low_adjusted": verdict.difference.low,
+        "high_adjusted": verdict.difference.high,
+        "smallest_p": found.test.smallest,
+        "reason": verdict.reason,
+        **({"baseline_n": found.baseline_n} if isinstance(found, Unpaired) else {}),
+    }
+
+
+def slice_rows(
+    pairing: Pairing,
+    pairs: Sequence[Pair],
+    columns: Iterable[str],
+    how: DifferenceTest,
+    limits: Mapping[str, str] | None = None,
+) -> list[Row]:
+    """Return the rows of every slice, corrected for all slices and systems of a measure."""
+    found: list[Contrast] = []
+    about: list[tuple[Row, Pairing]] = []
+    for column in dict.fromkeys(columns):
+        labels = pairing.column(column).cast(pl.String)
+        for value in labels.unique(maintain_order=True).sort(nulls_last=True):
+            inside = labels.eq_missing(value).to_numpy()
+            part = replace(
+                pairing,
+                values=pairing.values[inside],
+                present=pairing.present[inside],
+                queries=pairing.queries.filter(inside),
+            )
+            new = contrasts(part, pairs, how.only(inside), limits)
+            found += new
+            about += [({"column": column, "slice": value}, part)] * len(new)
+    return [
+        name | row_of(part, each)
+        for (name, part), each in zip(about, correct(found, "bh"), strict=True)
+    ]

@@ -43,8 +43,7 @@ from findwell.core.findings import (
 from findwell.core.forks import refuse_after_fork
 from findwell.core.requirement import FAIL, OPEN, PASS, Requirement, read_percentile
 from findwell.core.verdict import SAME, WORSE
-from findwell.evaluation.comparison.compare import Comparison
-from findwell.evaluation.comparison.contrasts import contrasts, slice_rows
+from findwell.evaluation.comparison.compare import Comparison, contrasts, slice_rows
 from findwell.evaluation.comparison.pairing import BETWEEN_SYSTEMS, Pairing, pair
 from findwell.evaluation.comparison.requirements import (
     FIGURES,
@@ -253,7 +252,7 @@ class RunAgainstBaseline:
             spanned = replace(figure, high=math.inf) if open_ended else figure
             held = hold(asked, self.run, asked.subject, spanned, by_value=fact)
             reason = figure.reason if held.outcome == OPEN and open_ended else held.reason
-            return replace(held, found=figure, reason=reason)
+            return replace(held, estimate=replace(figure, reason=reason))
         name, by_value = str(measure), decide == "value" or is_fact(measure)
         if asked.factor is None:
             value = row_interval(self.rows[name], self.level)
@@ -261,8 +260,7 @@ class RunAgainstBaseline:
             held = hold(asked, self.run, name, value, by_value=by_value)
         elif self.pairing is None:
             value = row_interval(self.rows[name], self.level)
-            held = hold(asked, self.run, name, value, by_value=True)
-            held = replace(held, outcome=PASS, reason=NO_BASELINE)
+            held = hold(asked, self.run, name, value, by_value=True).because(PASS, NO_BASELINE)
         else:
             contrast = self.contrasts[name]
             verdict = contrast.verdict
@@ -382,27 +380,48 @@ def check_update(result: Result, baseline: Result, slices: Iterable[str] = ()) -
     or query that would be lost, another gold, and choices that were made otherwise. Of `slices`,
     columns of the queries, only what is surely worse does: some slice is worse by chance.
     """
+
+    def has(side: Result, measure: Measure) -> bool:
+        name = measure.relation or side.provenance.drawn_by
+        return all((run, name) in side.relations for run in side.runs)
+
+    def lost(kind: str, names: Sequence[str], run: str = "") -> list[Finding]:
+        return finding_about(kind, names, *LOSSES[kind], run)
+
     added = tuple(
         measure
         for measure in baseline.measures
-        if measure not in result.measures and _has(result, measure)
+        if measure not in result.measures and has(result, measure)
     )
     grown = replace(result, measures=(*result.measures, *added))
-    known = tuple(measure for measure in grown.measures if _has(baseline, measure))
+    known = tuple(measure for measure in grown.measures if has(baseline, measure))
     scored = grown.with_options(level=grown.level or LEVEL)
-    findings = _lost(grown, baseline)
+    runs = [run for run in baseline.runs if run not in grown.runs]
+    measures = [str(each) for each in baseline.measures if each not in grown.measures]
+    columns = [name for name in baseline.queries.columns if name not in grown.queries.columns]
+    # a single run may have another name now
+    findings = lost("lost-run", runs) if len(baseline.runs) > 1 else []
+    findings += lost("lost-measure", measures) + lost("lost-column", columns)
     worse: list[RequirementVerdict] = []
-    for run in grown.runs:
+    for run in grown.runs if known else ():
         against = RunAgainstBaseline(scored, run, baseline, known)
-        if against.pairing is None or not known:
+        pairing = against.pairing
+        if pairing is None:
             continue
         findings += (found for found in against.findings if found.kind in MEASURED_OTHERWISE)
-        findings += _lost_queries(against.pairing, run)
+        lacks = np.isnan(pairing.values)
+        gone = np.flatnonzero((~lacks[:, 0] & lacks[:, 1]).any(axis=1))
+        findings += lost("lost-query", pairing.queries["query"].gather(gone).to_list(), run)
         unknown = [
             str(each) for each in known if verdict_limit(grown.judge, grown.relation_name(each))
         ]
-        findings += _finding("no-verdict", unknown, run)
-        findings += _worse_slices(against, against.pairing, slices)
+        findings += lost("no-verdict", unknown, run)
+        worse_slices = [
+            f"{row['column']}={row['slice']}: {row['measure']}"
+            for row in slice_rows(pairing, [(0, 1)], slices, against.testing)
+            if row["verdict"] == WORSE
+        ]
+        findings += lost("worse-slice", worse_slices, run)
         held = (
             against.hold(parse_requirement(f"{measure}{sign}baseline"), measure, "value")
             for measure in known
@@ -411,41 +430,3 @@ def check_update(result: Result, baseline: Result, slices: Iterable[str] = ()) -
         )
         worse += (each for each in held if each.outcome == FAIL)
     return BaselineUpdate(grown, added, tuple(worse), merge_findings(findings))
-
-
-def _has(result: Result, measure: Measure) -> bool:
-    name = measure.relation or result.provenance.drawn_by
-    return all((run, name) in result.relations for run in result.runs)
-
-
-def _lost(result: Result, baseline: Result) -> list[Finding]:
-    runs = [run for run in baseline.runs if run not in result.runs]
-    measures = [str(each) for each in baseline.measures if each not in result.measures]
-    columns = [name for name in baseline.queries.columns if name not in result.queries.columns]
-    return [
-        # a single run may have another name now
-        *(_finding("lost-run", runs) if len(baseline.runs) > 1 else []),
-        *_finding("lost-measure", measures),
-        *_finding("lost-column", columns),
-    ]
-
-
-def _lost_queries(pairing: Pairing, run: str) -> list[Finding]:
-    lacks = np.isnan(pairing.values)
-    lost = np.flatnonzero((~lacks[:, 0] & lacks[:, 1]).any(axis=1))
-    return _finding("lost-query", pairing.queries["query"].gather(lost).to_list(), run)
-
-
-def _worse_slices(
-    against: RunAgainstBaseline, pairing: Pairing, slices: Iterable[str]
-) -> list[Finding]:
-    found = [
-        f"{row['column']}={row['slice']}: {row['measure']}"
-        for row in slice_rows(pairing, [(0, 1)], slices, against.testing)
-        if row["verdict"] == WORSE
-    ]
-    return _finding("worse-slice", found, against.run)
-
-
-def _finding(kind: str, names: Sequence[str], run: str = "") -> list[Finding]:
-    return finding_about(kind, names, *LOSSES[kind], run)

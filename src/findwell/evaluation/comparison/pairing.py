@@ -94,30 +94,35 @@ def pair(systems: Sequence[System]) -> Pairing:
     A query that a system was not asked has no value there, so that every pair of systems is
     compared on the queries that both were asked.
     """
-    measures = systems[0].result.measures
-    asked = [each.queries for system in systems for each in _relations(system)]
-    queries = pl.concat(asked).unique(maintain_order=True)
+    base, measures = systems[0], systems[0].result.measures
+    parts = [_asked_values(system) for system in systems]
+    queries = pl.concat([asked for asked, _, _ in parts]).unique(maintain_order=True)
     values = np.full((len(queries), len(systems), len(measures)), np.nan)
-    present = np.zeros((len(queries), len(systems)), dtype=bool)
-    answered = np.zeros((len(queries), len(systems)), dtype=bool)
-    for at, system in enumerate(systems):
-        rows = {id(each): _places(queries, each.queries) for each in _relations(system)}
-        for each in _relations(system):
-            answered[rows[id(each)], at] |= np.asarray(each.depth) > 0
-        for number, measure in enumerate(system.result.measures):
-            mine = rows[id(system.result.relation(system.run, measure))]
-            present[mine, at] = True
-            values[mine, at, number] = system.result.arrays[system.run, measure]
-        _refuse_strangers(systems[0], system, queries, present[:, (0, at)])
-        _refuse_other_queries(systems[0], system, queries, answered[:, (0, at)])
-        _refuse_other_questions(systems[0], system)
+    present, answered = np.zeros((2, len(queries), len(systems)), dtype=bool)
+    for at, (system, (asked, block, some)) in enumerate(zip(systems, parts, strict=True)):
+        rows = _places(queries, asked)
+        values[rows, at], present[rows, at], answered[rows, at] = block, True, some
+        _refuse_other_queries(base, system, queries, present[:, (0, at)], answered[:, (0, at)])
+        _refuse_other_questions(base, system)
+    found = first_findings(finding for system in systems for finding in system.findings)
+    undefined = np.isnan(values)
+    for at, system in enumerate(systems[1:], start=1):
+        both = present[:, at] & present[:, 0]
+        empty = (undefined[:, at, :] != undefined[:, 0, :]).any(axis=1) & both
+        for kind, which in (
+            (FindingKind.UNPAIRED_QUERY, queries.filter(present[:, at] != present[:, 0])),
+            ("no-value", queries.filter(empty)),
+            (FindingKind.OTHER_GOLD, _other_gold(base, system)),
+            (FindingKind.OTHER_CHOICE, _other_choices(base.result, system.result)),
+        ):
+            found += finding_about(kind, which, *MESSAGES[kind], system.name, LISTED)
     return Pairing(
         queries=_describe(queries, [system.result for system in systems]),
         systems=tuple(system.name for system in systems),
         measures=measures,
         values=values,
         present=present,
-        findings=_findings(systems, queries, values, present),
+        findings=merge_findings(found),
     )
 
 
@@ -127,45 +132,43 @@ def stack(systems: Sequence[System]) -> Pairing:
     A value is in the rows and the column of its system, and nothing else is.
     """
     measures = systems[0].result.measures
-    parts, blocks = [], []
-    for system in systems:
-        asked = [each.queries for each in _relations(system)]
-        queries = pl.concat(asked).unique(maintain_order=True)
-        values = np.full((len(queries), len(measures)), np.nan)
-        for number, measure in enumerate(system.result.measures):
-            mine = _places(queries, system.result.relation(system.run, measure).queries)
-            values[mine, number] = system.result.arrays[system.run, measure]
-        parts.append(_describe(queries, [system.result]))
-        blocks.append(values)
-    ends = np.cumsum([len(block) for block in blocks])
-    table = np.full((int(ends[-1]), len(systems), len(measures)), np.nan)
-    present = np.zeros(table.shape[:2], dtype=bool)
-    for at, (block, end) in enumerate(zip(blocks, ends, strict=True)):
-        table[end - len(block) : end, at] = block
-        present[end - len(block) : end, at] = True
+    parts = [_asked_values(system) for system in systems]
+    owner = np.repeat(np.arange(len(systems)), [len(asked) for asked, _, _ in parts])
+    values = np.full((len(owner), len(systems), len(measures)), np.nan)
+    for at, (_, block, _) in enumerate(parts):
+        values[owner == at, at] = block
+    first = parts[0][0]
+    found = first_findings(finding for system in systems for finding in system.findings)
+    for system, (asked, _, _) in zip(systems[1:], parts[1:], strict=True):
+        kind, choices = FindingKind.OTHER_CHOICE, _other_choices(systems[0].result, system.result)
+        found += finding_about(kind, choices, *MESSAGES[kind], system.name, LISTED)
+        shared = asked.filter(asked.is_in(first.implode()))
+        if 2 * len(shared) >= min(len(asked), len(first)):
+            found += finding_about("shared-query", shared, *MESSAGES["shared-query"], system.name)
+    about = [_describe(part[0], [each.result]) for part, each in zip(parts, systems, strict=True)]
     return Pairing(
-        queries=pl.concat(parts, how="diagonal_relaxed"),
+        queries=pl.concat(about, how="diagonal_relaxed"),
         systems=tuple(system.name for system in systems),
         measures=measures,
-        values=table,
-        present=present,
-        findings=_unpaired_findings(systems, parts),
+        values=values,
+        present=owner[:, np.newaxis] == np.arange(len(systems)),
+        findings=merge_findings(found),
     )
 
 
-def _unpaired_findings(
-    systems: Sequence[System], parts: Sequence[pl.DataFrame]
-) -> tuple[Finding, ...]:
-    found = first_findings(finding for system in systems for finding in system.findings)
-    base, *others = systems
-    for system, part in zip(others, parts[1:], strict=True):
-        shared = part["query"].filter(part["query"].is_in(parts[0]["query"].implode()))
-        kind = FindingKind.OTHER_CHOICE
-        choices = _other_choices(base.result, system.result)
-        found += finding_about(kind, choices, *MESSAGES[kind], system.name, LISTED)
-        if 2 * len(shared) >= min(part.height, parts[0].height):
-            found += finding_about("shared-query", shared, *MESSAGES["shared-query"], system.name)
-    return merge_findings(found)
+def _asked_values(system: System) -> tuple[pl.Series, Floats, Bools]:
+    """Return the queries of a system, its values (queries × measures), and where it answered."""
+    result, relations = system.result, _relations(system)
+    queries = pl.concat([each.queries for each in relations]).unique(maintain_order=True)
+    rows = {id(each): _places(queries, each.queries) for each in relations}
+    answered = np.zeros(len(queries), dtype=bool)
+    for each in relations:
+        answered[rows[id(each)]] |= np.asarray(each.depth) > 0
+    values = np.full((len(queries), len(result.measures)), np.nan)
+    for number, measure in enumerate(result.measures):
+        mine = rows[id(result.relation(system.run, measure))]
+        values[mine, number] = result.arrays[system.run, measure]
+    return queries, values, answered
 
 
 def _relations(system: System) -> list[Relation]:
@@ -199,32 +202,27 @@ def _describe(queries: pl.Series, results: Sequence[Result]) -> pl.DataFrame:
     return table
 
 
-def _refuse_strangers(base: System, system: System, queries: pl.Series, present: Bools) -> None:
-    """Refuse a system that shares no query with the baseline."""
+def _refuse_other_queries(
+    base: System, system: System, queries: pl.Series, present: Bools, answered: Bools
+) -> None:
+    """Refuse a system that was asked other queries than the baseline, or answered only others.
+
+    Two runs of different questions that are evaluated with the gold of all of them would be paired
+    with the zeros that stand for what the other was asked.
+    """
+    names, fix = (
+        f"{system.name} and {base.name}",
+        ("compare systems on the same queries, or different ones with --unpaired (unpaired=True)"),
+    )
     if not present.all(axis=1).any():
         theirs, mine = (queries.filter(side)[0] for side in present.T)
-        raise AlignError(
-            f"{system.name} and {base.name} share no query: one has {mine!r}, the other {theirs!r}",
-            fix="compare systems on the same queries, or different ones with --unpaired "
-            "(unpaired=True)",
-        )
-
-
-def _refuse_other_queries(
-    base: System, system: System, queries: pl.Series, answered: Bools
-) -> None:
-    """Refuse a system that retrieved something only where the baseline did not.
-
-    Two runs of different questions, held against one gold with all of them, would be paired with
-    the zeros that stand for what the other was asked.
-    """
+        raise AlignError(f"{names} share no query: one has {mine!r}, the other {theirs!r}", fix=fix)
     if answered.any(axis=0).all() and not answered.all(axis=1).any():
         theirs, mine = (queries.filter(side)[0] for side in answered.T)
         raise AlignError(
-            f"{system.name} and {base.name} were asked different queries: no query has documents "
-            f"in both, one has some for {mine!r}, the other for {theirs!r}",
-            fix="compare systems on the same queries, or different ones with --unpaired "
-            "(unpaired=True)",
+            f"{names} were asked different queries: no query has documents in both, one has some "
+            f"for {mine!r}, the other for {theirs!r}",
+            fix=fix,
         )
 
 
@@ -252,58 +250,34 @@ def _refuse_other_questions(base: System, system: System) -> None:
         )
 
 
-def _findings(
-    systems: Sequence[System], queries: pl.Series, values: Floats, present: Bools
-) -> tuple[Finding, ...]:
-    found = first_findings(finding for system in systems for finding in system.findings)
-    base, *others = systems
-    undefined = np.isnan(values)
-    for at, system in enumerate(others, start=1):
-        both = present[:, at] & present[:, 0]
-        one_sided = present[:, at] != present[:, 0]
-        empty = (undefined[:, at, :] != undefined[:, 0, :]).any(axis=1) & both
-        for kind, which in (
-            (FindingKind.UNPAIRED_QUERY, queries.filter(one_sided)),
-            ("no-value", queries.filter(empty)),
-            (FindingKind.OTHER_GOLD, _other_gold(base, system)),
-            (FindingKind.OTHER_CHOICE, _other_choices(base.result, system.result)),
-        ):
-            found += finding_about(kind, which, *MESSAGES[kind], system.name, LISTED)
-    return merge_findings(found)
-
-
 def _other_gold(base: System, system: System) -> pl.Series:
-    """Return the queries for which the two were held against different items."""
+    """Return the queries for which the two were compared with different items."""
     found = [pl.Series("query", [], dtype=pl.String)]
+    arrays = ("item_offset", "item_grade", "member_item")
     for one, other in zip(_relations(base), _relations(system), strict=True):
-        if one.needed or _same_gold(one, other):  # needed: a judge grades what each retrieved
+        same = (
+            all(np.array_equal(getattr(one, name), getattr(other, name)) for name in arrays)
+            and one.member_doc.equals(other.member_doc)
+            and one.queries.equals(other.queries)
+        )
+        if one.needed or same:  # needed: a judge grades what each retrieved
             continue
-        before, after = _items(one), _items(other)
+        before, after = (
+            pl.DataFrame(
+                {
+                    "query": each.queries.gather(each.item_query[each.member_item]),
+                    "doc": each.member_doc,
+                    "grade": each.item_grade[each.member_item],
+                }
+            )
+            for each in (one, other)
+        )
         keys = ["query", "doc", "grade"]
         gone = before.join(after, on=keys, how="anti")["query"]
         new = after.join(before, on=keys, how="anti")["query"]
         found.append(gone.filter(gone.is_in(other.queries.implode())))
         found.append(new.filter(new.is_in(one.queries.implode())))
     return pl.concat(found).unique(maintain_order=True)
-
-
-def _same_gold(one: Relation, other: Relation) -> bool:
-    arrays = ("item_offset", "item_grade", "member_item")
-    return (
-        all(np.array_equal(getattr(one, name), getattr(other, name)) for name in arrays)
-        and one.member_doc.equals(other.member_doc)
-        and one.queries.equals(other.queries)
-    )
-
-
-def _items(relation: Relation) -> pl.DataFrame:
-    return pl.DataFrame(
-        {
-            "query": relation.queries.gather(relation.item_query[relation.member_item]),
-            "doc": relation.member_doc,
-            "grade": relation.item_grade[relation.member_item],
-        }
-    )
 
 
 def _other_choices(base: Result, other: Result) -> list[str]:
@@ -316,31 +290,23 @@ def _other_choices(base: Result, other: Result) -> list[str]:
         }
         for each in (base, other)
     )
-    differ = [
-        f"{name}: {theirs[name]} instead of {mine[name]}"
-        for name in mine
-        if mine[name] != theirs[name]
-    ]
+    pairs = [(name, mine[name], theirs[name]) for name in mine]
     matched = zip(base.matched_by.values(), other.matched_by.values(), strict=True)
-    differ += [
-        f"relation: {after} instead of {before}"
-        for before, after in dict.fromkeys(matched)
-        if before != after
+    pairs += [("relation", *names) for names in dict.fromkeys(matched)]
+    settings = base.provenance.settings, other.provenance.settings
+    pairs += [
+        (name, dict(settings[0][name]), dict(settings[1][name]))
+        for name in settings[0].keys() & settings[1].keys()
     ]
-    differ += [
-        f"{name}: {dict(theirs[name])} instead of {dict(mine[name])}"
-        for mine, theirs in [(base.provenance.settings, other.provenance.settings)]
-        for name in mine.keys() & theirs.keys()
-        if dict(mine[name]) != dict(theirs[name])
+    differ = [
+        f"{name}: {after} instead of {before}" for name, before, after in pairs if before != after
     ]
-    differ += [
-        f"{name} of the judge"
-        for name in ASKED
-        if mine["judge"] == theirs["judge"] and _asked(base, name) != _asked(other, name)
-    ]
+    if mine["judge"] == theirs["judge"]:
+        # before there was a choice of how to ask, it was for a matrix
+        defaults = {"ask": "matrix"}
+        differ += [
+            f"{name} of the judge"
+            for name in ASKED
+            if base.judge.get(name, defaults.get(name)) != other.judge.get(name, defaults.get(name))
+        ]
     return differ
-
-
-def _asked(result: Result, name: str) -> object:
-    """Return how a judge was asked; before there was a choice it was asked for a matrix."""
-    return result.judge.get(name, "matrix" if name == "ask" else None)

@@ -20,7 +20,6 @@ from findwell.statistics.power import PlannedComparison, PowerPoint, sd_of_diffe
 from findwell.statistics.values import Quantity, check_share, is_binary
 
 if TYPE_CHECKING:
-    from findwell.core.data import Floats
     from findwell.core.findings import Finding
     from findwell.evaluation.comparison.pairing import Pairing
     from findwell.evaluation.comparison.systems import SystemLike
@@ -112,10 +111,10 @@ def power(
     refuse_after_fork()
     check_share("power", power)
     check_share("error rate", alpha)
-    asked = _Asked(difference, queries, power, alpha, None if sizes is None else tuple(sizes))
+    asked = PowerPlan("", "assumed", None, None, queries, difference, power, alpha)
     if not systems:
         _refuse_idle(gold=gold, measures=measures, rel=rel, **options)
-        return PowerAnalysis((_assumed(asked, sd, changed),))
+        return PowerAnalysis((_assumed(asked, sd, changed, sizes),))
     if sd is not None or changed is not None:
         raise OptionError(
             "the standard deviation is known from the systems", fix="leave out sd and changed"
@@ -124,7 +123,7 @@ def power(
     matched_by, table = gathered[0].result.matched_by, pair(gathered)
     plans = (
         replace(found, relation=matched_by[found.measure])
-        for found in _observed(asked, table, correlation)
+        for found in _observed(asked, table, correlation, sizes)
     )
     judges = judge_lines(each.result.judge for each in gathered)
     return PowerAnalysis(tuple(plans), table.findings, tuple(judges))
@@ -139,48 +138,9 @@ def _refuse_idle(**options: object) -> None:
         )
 
 
-@dataclass(frozen=True, slots=True)
-class _Asked:
-    difference: float | None
-    queries: int | None
-    power: float
-    alpha: float
-    sizes: tuple[int, ...] | None
-
-    def plan(self, about: PowerPlan, sd: float, changed: float | None) -> PowerPlan:
-        """Work out what can be seen."""
-        wanted = self.difference
-        if changed is not None:
-            # a larger difference than was ever seen needs as many changes
-            changed = min(1.0, max(changed, abs(wanted or 0.0)))
-        planned = PlannedComparison(sd, changed, self.power, self.alpha)
-        at_hand = self.queries if self.queries is not None else about.queries
-        sizes = self.sizes
-        if sizes is None and wanted is None and at_hand is not None:
-            sizes = tuple(max(2, at_hand * step // 4) for step in (1, 2, 4, 8, 16))
-        found = replace(about, sd=sd, changed=changed, queries=at_hand)
-        if sd and (sizes or wanted is not None):
-            found = replace(found, curve=planned.curve(wanted or 0.0, sizes))
-        if wanted is not None:
-            found = replace(found, needed=planned.queries_needed(wanted))
-            seen = None if at_hand is None else planned.power_at(at_hand, wanted)
-            found = replace(found, seen=seen)
-        if at_hand is None:
-            return found
-        return replace(
-            found,
-            detectable=planned.detectable_difference(at_hand),
-            width=planned.expected_width(at_hand),
-        )
-
-    def about(self, measure: str, basis: str, queries: int | None) -> PowerPlan:
-        """Return a plan with nothing but what was asked."""
-        return PowerPlan(
-            measure, basis, None, None, queries, self.difference, self.power, self.alpha
-        )
-
-
-def _assumed(asked: _Asked, sd: float | None, changed: float | None) -> PowerPlan:
+def _assumed(
+    asked: PowerPlan, sd: float | None, changed: float | None, sizes: Sequence[int] | None
+) -> PowerPlan:
     if sd is None and changed is None:
         raise OptionError(
             "nothing is known about how differences vary",
@@ -195,39 +155,60 @@ def _assumed(asked: _Asked, sd: float | None, changed: float | None) -> PowerPla
         if changed is None or not 0 < changed <= 1:
             raise OptionError(f"the share of changes is {changed}", fix="give a number from 0 to 1")
         sd = sqrt(max(changed - (asked.difference or 0.0) ** 2, 0.0))
-    return asked.plan(asked.about("", "assumed", None), sd, changed)
+    return _planned(asked, sd, changed, sizes)
 
 
-def _observed(asked: _Asked, table: Pairing, correlation: float) -> Iterable[PowerPlan]:
+def _observed(
+    asked: PowerPlan, table: Pairing, correlation: float, sizes: Sequence[int] | None
+) -> Iterator[PowerPlan]:
+    """Yield the plan by each measure and each system after the first, or by the only system."""
+    first, *others = table.systems
     for number, measure in enumerate(table.measures):
         if measure.aggregation != "mean":
             raise OptionError(f"{measure} {NOT_MEANS}", fix="plan by a measure that is one")
-        first, *others = table.systems
-        values = table.values[:, :, number]
-        if not others:
-            yield _of_one(asked, str(measure), first, values[:, 0], correlation)
-        for at, other in enumerate(others, start=1):
-            moved = values[:, at] - values[:, 0]
-            found, n = spread(moved), int((~np.isnan(moved)).sum())
-            basis = f"the differences between {first} and {other} on {counted(n)}"
-            about = asked.about(str(measure), basis, n)
-            if found.sd is None:
-                yield replace(about, reason=found.reason)
+        for at in range(1, len(table.systems)) if others else [0]:
+            values = table.values[:, at, number]
+            values = values - table.values[:, 0, number] if others else values
+            values = values[~np.isnan(values)]
+            found, n = spread(values), len(values)
+            sd, changed = found.sd, found.changed
+            if others:
+                basis = f"the differences between {first} and {table.systems[at]} on {counted(n)}"
             else:
-                yield asked.plan(about, found.sd, found.changed)
+                basis = f"the values of {first} on {counted(n)}, "
+                basis += f"and a correlation of {correlation:g} with another system"
+            about = replace(asked, measure=str(measure), basis=basis, queries=n)
+            if sd is None:
+                yield replace(about, reason=found.reason)
+                continue
+            if not others:
+                sd, changed = sd_of_difference(sd, correlation), None
+                if is_binary(values) and sd > 0:  # of −1, 0 and 1 the mean square is the share
+                    changed = min(1.0, sd**2 + (asked.difference or 0.0) ** 2)
+            at_hand = n if asked.queries is None else asked.queries
+            yield _planned(replace(about, queries=at_hand), sd, changed, sizes)
 
 
-def _of_one(
-    asked: _Asked, measure: str, system: str, values: Floats, correlation: float
+def _planned(
+    about: PowerPlan, sd: float, changed: float | None, sizes: Sequence[int] | None
 ) -> PowerPlan:
-    values = values[~np.isnan(values)]
-    basis = f"the values of {system} on {counted(len(values))}, "
-    basis += f"and a correlation of {correlation:g} with another system"
-    about, found = asked.about(measure, basis, len(values)), spread(values)
-    if found.sd is None:
-        return replace(about, reason=found.reason)
-    sd = sd_of_difference(found.sd, correlation)
-    changed = None
-    if is_binary(values) and sd > 0:  # of differences −1, 0 and 1 the mean square is the share
-        changed = min(1.0, sd**2 + (asked.difference or 0.0) ** 2)
-    return asked.plan(about, sd, changed)
+    """Work out what can be seen."""
+    wanted, at_hand = about.difference, about.queries
+    if changed is not None:  # a larger difference than was ever seen needs as many changes
+        changed = min(1.0, max(changed, abs(wanted or 0.0)))
+    planned = PlannedComparison(sd, changed, about.power, about.alpha)
+    if sizes is None and wanted is None and at_hand is not None:
+        sizes = tuple(max(2, at_hand * step // 4) for step in (1, 2, 4, 8, 16))
+    found = replace(about, sd=sd, changed=changed)
+    if sd and (sizes or wanted is not None):
+        found = replace(found, curve=planned.curve(wanted or 0.0, sizes))
+    if wanted is not None:
+        seen = None if at_hand is None else planned.power_at(at_hand, wanted)
+        found = replace(found, needed=planned.queries_needed(wanted), seen=seen)
+    if at_hand is None:
+        return found
+    return replace(
+        found,
+        detectable=planned.detectable_difference(at_hand),
+        width=planned.expected_width(at_hand),
+    )

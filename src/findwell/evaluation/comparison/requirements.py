@@ -15,6 +15,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from findwell.core.errors import MeasureError, OptionError, nearest
+from findwell.core.estimate import Estimate, Estimated
 from findwell.core.requirement import (
     ACROSS,
     COUNTS,
@@ -40,7 +41,6 @@ from findwell.statistics.verdicts import withhold
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
-    from findwell.core.estimate import Estimate
     from findwell.core.verdict import Verdict
     from findwell.measures import Measure
 
@@ -154,17 +154,17 @@ def _subject(name: str, text: str) -> str:
 
 
 @dataclass(frozen=True, slots=True)
-class RequirementVerdict:
+class RequirementVerdict(Estimated):
     """Whether a run meets a requirement, and what that was decided by."""
 
     requirement: str
     run: str
     measure: str
     outcome: str
-    found: Estimate  # what is compared with the line: the value, or the difference of `sides`
+    # what is compared with the line: the value, or the difference of `sides`; why it is undecided
+    estimate: Estimate
     line: float
     decided_by: str  # interval, or value
-    reason: str
     sides: tuple[float | None, float | None] | None = None  # baseline and run, if compared
     relation: str = ""  # that the measure reads, with its parameters; none for a count
     judge: str = ""  # who drew the relation, and what its numbers are worth; '' if none did
@@ -173,7 +173,7 @@ class RequirementVerdict:
     @property
     def value(self) -> float | None:
         """The value of the run."""
-        return self.found.value if self.sides is None else self.sides[1]
+        return self.estimate.value if self.sides is None else self.sides[1]
 
     @property
     def baseline(self) -> float | None:
@@ -183,27 +183,7 @@ class RequirementVerdict:
     @property
     def difference(self) -> float | None:
         """The difference from the baseline, times its factor."""
-        return None if self.sides is None else self.found.value
-
-    @property
-    def low(self) -> float | None:
-        """The lower limit of the difference; without a baseline, of the value."""
-        return self.found.low
-
-    @property
-    def high(self) -> float | None:
-        """The upper limit."""
-        return self.found.high
-
-    @property
-    def level(self) -> float:
-        """The level of the interval."""
-        return self.found.level
-
-    @property
-    def n(self) -> int:
-        """The queries with a value."""
-        return self.found.n
+        return None if self.sides is None else self.estimate.value
 
     def as_dict(self) -> dict[str, Any]:
         """Return it as the JSON output prints it."""
@@ -221,7 +201,11 @@ class RequirementVerdict:
             found = replace(found, verdict=withhold(found.verdict, limit))
         if not limit or found.reason == NO_BASELINE or is_fact(parse_measure(self.measure)):
             return found
-        return replace(found, outcome=OPEN, reason=limit)
+        return found.because(OPEN, limit)
+
+    def because(self, outcome: str, reason: str) -> RequirementVerdict:
+        """Return the verdict with another outcome, and why."""
+        return replace(self, outcome=outcome, estimate=replace(self.estimate, reason=reason))
 
 
 IN_JSON = (
@@ -250,16 +234,14 @@ def hold(
     outcome, reason = asked.decide(found, by_value=by_value)
     if word == UNCLEAR and asked.number == 0 and not by_value and found.value is not None:
         outcome, reason = OPEN, reason or ACROSS
-    decided_by = "value" if by_value else "interval"
     return RequirementVerdict(
         asked.text,
         run,
         measure,
         outcome,
-        found,
+        replace(found, reason=reason),
         asked.number,
-        decided_by,
-        reason,
+        "value" if by_value else "interval",
         sides,
         verdict=verdict,
     )

@@ -10,7 +10,7 @@ from findwell.core.cutoff import COUNTED, Budget
 from findwell.core.findings import finding_about
 from findwell.core.frames import changed, pl
 from findwell.core.keys import sort_rows
-from findwell.statistics.aggregate import aggregate
+from findwell.statistics.values import aggregate
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -3,15 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from typing import Any
 
 import polars as pl
 
 from findwell.core import display
 from findwell.core.errors import choose
+from findwell.core.estimate import Estimate, Estimated
 from findwell.core.findings import Finding
 
+IN_JSON = (
+    *("run", "measure", "method", "value", "low", "high", "labels", "effective", "estimator"),
+    *("reason", "baseline"),
+)
 METHODS = ("judge", "labels", "ppi")
 SCHEMA: dict[str, type[pl.DataType]] = {
     **dict.fromkeys(("run", "baseline", "measure", "method"), pl.String),
@@ -23,7 +28,7 @@ SCHEMA: dict[str, type[pl.DataType]] = {
 
 
 @dataclass(frozen=True, slots=True)
-class Estimate:
+class EstimateRow(Estimated):
     """A value of a run, or its difference from a baseline, by one method.
 
     The method says whose word counts: the judge's alone, that of labels alone, or both (ppi). The
@@ -35,18 +40,24 @@ class Estimate:
     run: str
     measure: str
     method: str
-    value: float | None
-    low: float | None
-    high: float | None
+    estimate: Estimate
     labels: int
     effective: float | None  # labels that would give the same precision without the judge
     estimator: str = ""
-    reason: str = ""  # why there is no value, or no interval
     baseline: str | None = None  # the value is what the run has more than this one
 
     def as_dict(self) -> dict[str, Any]:
         """Return the estimate as the JSON output prints it."""
-        return asdict(self)
+        return {name: getattr(self, name) for name in IN_JSON}
+
+    @classmethod
+    def of(cls, row: Mapping[str, Any], level: float) -> EstimateRow:
+        """Return what `as_dict` was made of."""
+        given = dict(row)
+        value, low, high = (given.pop(name) for name in ("value", "low", "high"))
+        reason = given.pop("reason", "")
+        estimate = Estimate(value, low, high, level, "", given["labels"], reason=reason)
+        return cls(estimate=estimate, **given)
 
 
 @dataclass(frozen=True, eq=False)
@@ -57,15 +68,15 @@ class Estimates:
     estimator was used and why.
     """
 
-    rows: tuple[Estimate, ...]
+    rows: tuple[EstimateRow, ...]
     design: Mapping[str, Any] = field(default_factory=dict)
     level: float = 0.95
 
-    def __iter__(self) -> Iterator[Estimate]:
+    def __iter__(self) -> Iterator[EstimateRow]:
         """Go through the estimates, in the order of `rows`."""
         return iter(self.rows)
 
-    def __getitem__(self, key: tuple[str, ...]) -> Estimate:
+    def __getitem__(self, key: tuple[str, ...]) -> EstimateRow:
         """Return an estimate: `found["P@5", "ppi"]`, or `found["bm25", "P@5", "ppi"]`."""
         *run, measure, method = key
         named = {
@@ -80,7 +91,7 @@ class Estimates:
         methods = [how for name, what, how in named if (name, what) == (chosen, measure)]
         return named[chosen, measure, choose("method", method, methods)]
 
-    def best(self, run: str, measure: str) -> Estimate | None:
+    def best(self, run: str, measure: str) -> EstimateRow | None:
         """Return the estimate of a run to report: labels and judge together, or labels alone."""
         methods = {
             each.method: each
@@ -95,7 +106,7 @@ class Estimates:
         return pl.DataFrame([each.as_dict() for each in self.rows], schema=SCHEMA)
 
     @property
-    def differences(self) -> tuple[Estimate, ...]:
+    def differences(self) -> tuple[EstimateRow, ...]:
         """What runs have more than the first one."""
         return tuple(each for each in self.rows if each.baseline is not None)
 
@@ -118,7 +129,8 @@ class Estimates:
     def of(cls, rows: Sequence[Mapping[str, Any]], labels: Mapping[str, Any]) -> Estimates:
         """Return what `as_dict` was made of."""
         design = {name: value for name, value in labels.items() if name != "level"}
-        return cls(tuple(Estimate(**row) for row in rows), design, float(labels["level"]))
+        level = float(labels["level"])
+        return cls(tuple(EstimateRow.of(row, level) for row in rows), design, level)
 
     def _repr_html_(self) -> str:
         """Return the estimates as notebooks show them."""

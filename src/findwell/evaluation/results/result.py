@@ -24,7 +24,7 @@ from findwell.evaluation.results.trackers import flat_metrics, log_metrics
 from findwell.judges.limits import judge_limits, judge_lines
 from findwell.measures.dialects import resolve_measures, select_measures
 from findwell.relations.preflight import SYNTHETIC, synthetic_questions
-from findwell.statistics.aggregate import aggregate
+from findwell.statistics.values import aggregate
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -15,7 +15,7 @@ import polars as pl
 from findwell.core.errors import InputError
 from findwell.core.findings import Finding, shorten
 from findwell.core.policy import Policy
-from findwell.evaluation.results.estimates import Estimate
+from findwell.evaluation.results.estimates import IN_JSON
 from findwell.judges.aspects.aspect import VerdictShape
 
 if TYPE_CHECKING:
@@ -108,7 +108,7 @@ def _contradictions(manifest: Mapping[str, Any]) -> Iterator[str]:
     known = {"findings": {each.name for each in fields(Finding)}}
     known["inputs"] = set(MANIFEST_FIELDS["inputs"][0])
     if "estimates" in manifest:
-        known["estimates"] = {each.name for each in fields(Estimate)}
+        known["estimates"] = set(IN_JSON)
     for field, names in known.items():
         for other in (each.keys() - names for each in manifest[field]):
             yield from (f"{field}: unknown field {shorten(name)!r}" for name in sorted(other))

@@ -10,8 +10,8 @@ from findwell.core.estimate import Estimate
 from findwell.core.frames import pl
 from findwell.core.values import BOUNDS
 from findwell.evaluation.results.bounds import bounds
-from findwell.statistics.aggregate import aggregate
 from findwell.statistics.intervals import intervals
+from findwell.statistics.values import aggregate
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping

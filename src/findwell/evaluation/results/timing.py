@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from findwell.core.timing import CONCURRENCY, CONTEXT, CPU, MEMORY, read_times
-from findwell.statistics.quantiles import quantile_interval
+from findwell.statistics.intervals import quantile_interval
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -37,9 +37,8 @@ from findwell.evaluation.spark.task import VALUES
 from findwell.judges.limits import verdict_limit
 from findwell.measures import parse_measure
 from findwell.measures.dialects import resolve_measures, select_measures
-from findwell.statistics.aggregate import GEOMETRIC_FLOOR
 from findwell.statistics.paired import TIE
-from findwell.statistics.values import UNIT, bounds_on_scale, check_share
+from findwell.statistics.values import GEOMETRIC_FLOOR, UNIT, bounds_on_scale, check_share
 from findwell.statistics.verdicts import verdict_of, withhold
 
 if TYPE_CHECKING:

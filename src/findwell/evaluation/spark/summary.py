@@ -18,8 +18,13 @@ from findwell.core.findings import Finding, merge_findings
 from findwell.evaluation.spark.arrow import to_batches
 from findwell.evaluation.spark.task import NOTES, VALUES
 from findwell.statistics.intervals import ONE_CLUSTER
-from findwell.statistics.moments import ExactSum, Moments, bootstrap_limits
-from findwell.statistics.poisson import name_hashes, poisson_weights
+from findwell.statistics.moments import (
+    ExactSum,
+    Moments,
+    bootstrap_limits,
+    name_hashes,
+    poisson_weights,
+)
 from findwell.statistics.values import from_scale, to_scale
 
 if TYPE_CHECKING:

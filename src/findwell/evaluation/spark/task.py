@@ -34,7 +34,7 @@ from findwell.io.read.records import RUN as RUN_ROWS
 from findwell.io.read.records import TEXT
 from findwell.io.read.vocabulary import TABLE_COLUMNS
 from findwell.judges.find import find_judge
-from findwell.statistics.poisson import name_hashes
+from findwell.statistics.moments import name_hashes
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator

@@ -31,7 +31,7 @@ from findwell.statistics.agreement import (
     kappa_limits,
     kappa_of,
 )
-from findwell.statistics.calibration import Calibration, ReliabilityBin, calibration
+from findwell.statistics.calibration import Calibration, calibration
 from findwell.statistics.intervals import as_units, cluster_codes, estimate, interval
 from findwell.statistics.kappa_difference import KappaDifference, kappa_difference
 from findwell.statistics.values import UNIT, check_share
@@ -120,6 +120,8 @@ class JudgeCard:
         shown["slices"] = [asdict(it) | {"figures": _plain(it.figures)} for it in self.slices]
         if self.bias is not None:
             shown["bias"]["figures"] = _plain(self.bias.figures, "flips")
+        if self.calibration is not None:
+            shown["calibration"] = self.calibration.as_dict()
         return {name: value for name, value in shown.items() if value is not None}
 
     def save(self, path: str | os.PathLike[str] | None = None) -> Path:
@@ -430,7 +432,6 @@ def _card(given: dict[str, Any]) -> JudgeCard:
 
     table, curve, bias = given["confusion"], given.get("calibration"), given.get("bias")
     counts = tuple(tuple(row) for row in table["counts"])
-    bins = tuple(ReliabilityBin(**each) for each in curve["bins"]) if curve else ()
     return JudgeCard(
         **{
             **given,
@@ -439,13 +440,15 @@ def _card(given: dict[str, Any]) -> JudgeCard:
             "slices": tuple(
                 Slice(**{**each, "figures": read(each["figures"])}) for each in given["slices"]
             ),
-            "calibration": Calibration(**{**curve, "bins": bins}) if curve else None,
+            "calibration": Calibration.of(curve, given["level"]) if curve else None,
             "bias": BiasProbe(**{**bias, "figures": read(bias["figures"])}) if bias else None,
         }
     )
 
 
 # --- several judges -------------------------------------------------------------------------------
+
+DIFFERENCE_IN_JSON = ("value", "low", "high", "p_value", "n", "units", "reason")
 
 
 @dataclass(frozen=True, slots=True)
@@ -464,7 +467,8 @@ class JudgeComparison:
         return {
             "judges": [card.as_dict() for card in self.cards],
             "differences": [
-                {"judge": judge, "from": first, "statistic": "kappa", **asdict(found)}
+                {"judge": judge, "from": first, "statistic": "kappa"}
+                | {name: getattr(found, name) for name in DIFFERENCE_IN_JSON}
                 for judge, found in zip(others, self.differences, strict=True)
             ],
         }

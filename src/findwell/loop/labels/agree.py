@@ -206,7 +206,10 @@ def agree_on_labels(
     ratings = wide.select(names).to_numpy().astype(np.float64) if names else np.zeros((0, 0))
     given = (~np.isnan(ratings)).sum(axis=1)
     scale = [float(grade) for grade in range(highest + 1)]
-    figures = [asdict(agreement_of(ratings, each, scale, level, samples, 0)) for each in FORMULAS]
+    figures = [
+        {"statistic": each, **asdict(agreement_of(ratings, each, scale, level, samples, 0))}
+        for each in FORMULAS
+    ]
     share = prevalence_of(ratings, rel)
     figures.append({"statistic": "prevalence", "value": share, "n": len(ratings), "reason": ""})
     summary = [{**each, "undefined": int((given < 2).sum())} for each in figures]

@@ -25,7 +25,8 @@ from findwell.evaluation.evaluate import evaluate
 from findwell.evaluation.inputs import collect_runs
 from findwell.evaluation.plan import EvaluationOptions, Plan
 from findwell.evaluation.results.bounds import bounds
-from findwell.evaluation.results.estimates import Estimate, Estimates
+from findwell.core.estimate import Estimate
+from findwell.evaluation.results.estimates import EstimateRow, Estimates
 from findwell.io.read import load_gold
 from findwell.io.read.labels_database import database_at, final_grades, typed
 from findwell.io.read.tables import frame
@@ -410,7 +411,7 @@ class Estimator:
         column = result.options.cluster  # what queries share, where some are not independent
         self.clusters = None if column is None else result.queries[column].to_list()
 
-    def rows(self, measure: Measure, run: str, baseline: str | None = None) -> list[Estimate]:
+    def rows(self, measure: Measure, run: str, baseline: str | None = None) -> list[EstimateRow]:
         """Return what the judge, labels, and both say of a run, or of its difference."""
         names = [run] if baseline is None else [run, baseline]
         sought = Sought(measure, [self.view(measure, name) for name in names])
@@ -436,15 +437,15 @@ class Estimator:
                 None if each is None else float(np.clip(each, *sought.limits))
                 for each in (made.low, made.high)
             )
+            within = Estimate(made.value, low, high, made.level, "", labels, reason=made.reason)
             effective = made.effective
             if effective is not None and made.labels:
                 effective *= labels / made.labels  # of pairs, where queries were counted
             rows.append(
-                Estimate(
-                    run, str(measure), method, made.value, low, high, labels, effective, estimator,
-                    made.reason, baseline,
+                EstimateRow(
+                    run, str(measure), method, within, labels, effective, estimator, baseline
                 )
-            )  # fmt: skip
+            )
         return rows
 
     def find_estimator(self, sought: Sought) -> tuple[str, str]:
@@ -563,8 +564,7 @@ class Estimator:
             ].difference
         used = self._used(sought, "all") if people else 0
         effective, trust = (float(used), 0.0) if people else (None, 1.0)
-        limits = (made.value, made.low, made.high)
-        return LabelEstimate(*limits, self.level, used, effective, trust, reason=made.reason)
+        return LabelEstimate(made, used, effective, trust)
 
     def _bounds(self, sought: Sought, why: str) -> LabelEstimate:
         """Return what the labels that are missing leave possible; there is no value in between."""
@@ -581,7 +581,7 @@ class Estimator:
                 lower = upper = None
             else:
                 lower, upper = lower - other[1], upper - other[0]
-        return LabelEstimate(None, lower, upper, self.level, 0, None, 0.0, reason=why)
+        return LabelEstimate(Estimate(None, lower, upper, self.level, "", 0, reason=why), 0)
 
     def _pairs(self, sought: Sought) -> SampledLabels:
         """Return the pairs as things that add to the value, or to the two sums of a ratio."""

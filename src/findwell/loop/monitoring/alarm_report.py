@@ -163,16 +163,16 @@ class CheckReport:
 def _as_requirement(verdict: AlarmVerdict, *, some: bool) -> RequirementVerdict:
     small = some and verdict.outcome == UNDECIDED
     since = "" if verdict.since is None else f"since {verdict.since:%Y-%m-%d %H:%M} UTC"
+    reason = "; ".join(filter(None, ("undecided" if small else "", since, verdict.reason)))
     return RequirementVerdict(
         requirement=verdict.alert,
         run=verdict.slice or "all calls",
         measure=verdict.signal,
         outcome=PASS if small else AS_GATE[verdict.outcome],
-        found=Estimate(verdict.difference, None, None, 0.95, "", verdict.n),
+        estimate=Estimate(verdict.difference, None, None, 0.95, "", verdict.n, reason=reason),
         sides=(verdict.before, verdict.now),
         line=0.0 if verdict.line is None else verdict.line,
         decided_by="evidence",
-        reason="; ".join(filter(None, ("undecided" if small else "", since, verdict.reason))),
     )
 
 

@@ -35,7 +35,6 @@ from findwell.statistics.change_points import (
     reference_ranks,
     shiryaev_roberts,
 )
-from findwell.statistics.intervals import interval
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -447,7 +447,7 @@ def choose_by_slice(
 
 
 def _aggregated(values: Floats, statistic: str) -> float | None:
-    """Return what `findwell.statistics.aggregate` makes of values, to the last digit."""
+    """Return what `findwell.statistics.values` makes of values, to the last digit."""
     if not len(values):
         return None
     if statistic == "sum":

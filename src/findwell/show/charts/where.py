@@ -28,8 +28,7 @@ from findwell.show.tables import chance
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from findwell.evaluation.comparison.compare import Comparison
-    from findwell.evaluation.comparison.contrasts import Row
+    from findwell.evaluation.comparison.compare import Comparison, Row
 
 ROW, TOP, NAMES, PLOT = 26.0, 54.0, 12.0, 360.0
 LONGEST = 34  # letters of a label
