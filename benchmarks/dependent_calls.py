@@ -21,7 +21,6 @@ import numpy as np
 
 from findwell.loop.monitoring.alerts import parse_alert
 from findwell.loop.monitoring.detectors import HOUR, BoundedSignal, against_calls
-from findwell.statistics.change_points import change_evidence, shiryaev_roberts
 from findwell.statistics.intervals import interval
 from findwell.statistics.sequential import change_evidence, shiryaev_roberts
 

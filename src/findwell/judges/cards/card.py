@@ -25,15 +25,16 @@ from findwell.judges.find import find_judge
 from findwell.statistics.agreement import (
     ONE_SIDED,
     Confusion,
+    KappaDifference,
     confusion,
     disagreement,
     is_one_sided,
+    kappa_difference,
     kappa_limits,
     kappa_of,
 )
 from findwell.statistics.calibration import Calibration, calibration
 from findwell.statistics.intervals import as_units, cluster_codes, estimate, interval
-from findwell.statistics.kappa_difference import KappaDifference, kappa_difference
 from findwell.statistics.values import UNIT, check_share
 
 if TYPE_CHECKING:

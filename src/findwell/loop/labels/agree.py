@@ -31,8 +31,17 @@ from findwell.io.read.queries import load_queries
 from findwell.io.storage.folders import is_folder
 from findwell.loop.labels.labels import Labels
 from findwell.relations.align import align
-from findwell.statistics.agreement import WEIGHTS, in_common, kappa, kendall_tau, rbo, tau_ap
-from findwell.statistics.annotators import FORMULAS, agreement_of, prevalence_of
+from findwell.statistics.agreement import (
+    FORMULAS,
+    WEIGHTS,
+    agreement_of,
+    in_common,
+    kappa,
+    kendall_tau,
+    prevalence_of,
+    rbo,
+    tau_ap,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Callable

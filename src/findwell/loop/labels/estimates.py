@@ -20,12 +20,12 @@ import polars as pl
 
 from findwell.core.data import Gold, best_first
 from findwell.core.errors import InputError, MeasureError, OptionError, takes_options
+from findwell.core.estimate import Estimate
 from findwell.core.forks import refuse_after_fork
 from findwell.evaluation.evaluate import evaluate
 from findwell.evaluation.inputs import collect_runs
 from findwell.evaluation.plan import EvaluationOptions, Plan
 from findwell.evaluation.results.bounds import bounds
-from findwell.core.estimate import Estimate
 from findwell.evaluation.results.estimates import EstimateRow, Estimates
 from findwell.io.read import load_gold
 from findwell.io.read.labels_database import database_at, final_grades, typed

@@ -61,8 +61,13 @@ from findwell.loop.monitoring.detectors import (
     length_in_words,
 )
 from findwell.loop.monitoring.time_buckets import bucket_length
-from findwell.statistics.change_points import change_evidence, change_point
-from findwell.statistics.sequential import bernstein_sequence, e_bh, hedged_limits
+from findwell.statistics.sequential import (
+    bernstein_sequence,
+    change_evidence,
+    change_point,
+    e_bh,
+    hedged_limits,
+)
 from findwell.statistics.values import check_share
 
 if TYPE_CHECKING:

@@ -27,7 +27,8 @@ from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
-from findwell.statistics.change_points import (
+from findwell.statistics.intervals import interval
+from findwell.statistics.sequential import (
     ChangePoint,
     change_evidence,
     change_point,

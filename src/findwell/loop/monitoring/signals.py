@@ -30,7 +30,7 @@ from findwell.judges.embeddings.embedder import TextEmbedder
 from findwell.measures.age import EPOCH
 from findwell.relations.copies import copies
 from findwell.relations.marks import DAY
-from findwell.statistics.rank_overlap import rbo_of_lists
+from findwell.statistics.agreement import rbo_of_lists
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

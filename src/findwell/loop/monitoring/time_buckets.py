@@ -28,9 +28,8 @@ from findwell.loop.monitoring.signals import (
     Signal,
     find_signals,
 )
-from findwell.statistics.intervals import intervals
+from findwell.statistics.intervals import intervals, quantile_interval
 from findwell.statistics.prediction_powered import FEW, ppi_mean
-from findwell.statistics.quantiles import quantile_interval
 from findwell.statistics.unpaired import unpaired_interval
 
 if TYPE_CHECKING:
