@@ -309,7 +309,7 @@ def test_the_command_shows_the_check(cli: Findwell) -> None:
         assert "ask it for one verdict at a time: --ask single" in done.out
         assert "judge-checks" not in done.err
         again = cli(*command, "--format", "json")
-        assert "--refresh checks it anew" in again.err
+        assert "--refresh checks it again" in again.err
         shown = json.loads(again.out)
         assert shown["recommended"] == "single"
         assert [way["way"] for way in shown["ways"]] == ["matrix", "pieces", "single"]

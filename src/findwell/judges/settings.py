@@ -41,9 +41,9 @@ class Judge:
     for a quote with every single verdict that is a yes; the other ways always do.
 
     `votes` asks every question this many times and takes the majority, of grades the median.
-    `decompose` lets the model list claims and statements in place of sentences. `separate_calls`
+    `decompose` lets the model list claims and statements instead of sentences. `separate_calls`
     asks about relevance, claims and entities in separate calls. `prompts` is a folder of files
-    that take the place of the package's. `options` are fields of the call, such as temperature or
+    that replace the package's. `options` are fields of the call, such as temperature or
     max_tokens; None leaves one out. `attempts` is how many times an id is asked about at most,
     `call_tokens` how many tokens of chunks one call shows at most: longer chunks are cut.
 
@@ -80,7 +80,7 @@ class Judge:
     attempts: int = 3
     call_tokens: int = CALL_TOKENS
     retry: RetryPolicy | None = None  # how patiently a server is asked; default: the client's
-    budget: Budget | None = None  # one that others share, in place of the limits
+    budget: Budget | None = None  # one that others share, instead of the limits
 
     def __post_init__(self) -> None:
         """Check what can be checked without a server."""

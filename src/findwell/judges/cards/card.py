@@ -9,8 +9,9 @@ import re
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypedDict, Unpack
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -151,7 +152,7 @@ class JudgeCard:
             kind, card = (reason, ""), None
         if card is None or kind != ("judge-card", LAYOUT):
             raise InputError(
-                f"this is no judge card of layout {LAYOUT}: {' '.join(map(str, kind)).strip()}",
+                f"this is not a judge card of layout {LAYOUT}: {' '.join(map(str, kind)).strip()}",
                 where=str(path),
                 fix="write it again with findwell judge-card",
             )
@@ -177,24 +178,18 @@ class Slice:
     figures: tuple[CardFigure, ...]
 
 
-class CardOptions(TypedDict, total=False):
-    """What `judge_card` and `compare_judges` share; see there."""
-
-    aspect: str
-    slices: Iterable[str] | str
-    rel: int
-    level: float
-    probe_bias: bool
-    progress: Report | None
-
-
 def judge_card(
     labels: object,
     *,
     judge: object = "local",
+    aspect: str = "relevance",
     corpus: object = None,
     questions: object = None,
-    **options: Unpack[CardOptions],
+    slices: Iterable[str] | str = (),
+    rel: int = 1,
+    level: float = 0.95,
+    probe_bias: bool = False,
+    progress: Report | None = None,
 ) -> JudgeCard:
     """Let a judge label what people have labelled, and measure how far they agree.
 
@@ -222,19 +217,29 @@ def judge_card(
     """
     refuse_after_fork()
     given = load_labels(labels, corpus=corpus, questions=questions)
-    return measure_judge(given, find_judge(judge), **options)[0]
+    card, _ = measure_judge(
+        given,
+        find_judge(judge),
+        aspect=aspect,
+        slices=slices,
+        rel=rel,
+        level=level,
+        probe_bias=probe_bias,
+        progress=progress,
+    )
+    return card
 
 
 def measure_judge(
     given: LabelledPairs,
     asked: JudgeProtocol,
     *,
-    aspect: str = "relevance",
-    slices: Iterable[str] | str = (),
-    rel: int = 1,
-    level: float = 0.95,
-    probe_bias: bool = False,
-    progress: Report | None = None,
+    aspect: str,
+    slices: Iterable[str] | str,
+    rel: int,
+    level: float,
+    probe_bias: bool,
+    progress: Report | None,
 ) -> tuple[JudgeCard, list[int | None]]:
     """Return the card of a judge, see `judge_card`, and its verdicts about the labelled pairs."""
     aspects = ASPECTS.known().items()
@@ -318,14 +323,6 @@ def _parts(values: Sequence[str], known: Any) -> Iterator[tuple[str, Ints]]:  # 
         which = np.flatnonzero((column == value) & known)
         if len(which):
             yield value, which
-
-
-def verdicts(
-    judge: JudgeProtocol, labels: LabelledPairs, aspect: str, progress: Report | None = None
-) -> list[int | None]:
-    """Return the value of the verdict about each pair; None where there is none."""
-    said = LabelledSamples.of(labels, aspect).ask(judge, progress)
-    return [None if each is None else each.value for each in said]
 
 
 def _fingerprint(labels: LabelledPairs) -> str:
@@ -475,9 +472,14 @@ def compare_judges(
     labels: object,
     judges: Iterable[object],
     *,
+    aspect: str = "relevance",
     corpus: object = None,
     questions: object = None,
-    **options: Unpack[CardOptions],
+    slices: Iterable[str] | str = (),
+    rel: int = 1,
+    level: float = 0.95,
+    probe_bias: bool = False,
+    progress: Report | None = None,
 ) -> JudgeComparison:
     """Let several judges label what people have labelled, and say which agrees best.
 
@@ -504,9 +506,19 @@ def compare_judges(
         raise OptionError(
             f"the judges are {', '.join(names) or 'none'}", fix="name two judges or more, each once"
         )
-    measured = [measure_judge(given, judge, **options) for judge in asked]
+    measure = partial(
+        measure_judge,
+        given,
+        aspect=aspect,
+        slices=slices,
+        rel=rel,
+        level=level,
+        probe_bias=probe_bias,
+        progress=progress,
+    )
+    measured = [measure(judge) for judge in asked]
     (_, first), *others = measured
-    right = np.array(given.labels) >= options.get("rel", 1)
+    right = np.array(given.labels) >= rel
     differences = []
     for _, said in others:
         pairs = zip(said, first, strict=True)
@@ -516,7 +528,7 @@ def compare_judges(
             [(first[at] or 0) > 0 for at in both],
             right[both],
             clusters=[given.queries[at] for at in both],
-            level=options.get("level", 0.95),
+            level=level,
         )
         differences.append(found)
     return JudgeComparison(tuple(card for card, _ in measured), tuple(differences))
@@ -614,12 +626,12 @@ def probing_judges(judge: JudgeProtocol) -> tuple[JudgeProtocol, JudgeProtocol]:
             if isinstance(judge, PanelJudge)
             else "probe the judge that was recorded",
         )
-    anew = getattr(judge, "anew", None)  # of judges that ask a model
-    return (judge, judge) if anew is None else (anew(cached=True), anew(cached=False))
+    again = getattr(judge, "again", None)  # of judges that ask a model
+    return (judge, judge) if again is None else (again(cached=True), again(cached=False))
 
 
 def forecast_probe(judge: JudgeProtocol, asked: LabelledSamples) -> list[Forecast]:
-    """Estimate what probing takes, without asking; nothing for judges that ask nobody."""
+    """Estimate what probing takes, without asking; nothing for judges that ask no model."""
     ordered, again = probing_judges(judge)
     aspects = frozenset({asked.aspect})
     plans = [] if _no_order(judge, asked) else [(ordered, asked.shuffled())]

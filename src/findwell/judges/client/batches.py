@@ -33,6 +33,8 @@ from findwell.judges.client.protocol import (
     Json,
     Reason,
     Reply,
+    dig,
+    listed,
     read_error,
 )
 
@@ -142,14 +144,6 @@ AGAIN_LATER = "run the command again later: what was sent and what was answered 
 T = TypeVar("T")
 
 
-@dataclass(frozen=True, slots=True)
-class _Line:
-    """A call on its way into a batch."""
-
-    name: str
-    text: bytes
-
-
 @dataclass(slots=True)
 class BatchTransport:
     """Sends calls in batches, and hands each its own answer."""
@@ -158,10 +152,10 @@ class BatchTransport:
     retry: RetryPolicy
     records: BatchRecords
     notice: Callable[[str], None]
-    _lines: dict[str, _Line] = field(default_factory=dict)  # all that somebody waits for
+    _lines: dict[str, bytes] = field(default_factory=dict)  # all that is waited for, by name
     _waiting: dict[str, asyncio.Future[Reply | Failure]] = field(default_factory=dict)
-    _arrived: dict[str, Reply | Failure] = field(default_factory=dict)  # and nobody asked for yet
-    _gathered: list[_Line] = field(default_factory=list)
+    _arrived: dict[str, Reply | Failure] = field(default_factory=dict)  # and not asked for yet
+    _gathered: list[str] = field(default_factory=list)
     _size: int = 0
     _posts: int = 0
     _times: Counter[str] = field(default_factory=Counter)  # that the same call was sent
@@ -186,22 +180,24 @@ class BatchTransport:
     async def post(self, path: str, body: dict[str, Json]) -> Reply | Failure:
         """Send a call with the next batch, or find it in one that was sent before."""
         del path  # of a single call; inside a batch it has another
-        line = self._line(body)
+        name, line = self._line(body)
         self._posts += 1
-        known = self._arrived.pop(line.name, None)
+        known = self._arrived.pop(name, None)
         if known is not None:
-            self._hand_over([line.name])
+            self._hand_over([name])
             return known
-        self._lines[line.name] = line
+        self._lines[name] = line
         future: asyncio.Future[Reply | Failure] = asyncio.get_running_loop().create_future()
-        self._waiting[line.name] = future
-        if record := self.records.find(line.name):
-            self._follow(record)
-        else:
-            self._gather(line)
+        self._waiting[name] = future
+        record = self.records.find(name)
+        if record is None:
+            self._gather(name)
+        elif record.tag not in self._followed:  # a batch of another process
+            self._followed.add(record.tag)
+            self._start(self._fetch(record, resumed=True))
         return await future
 
-    def _line(self, body: dict[str, Json]) -> _Line:
+    def _line(self, body: dict[str, Json]) -> tuple[str, bytes]:
         """Name a call by all that it holds, and by how often the same was sent before."""
         endpoint = self.transport.endpoint
         inside = {name: value for name, value in body.items() if name != "stream"}
@@ -211,13 +207,14 @@ class BatchTransport:
         self._times[hashed] += 1
         head = {"custom_id": name, "method": "POST", "url": endpoint.provider.batch}
         start = json.dumps(head)[:-1].encode()
-        return _Line(name, start + b', "body": ' + text + b"}\n")
+        return name, start + b', "body": ' + text + b"}\n"
 
-    def _gather(self, line: _Line) -> None:
-        if self._gathered and (len(self._gathered) == LINES or self._size + len(line.text) > BYTES):
+    def _gather(self, name: str) -> None:
+        size = len(self._lines[name])
+        if self._gathered and (len(self._gathered) == LINES or self._size + size > BYTES):
             self._submit()
-        self._gathered.append(line)
-        self._size += len(line.text)
+        self._gathered.append(name)
+        self._size += size
         if not self._gathering:
             self._gathering = True
             self._start(self._submit_when_quiet())
@@ -235,9 +232,9 @@ class BatchTransport:
         self._submit()
 
     def _submit(self) -> None:
-        lines, self._gathered, self._size = self._gathered, [], 0
-        if lines:
-            self._start(self._send(lines))
+        names, self._gathered, self._size = self._gathered, [], 0
+        if names:
+            self._start(self._send(names))
 
     def _start(self, work: Coroutine[Any, Any, None]) -> None:
         task = asyncio.get_running_loop().create_task(self._guarded(work))
@@ -254,23 +251,17 @@ class BatchTransport:
                     future.set_exception(error)
                     future.exception()  # seen: the first who wakes up ends the others
 
-    async def _send(self, lines: list[_Line]) -> None:
+    async def _send(self, names: list[str]) -> None:
         """Upload a file of calls, write down what it holds, and make a batch of it."""
-        content = b"".join(line.text for line in lines)
+        content = b"".join(self._lines[name] for name in names)
         said = await self._ask("POST", "/files", upload=content)
         record = BatchRecord(uuid.uuid4().hex, _text(said, "id"), "")
         if not record.file:
             self._give_up("the server took a file, but did not say its id", None)
-        self.records.add(record, [line.name for line in lines])
+        self.records.add(record, names)
         self._followed.add(record.tag)
-        self._progress[record.tag] = (0, len(lines))
+        self._progress[record.tag] = (0, len(names))
         await self._fetch(record, resumed=False)
-
-    def _follow(self, record: BatchRecord) -> None:
-        """Wait for a batch of another process, unless that is done already."""
-        if record.tag not in self._followed:
-            self._followed.add(record.tag)
-            self._start(self._fetch(record, resumed=True))
 
     async def _fetch(self, record: BatchRecord, *, resumed: bool) -> None:
         """Create a batch if need be, wait for its end, and hand its answers over."""
@@ -283,7 +274,8 @@ class BatchTransport:
         if ended is None:  # the server knows nothing of it any longer
             names = self.records.names(record.tag)
             self.records.remove(record.tag)
-            self._send_again(names)
+            for name in filter(self._waiting.__contains__, names):
+                self._gather(name)
             return
         status = _text(ended, "status")
         if status == "failed":
@@ -303,16 +295,16 @@ class BatchTransport:
         after = ""
         while True:
             said = await self._ask("GET", f"/batches?limit={LISTED}{after}")
-            rows = _rows(said)
+            rows = listed(said.get("data"))
             for row in rows:
-                if row.get("input_file_id") == file:
+                if dig(row, "input_file_id") == file:
                     return _text(row, "id")
             if not rows or not said.get("has_more"):
                 return ""
             after = f"&after={_text(rows[-1], 'id')}"
 
     async def _create(self, record: BatchRecord) -> str:
-        """Make a batch of a file, once: an attempt that nobody answered may have succeeded."""
+        """Make a batch of a file, once: an attempt without an answer may have succeeded."""
         fields: dict[str, Json] = {
             "input_file_id": record.file,
             "endpoint": self.transport.endpoint.provider.batch,
@@ -338,10 +330,12 @@ class BatchTransport:
             if reply.status in ABSENT:
                 return None
             said = _json(reply)
-            counts = said.get("request_counts")
-            if isinstance(counts, dict):
-                done = sum(_count(counts, name) for name in ("completed", "failed"))
-                self._report(tag, done, _count(counts, "total"))
+            counts = [
+                dig(said, "request_counts", name) for name in ("completed", "failed", "total")
+            ]
+            if any(isinstance(count, int) for count in counts):
+                completed, failed, total = (it if isinstance(it, int) else 0 for it in counts)
+                self._report(tag, completed + failed, total)
             if _text(said, "status") in ENDED:
                 return said
             await asyncio.sleep(wait)
@@ -354,7 +348,7 @@ class BatchTransport:
         self.notice(f", {several}: {done:,} of {total:,} done")
 
     def _arrive(self, tag: str, answers: dict[str, Reply | Failure], lost: str) -> None:
-        """Hand over what arrived; what nobody has asked for yet is kept until then."""
+        """Hand over what arrived; what is not asked for yet is kept until then."""
         self._progress.pop(tag, None)
         self.notice("")
         handed = []
@@ -442,7 +436,7 @@ class BatchTransport:
         await asyncio.sleep(min(doubled if named is None else named, self.retry.max_wait))
 
     def _refuse(self, reply: Reply, path: str) -> NoReturn:
-        """Raise what a reply means that is no answer."""
+        """Raise what a reply means that is not an answer."""
         endpoint, error = self.transport.endpoint, _error(reply)
         if reply.status in ABSENT and path in ("/files", "/batches"):
             self._give_up(f"the server has no batches ({error})", error, "leave --batch out")
@@ -459,15 +453,9 @@ class BatchTransport:
             fix=fix,
         )
 
-    def _send_again(self, names: Iterable[str]) -> None:
-        """Gather calls anew whose batch is gone."""
-        for name in names:
-            if name in self._waiting:
-                self._gather(self._lines[name])
-
 
 def _read_lines(content: bytes, seconds: float) -> Iterator[tuple[str, Reply | Failure]]:
-    """Go through the lines of a file, in whatever order; what is no line is passed over."""
+    """Go through the lines of a file, in whatever order; other content is passed over."""
     for text in content.splitlines():
         try:
             line = json.loads(text)
@@ -479,13 +467,11 @@ def _read_lines(content: bytes, seconds: float) -> Iterator[tuple[str, Reply | F
 
 
 def _read_line(line: dict[str, Json], seconds: float) -> Reply | Failure:
-    response, error = line.get("response"), line.get("error")
-    if isinstance(response, dict):
-        status, body = response.get("status_code"), response.get("body")
-        if isinstance(status, int):
-            return Reply(status, {}, json.dumps(body).encode(), seconds)
-    said = error if isinstance(error, dict) else {}
-    message = " ".join(str(said[name]) for name in ("code", "message") if said.get(name))
+    status = dig(line, "response", "status_code")
+    if isinstance(status, int):
+        return Reply(status, {}, json.dumps(dig(line, "response", "body")).encode(), seconds)
+    parts = (dig(line, "error", name) for name in ("code", "message"))
+    message = " ".join(str(part) for part in parts if part)
     ended = any(word in message for word in ("expired", "cancelled"))
     reason = Reason.UNFINISHED if ended else Reason.SERVER
     return Failure(reason, message or "a line without an answer")
@@ -503,24 +489,13 @@ def _error(reply: Reply) -> ErrorResponse:
     return read_error(reply.status, reply.headers, reply.body)
 
 
-def _text(said: dict[str, Json], name: str) -> str:
-    value = said.get(name)
+def _text(said: Json, name: str) -> str:
+    value = dig(said, name)
     return value if isinstance(value, str) else ""
 
 
-def _rows(said: dict[str, Json]) -> list[dict[str, Json]]:
-    rows = said.get("data")
-    return [row for row in rows if isinstance(row, dict)] if isinstance(rows, list) else []
-
-
-def _count(said: dict[str, Json], name: str) -> int:
-    value = said.get(name)
-    return value if isinstance(value, int) else 0
-
-
-def _errors(batch: dict[str, Json]) -> str:
+def _errors(batch: Json) -> str:
     """Say why a batch failed as a whole."""
-    errors = batch.get("errors")
-    rows = _rows(errors) if isinstance(errors, dict) else []
+    rows = listed(dig(batch, "errors", "data"))
     said = [f"{_text(row, 'code')} {_text(row, 'message')}".strip() for row in rows]
     return " ".join("; ".join(dict.fromkeys(said)).split())[:SHOWN] or "no reason given"

@@ -236,7 +236,7 @@ class Pacer:
         self.allowed = min(self.allowed + 1 / self.allowed, float(self.limit))
 
     def turned_down(self, sent: float, wait: float | None) -> None:
-        """Slow down; nobody goes through for the time that the server named, or a random one."""
+        """Slow down; no call goes through for the time that the server named, or a random one."""
         if sent >= self._slowed:
             self._slowed = time.monotonic()
             self.allowed = max(self.allowed * SHRINK, 1.0)

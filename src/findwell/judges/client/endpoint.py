@@ -249,7 +249,7 @@ class Endpoint:
         return text
 
     def _secret_headers(self) -> list[Secret]:
-        """Return what headers carry that nobody should read: the last word, behind Bearer."""
+        """Return what headers carry that no one should read: the last word, behind Bearer."""
         values = (value for name, value in self.headers.items() if SECRET.search(name))
         return [Secret(value.reveal().split()[-1]) for value in values if value.reveal().split()]
 
@@ -328,7 +328,7 @@ def _completed(address: str, usual: str) -> str:
         parts, model = urlsplit(whole), urlsplit(usual)
         port, bare = parts.port, parts.hostname is not None and "://" not in address
     except ValueError:
-        return address  # refused with a message, by whoever takes it apart
+        return address  # refused with a message, where it is taken apart
     netloc = parts.netloc if port or not bare else f"{parts.netloc}:{model.port}"
     if parts.hostname in ("0.0.0.0", "::"):  # noqa: S104 - where a server listens: everywhere
         netloc = netloc.replace("0.0.0.0", "127.0.0.1").replace("[::]", "[::1]")  # noqa: S104
@@ -376,7 +376,7 @@ def _headers(
     for name, value in given.items():
         if not HEADER.fullmatch(name) or name.lower() in FIXED:
             raise OptionError(
-                f"{name!r} is no header that can be given", fix="for example 'X-Team: search'"
+                f"{name!r} is not a header that can be given", fix="for example 'X-Team: search'"
             )
         if not (value.isascii() and value.isprintable()):
             raise OptionError(
@@ -388,7 +388,7 @@ def _headers(
 
 
 def _origin(url: str) -> tuple[str, str, int | None] | None:
-    """Return scheme, host and port; None if it is no address."""
+    """Return scheme, host and port; None if it is not an address."""
     try:
         parts = urlsplit(url)
         port = parts.port or {"http": 80, "https": 443}.get(parts.scheme)

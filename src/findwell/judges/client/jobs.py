@@ -39,7 +39,7 @@ Ended: TypeAlias = "queue.SimpleQueue[int | None]"  # how many conversations; No
 class Session:
     """One pool of connections to an endpoint, for any number of jobs, one after another.
 
-    It closes with `with`, with `close`, or when nobody refers to it any longer.
+    It closes with `with`, with `close`, or when nothing refers to it any longer.
     """
 
     def __init__(
@@ -93,7 +93,7 @@ class Session:
             return [results[number] for number in range(len(results))]
 
     def _by_batches(self, job: _Job, store: Cache) -> BatchTransport:
-        """Have the client of a job send batches; what they hold is noted beside the cache."""
+        """Have the client of a job send batches; what they hold is noted next to the cache."""
         client = job.client
 
         def notice(text: str) -> None:
@@ -287,7 +287,7 @@ class _Job:
 
 @contextlib.contextmanager
 def _first_error() -> Iterator[None]:
-    """Raise what went wrong first, alone, in place of a group of errors."""
+    """Raise what went wrong first, alone, instead of a group of errors."""
     try:
         yield
     except BaseExceptionGroup as errors:

@@ -129,11 +129,11 @@ def unit_rows(raw: object, count: int, where: str = "") -> Vectors:
     try:
         rows = np.asarray(raw)
     except (TypeError, ValueError, RuntimeError) as error:
-        raise EmbeddingError(f"these are no vectors: {error}", where=where, fix=fix) from None
+        raise EmbeddingError(f"these are not vectors: {error}", where=where, fix=fix) from None
     if rows.ndim != 2 or rows.dtype.kind not in "fiu" or not rows.shape[1]:
         shape = " × ".join(map(str, rows.shape)) or "no"
         raise EmbeddingError(
-            f"these are no vectors: an array of {shape} elements of type {rows.dtype}",
+            f"these are not vectors: an array of {shape} elements of type {rows.dtype}",
             where=where,
             fix=fix,
         )

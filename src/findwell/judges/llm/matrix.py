@@ -29,7 +29,7 @@ from findwell.judges.verdicts import JudgeFailure, Judgement, JudgeReason
 
 if TYPE_CHECKING:
     from findwell.judges.client.protocol import ChatRequest, Json
-    from findwell.judges.llm.open_sample import OpenSample
+    from findwell.judges.llm.judge import OpenSample
     from findwell.judges.llm.prompts import PromptItems
 
 Ids: TypeAlias = "tuple[str, str]"  # an aspect, and an id of what it judges

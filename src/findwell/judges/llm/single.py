@@ -31,7 +31,7 @@ from findwell.judges.verdicts import JudgeFailure, Judgement, JudgeReason
 
 if TYPE_CHECKING:
     from findwell.judges.client.protocol import ChatRequest, TokenChoices
-    from findwell.judges.llm.open_sample import OpenSample
+    from findwell.judges.llm.judge import OpenSample
     from findwell.judges.llm.prompts import Prompt
 
 WORD_TOKENS = 4  # of an answer: a word, and what may stand before it
@@ -109,7 +109,7 @@ class SingleQuestion:
         return replace(asked, limit=self.answer_tokens, only_beginning=True)
 
     def settle(self, outcome: Outcome) -> list[SingleQuestion]:
-        """Take the verdict; ask for grade and quote of a yes, and again for what is none."""
+        """Take the verdict; ask for grade and quote of a yes, and again where there is none."""
         stats = self.opened.stats
         if self.given is not None:
             return self._keep(self._proven(self.given, outcome))

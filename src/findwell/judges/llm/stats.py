@@ -118,7 +118,7 @@ class JudgeStats:
         )
 
     def findings(self) -> tuple[Finding, ...]:
-        """Return what the user should see beside the result, since the last beginning."""
+        """Return what the user should see next to the result, since the last beginning."""
         return tuple(
             Finding(kind, len(noted), tuple(sorted(set(noted)))[:EXAMPLES], *MESSAGES[kind])
             for kind, noted in sorted(self._noted.items())

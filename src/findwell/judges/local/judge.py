@@ -141,7 +141,7 @@ def entities(
     found = []
     for sample in samples:
         items = tuple(listed(sample.reference))
-        quoted = cache(Holdings)  # of the pieces of one sample: nobody else asks for them
+        quoted = cache(Holdings)  # of the pieces of one sample: nothing else asks for them
         rows = tuple(
             tuple(_held(item, chunk, reader, holdings, quoted) for chunk in sample.chunks)
             for item in items
@@ -424,7 +424,7 @@ class LocalJudge:
             "statements": lambda: statements(samples, model["statements"], self._embedder, reader),
         }
         found = {aspect: given() for aspect, given in able.items() if aspect in aspects}
-        # a rule that was never held against what people say is no verdict
+        # a rule that was never compared with what people say gives no verdict
         unable = JudgeFailure(JudgeReason.NEEDS_MODEL, f"{self.name} judges {', '.join(able)}")
         others = [find_aspect(name) for name in sorted(aspects - able.keys())]
         return [
