@@ -19,6 +19,7 @@ CALL_TOKENS = 32_000
 LANGUAGES = ("en", "de", "fr", "es", "zh", "ja")  # of the prompts
 AUTO = "auto"  # each question's own, as far as there are prompts in it
 WAYS = ("matrix", "pieces", "single", "auto")  # to ask a language model
+RECORDED = {"recorded": True}  # settings that the manifest names
 OWN_FIELDS = ("model", "messages", "stream", "response_format")  # of a call, set by findwell alone
 
 
@@ -68,17 +69,17 @@ class Judge:
     ask: str = "matrix"
     max_failures: float = 0.2
     quotes: bool = False
-    votes: int = 1
-    decompose: bool = False
-    separate_calls: bool = False
+    votes: int = field(default=1, metadata=RECORDED)
+    decompose: bool = field(default=False, metadata=RECORDED)
+    separate_calls: bool = field(default=False, metadata=RECORDED)
+    attempts: int = field(default=3, metadata=RECORDED)
+    call_tokens: int = field(default=CALL_TOKENS, metadata=RECORDED)
     prompts: str | os.PathLike[str] | None = None
     options: Mapping[str, Json] | None = None
     headers: Mapping[str, str] | None = field(default=None, repr=False)
     extra_body: Mapping[str, Json] | None = field(default=None, repr=False)  # may hold keys
-    batch: bool = False
-    language: str = "en"
-    attempts: int = 3
-    call_tokens: int = CALL_TOKENS
+    batch: bool = field(default=False, metadata=RECORDED)
+    language: str = field(default="en", metadata=RECORDED)
     retry: RetryPolicy | None = None  # how patiently a server is asked; default: the client's
     budget: Budget | None = None  # one that others share, instead of the limits
 
@@ -117,3 +118,7 @@ class Judge:
         """Return the names of the settings that are not the defaults."""
         usual = {each.name: each.default for each in fields(self) if each.name != "model"}
         return [name for name, default in usual.items() if getattr(self, name) != default]
+
+    def recorded(self) -> dict[str, object]:
+        """Return the settings that the manifest names."""
+        return {each.name: getattr(self, each.name) for each in fields(self) if each.metadata}

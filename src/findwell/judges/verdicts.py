@@ -2,7 +2,7 @@
 
 What can be judged is an aspect: how relevant each chunk is, which chunks support which claim of the
 reference answer, and so on (`findwell.judges.aspects`). Relations are drawn from the verdicts, and
-measures read the relations; see `findwell.relations.judged.relations`.
+measures read the relations; see `findwell.relations.match.judged`.
 """
 
 from __future__ import annotations

@@ -46,7 +46,8 @@ if TYPE_CHECKING:
 
 LAYOUT = 1
 FOLDER = "judge-cards"
-SAME = ("version", "ask", "language", "votes", "separate_calls", "options")  # of two ways to ask
+# of two ways to ask that are the same
+SAME_SETTINGS = ("version", "ask", "language", "votes", "separate_calls", "options")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -408,7 +409,7 @@ def find_card(
 def _alike(one: Mapping[str, Any], other: Mapping[str, Any]) -> bool:
     """Tell whether a judge was asked in the same way, by what it says of itself."""
     first, second = (each.get("prompts") or {} for each in (one, other))
-    return all(one.get(name) == other.get(name) for name in SAME) and all(
+    return all(one.get(name) == other.get(name) for name in SAME_SETTINGS) and all(
         first[name] == second[name] for name in first.keys() & second.keys()
     )
 
@@ -544,7 +545,8 @@ def compare_judges(
 ALONE = "every chunk is asked about alone, so it has no place"
 NO_ORDER = "no question has two chunks or more"
 NONE_BOTH = "no verdict was given both times"
-ORDERED = ("flips when shuffled", "yes more often when first", "yes more often when earlier")
+SHUFFLED = "flips when shuffled"
+FIRST, EARLIER = "yes more often when first", "yes more often when earlier"
 
 
 @dataclass(frozen=True, slots=True)
@@ -592,16 +594,16 @@ def find_bias(
         figures.append(_figure(name, level, *limits, n=found.n, flips=flips, reason=found.reason))
 
     if why := _no_order(judge, asked):
-        figures += [_figure(name, level, n=0, reason=why) for name in ORDERED]
+        figures += [_figure(name, level, n=0, reason=why) for name in (SHUFFLED, FIRST, EARLIER)]
     else:
         moved = asked.shuffled()
         other = _said_yes(moved.ask(ordered, progress))
         failed += int(np.isnan(other).sum())
         several, earlier = asked.sizes > 1, asked.place < moved.place
-        add(ORDERED[0], np.abs(first - other), several)
+        add(SHUFFLED, np.abs(first - other), several)
         for name, then, now in (
-            (ORDERED[1], asked.place == 0, moved.place == 0),
-            (ORDERED[2], earlier, several & ~earlier),
+            (FIRST, asked.place == 0, moved.place == 0),
+            (EARLIER, earlier, several & ~earlier),
         ):  # pairs that were in the place at first, and those that are later
             gain = np.where(then, first - other, other - first)
             add(name, gain, then ^ now, share=False)

@@ -27,7 +27,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn, TypeVar
 from findwell.core.errors import EndpointError
 from findwell.io.storage.database import Database
 from findwell.judges.client.protocol import (
-    SHOWN,
+    SHOWN_CHARACTERS,
     ErrorResponse,
     Failure,
     Json,
@@ -45,8 +45,8 @@ if TYPE_CHECKING:
 # --- what was sent --------------------------------------------------------------------------------
 
 BATCHES_FILE = "batches.sqlite"
-LAYOUT = 1
-TABLES = """
+BATCHES_LAYOUT = 1
+BATCH_TABLES = """
 CREATE TABLE IF NOT EXISTS batch (
     tag TEXT PRIMARY KEY, server TEXT NOT NULL, file TEXT NOT NULL, batch TEXT, time REAL NOT NULL
 );
@@ -68,7 +68,7 @@ class BatchRecords:
 
     def __init__(self, folder: Path | None, server: str) -> None:
         path = None if folder is None else folder / BATCHES_FILE
-        self._file = Database(path, "batches", TABLES, LAYOUT)
+        self._file = Database(path, "batches", BATCH_TABLES, BATCHES_LAYOUT)
         self._connection = self._file.open()
         self._server = server
         self._run("DELETE FROM batch WHERE time < ?", time.time() - KEPT_SECONDS)
@@ -126,18 +126,18 @@ class BatchRecords:
 
 # --- batches --------------------------------------------------------------------------------------
 
-LINES, BYTES = 50_000, 150_000_000  # the most in one batch; servers take 50,000 and 200 MB
+BATCH_LINES, BATCH_BYTES = 50_000, 150_000_000  # at most; servers take 50,000 and 200 MB
 WINDOW = "24h"
 # waits, as multiples of the first wait of the retry policy (0.5 s)
-GATHER, FIRST_POLL, LAST_POLL = 2.0, 10.0, 120.0
+GATHER_WAIT, FIRST_POLL, LAST_POLL = 2.0, 10.0, 120.0
 POLL_GROWTH = 1.5
-TURNS = 10  # of the event loop, after which an answer that was handed over is in the cache
-LISTED = 100  # batches in one page
-ENDED = frozenset({"completed", "failed", "expired", "cancelled"})
-ABSENT = frozenset({404, 405, 501})
-AGAIN = frozenset({408, 409, 425, 429, 500, 502, 503, 504, 529})
-SLOWEST = 600.0  # seconds for a file to go up or down
-LARGEST = 2**31  # bytes of a file of answers
+LOOP_TURNS = 10  # of the event loop, after which an answer that was handed over is in the cache
+PAGE_BATCHES = 100  # batches in one page
+ENDED_STATES = frozenset({"completed", "failed", "expired", "cancelled"})
+ABSENT_STATUSES = frozenset({404, 405, 501})
+RETRIED_STATUSES = frozenset({408, 409, 425, 429, 500, 502, 503, 504, 529})
+FILE_SECONDS = 600.0  # seconds for a file to go up or down
+LARGEST_FILE = 2**31  # bytes of a file of answers
 JSON = "application/json"
 AGAIN_LATER = "run the command again later: what was sent and what was answered is kept"
 
@@ -211,7 +211,8 @@ class BatchTransport:
 
     def _gather(self, name: str) -> None:
         size = len(self._lines[name])
-        if self._gathered and (len(self._gathered) == LINES or self._size + size > BYTES):
+        is_full = len(self._gathered) == BATCH_LINES or self._size + size > BATCH_BYTES
+        if self._gathered and is_full:
             self._submit()
         self._gathered.append(name)
         self._size += size
@@ -223,8 +224,8 @@ class BatchTransport:
         """Wait until no more calls come: the conversations all wait for answers."""
         while True:
             before = self._posts
-            await asyncio.sleep(GATHER * self.retry.first_wait)
-            for _ in range(TURNS):
+            await asyncio.sleep(GATHER_WAIT * self.retry.first_wait)
+            for _ in range(LOOP_TURNS):
                 await asyncio.sleep(0)
             if self._posts == before:
                 break
@@ -285,7 +286,7 @@ class BatchTransport:
         answers: dict[str, Reply | Failure] = {}
         for part in ("output_file_id", "error_file_id"):
             if file := _text(ended, part):
-                content = await self._call("GET", f"/files/{file}/content", largest=LARGEST)
+                content = await self._call("GET", f"/files/{file}/content", largest=LARGEST_FILE)
                 for name, outcome in _read_lines(content.body, seconds):
                     answers.setdefault(name, outcome)
         self._arrive(record.tag, answers, f"the batch {batch} is {status}, without this call")
@@ -294,7 +295,7 @@ class BatchTransport:
         """Return the batch that was made of a file, if there is one: its creation was not noted."""
         after = ""
         while True:
-            said = await self._ask("GET", f"/batches?limit={LISTED}{after}")
+            said = await self._ask("GET", f"/batches?limit={PAGE_BATCHES}{after}")
             rows = listed(said.get("data"))
             for row in rows:
                 if dig(row, "input_file_id") == file:
@@ -315,7 +316,7 @@ class BatchTransport:
             reply = await self._once("POST", "/batches", json.dumps(fields).encode(), JSON)
             if isinstance(reply, Reply) and reply.status < 300:
                 return _text(_json(reply), "id")
-            if isinstance(reply, Reply) and reply.status not in AGAIN:
+            if isinstance(reply, Reply) and reply.status not in RETRIED_STATUSES:
                 self._refuse(reply, "/batches")
             await self._pause(reply, attempt)
             if found := await self._find(record.file):
@@ -327,7 +328,7 @@ class BatchTransport:
         wait = FIRST_POLL * self.retry.first_wait
         while True:
             reply = await self._call("GET", f"/batches/{batch}", absent=True)
-            if reply.status in ABSENT:
+            if reply.status in ABSENT_STATUSES:
                 return None
             said = _json(reply)
             counts = [
@@ -336,7 +337,7 @@ class BatchTransport:
             if any(isinstance(count, int) for count in counts):
                 completed, failed, total = (it if isinstance(it, int) else 0 for it in counts)
                 self._report(tag, completed + failed, total)
-            if _text(said, "status") in ENDED:
+            if _text(said, "status") in ENDED_STATES:
                 return said
             await asyncio.sleep(wait)
             wait = min(wait * POLL_GROWTH, LAST_POLL * self.retry.first_wait)
@@ -371,7 +372,7 @@ class BatchTransport:
         self._safe += names
 
     async def _cross_out(self) -> None:
-        for _ in range(TURNS):
+        for _ in range(LOOP_TURNS):
             await asyncio.sleep(0)
         names, self._safe = self._safe, []
         self.records.cross_out(names)
@@ -409,10 +410,10 @@ class BatchTransport:
         while True:
             reply = await self._once(method, path, content, kind, largest)
             if isinstance(reply, Reply) and (
-                reply.status < 300 or (absent and reply.status in ABSENT)
+                reply.status < 300 or (absent and reply.status in ABSENT_STATUSES)
             ):
                 return reply
-            if isinstance(reply, Reply) and reply.status not in AGAIN:
+            if isinstance(reply, Reply) and reply.status not in RETRIED_STATUSES:
                 self._refuse(reply, path)
             patient = method == "GET" and time.monotonic() - since < self.retry.max_wait
             if attempt + 1 >= self.retry.attempts and not patient:
@@ -425,7 +426,7 @@ class BatchTransport:
         self, method: str, path: str, content: bytes, kind: str, largest: int | None = None
     ) -> Reply | Failure:
         url = self.transport.endpoint.files_url(path)
-        timeout = max(self.retry.timeout, SLOWEST)
+        timeout = max(self.retry.timeout, FILE_SECONDS)
         return await self.transport.call(
             method, url, content, kind=kind, timeout=timeout, largest=largest
         )
@@ -438,7 +439,7 @@ class BatchTransport:
     def _refuse(self, reply: Reply, path: str) -> NoReturn:
         """Raise what a reply means that is not an answer."""
         endpoint, error = self.transport.endpoint, _error(reply)
-        if reply.status in ABSENT and path in ("/files", "/batches"):
+        if reply.status in ABSENT_STATUSES and path in ("/files", "/batches"):
             self._give_up(f"the server has no batches ({error})", error, "leave --batch out")
         if reply.status in (401, 403):
             self._give_up(f"the server gives no access ({error})", error, endpoint.fix_access)
@@ -498,4 +499,4 @@ def _errors(batch: Json) -> str:
     """Say why a batch failed as a whole."""
     rows = listed(dig(batch, "errors", "data"))
     said = [f"{_text(row, 'code')} {_text(row, 'message')}".strip() for row in rows]
-    return " ".join("; ".join(dict.fromkeys(said)).split())[:SHOWN] or "no reason given"
+    return " ".join("; ".join(dict.fromkeys(said)).split())[:SHOWN_CHARACTERS] or "no reason given"

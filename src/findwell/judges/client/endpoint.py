@@ -42,14 +42,16 @@ PATHS = ("/chat/completions", "/embeddings")  # that people leave at the end of 
 VERSION = "OPENAI_API_VERSION"  # of Azure's protocol
 HEADER = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
 # headers that would change what is sent, or to whom
-FIXED = frozenset({"host", "content-length", "content-type", "transfer-encoding", "connection"})
+FIXED_HEADERS = frozenset(
+    {"host", "content-length", "content-type", "transfer-encoding", "connection"}
+)
 SECRET = re.compile(r"auth|key|token|secret|cookie|password", re.IGNORECASE)
 # names of what must not stand on a command line, where other users of the machine can read it
 NAMED_SECRET = re.compile(r"authorization|key|token|secret|cookie|password", re.IGNORECASE)
 NOWHERE = "nowhere"  # the address of a provider that is not known
 HIDDEN = "***"
 REAL_KEY = 16  # shorter ones are the dummies of local servers, and may be ordinary words
-TELLING = 6  # characters at the beginning of a real key by which an echo of it is recognised
+KEY_BEGINNING = 6  # characters at the beginning of a real key by which an echo of it is recognised
 # names of this machine, and the last parts of names in private networks
 THIS_MACHINE = (
     "localhost",
@@ -238,7 +240,7 @@ class Endpoint:
         for secret in (self.key, self.password, self.login, *self._secret_headers()):
             text = secret.hide_in(text)
         if len(self.key.reveal()) >= REAL_KEY:  # servers echo keys whole, masked, or cut off
-            beginning = re.escape(self.key.reveal()[:TELLING])
+            beginning = re.escape(self.key.reveal()[:KEY_BEGINNING])
             text = re.sub(rf"""{beginning}[^\s"']*""", HIDDEN, text)
         return text
 
@@ -374,7 +376,7 @@ def _headers(
             if value := _variable(variable):
                 found[name] = Secret(value)
     for name, value in given.items():
-        if not HEADER.fullmatch(name) or name.lower() in FIXED:
+        if not HEADER.fullmatch(name) or name.lower() in FIXED_HEADERS:
             raise OptionError(
                 f"{name!r} is not a header that can be given", fix="for example 'X-Team: search'"
             )

@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 Json: TypeAlias = "bool | int | float | str | list[Json] | dict[str, Json] | None"
 
 OK = 200
-SHOWN = 300  # characters of a server's message
+SHOWN_CHARACTERS = 300  # characters of a server's message
 TOO_LONG = re.compile(
     r"context.?(length|size|window)|too (long|large|many tokens)|maximum .{0,40}tokens"
     r"|exceed.{0,40}tokens|reduce the length",
@@ -75,7 +75,7 @@ class Reason(StrEnum):
     UNFINISHED = "unfinished batch"  # it expired or was cancelled before this call was answered
 
 
-TRANSIENT = frozenset(
+TRANSIENT_REASONS = frozenset(
     {Reason.TIMEOUT, Reason.UNREACHABLE, Reason.CONNECTION, Reason.SERVER, Reason.BODY}
 )
 
@@ -198,7 +198,7 @@ class ErrorResponse:
     def __str__(self) -> str:
         line = " ".join(self.message.split())
         shown = "".join(letter if letter.isprintable() else "·" for letter in line)
-        shown = shown[:SHOWN] + "…" if len(shown) > SHOWN else shown
+        shown = shown[:SHOWN_CHARACTERS] + "…" if len(shown) > SHOWN_CHARACTERS else shown
         return f"HTTP {self.status}: {shown}" if shown else f"HTTP {self.status}"
 
 
@@ -323,7 +323,8 @@ FINISHES = {
     "length": (Reason.CUT_OFF, "at the limit of tokens"),
     "content_filter": (Reason.FILTERED, "by the server's content filter"),
 }
-REWRITABLE = frozenset({400, 404, 422, 500})  # how servers answer to a field they do not know
+# how servers answer to a field they do not know
+REWRITABLE_STATUSES = frozenset({400, 404, 422, 500})
 OLD_LIMIT, NEW_LIMIT = "max_tokens", "max_completion_tokens"
 ROUNDING = 1e-3  # by which the logarithm of a probability may be more than 0
 
@@ -584,7 +585,7 @@ class ServerSupport:
         self, used: CallFormat, request: Request, error: ErrorResponse
     ) -> CallFormat | None:
         """Return the format to try next, None if the error is not about the format."""
-        if error.status not in REWRITABLE or error.too_long or error.unknown_model:
+        if error.status not in REWRITABLE_STATUSES or error.too_long or error.unknown_model:
             return None
         mode, fields = used.mode_for(request), used.fields(request)
         lesser = used.lesser() if mode != "none" else None

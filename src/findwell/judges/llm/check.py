@@ -40,21 +40,21 @@ if TYPE_CHECKING:
 LAYOUT = 1
 FOLDER = "judge-checks"
 ORDER = WAYS[:3]  # from the fewest calls to the most
-FIRST = ("matrix", "single")  # what is tried with every model
-SOUND = 0.05  # of the verdicts may fail
-WORSE = 0.05  # by which the share of right verdicts may be below the best
+FIRST_WAYS = ("matrix", "single")  # what is tried with every model
+TOLERATED_FAILURES = 0.05  # of the verdicts may fail
+TOLERATED_LOSS = 0.05  # by which the share of right verdicts may be below the best
 LEVEL = 0.95  # of the interval of κ
-ATTEMPTS = 2  # at a call or a verdict: what fails more often fails
-BEGINNING = 3  # cases: a way that fails in all of them is given up
+CHECK_ATTEMPTS = 2  # at a call or a verdict: what fails more often fails
+FIRST_CASES = 3  # cases: a way that fails in all of them is given up
 # failures that say nothing about the model
-ELSEWHERE = frozenset(
+OTHER_REASONS = frozenset(
     {
         *(Reason.BUDGET, Reason.STOPPED, Reason.UNREACHABLE),
         *(Reason.CONNECTION, Reason.SERVER, Reason.BUSY),
     }
 )
 CASES_FILE = "cases.toml"
-CHECKED = frozenset({"relevance", "claims"})  # the aspects that the cases are about
+CHECKED_ASPECTS = frozenset({"relevance", "claims"})  # the aspects that the cases are about
 
 
 @dataclass(frozen=True, slots=True)
@@ -218,9 +218,9 @@ def forecast_check(judge: str | Judge, ways: Sequence[str] | None = None) -> For
     """Estimate what a check would take, without asking; what is in the cache is free."""
     settings = _settings_of(judge, ways)
     samples = [case.sample for case in load_cases()[0]]
-    tried = [LLMJudge(replace(settings, ask=way)) for way in ways or FIRST]
+    tried = [LLMJudge(replace(settings, ask=way)) for way in ways or FIRST_WAYS]
     seen: set[bytes] = set()
-    return total([each.dry_run(samples, CHECKED, seen=seen) for each in tried])
+    return total([each.dry_run(samples, CHECKED_ASPECTS, seen=seen) for each in tried])
 
 
 def find_check(judge: LLMJudge, *, ask: bool) -> JudgeCheck | None:
@@ -246,15 +246,15 @@ def run_check(
         judge.settings,
         cache=judge.cache,
         budget=judge.budget,
-        retry=replace(retry, attempts=min(retry.attempts, ATTEMPTS)),
-        attempts=min(judge.settings.attempts, ATTEMPTS),
+        retry=replace(retry, attempts=min(retry.attempts, CHECK_ATTEMPTS)),
+        attempts=min(judge.settings.attempts, CHECK_ATTEMPTS),
         max_failures=1.0,
         decompose=False,
         batch=False,
     )
     done: list[WayCheck] = []
     longest, logprobs = 0, False
-    planned = list(ways or FIRST)
+    planned = list(ways or FIRST_WAYS)
     while planned:
         way = planned.pop(0)
         asked = LLMJudge(replace(settings, ask=way), endpoint=judge.endpoint, probe=True)
@@ -265,7 +265,7 @@ def run_check(
         done.append(checked)
         longest = max(longest, asked.stats.longest)
         logprobs = logprobs or bool(asked.stats.single[True])
-        if ways is None and way == "matrix" and checked.failed_share > SOUND:
+        if ways is None and way == "matrix" and checked.failed_share > TOLERATED_FAILURES:
             planned.append("pieces")
     support = judge.endpoint.support
     return JudgeCheck(
@@ -295,10 +295,10 @@ def _check_way(
             done, total = before * len(cases) + first + step.done, ways * len(cases)
             progress(Progress(done, total, f"{judge.way} {step.note}".strip()))
 
-        return judge.judge([case.sample for case in cases[first:last]], CHECKED, report)
+        return judge.judge([case.sample for case in cases[first:last]], CHECKED_ASPECTS, report)
 
     calls, spent, start = judge.budget.calls, judge.budget.spent, time.monotonic()
-    judged = ask(0, BEGINNING)
+    judged = ask(0, FIRST_CASES)
     given_up = all(
         said is None
         for case, one in zip(cases, judged, strict=False)
@@ -307,10 +307,10 @@ def _check_way(
     if given_up:
         judged += [Judged()] * (len(cases) - len(judged))
     else:
-        judged += ask(BEGINNING, None)
+        judged += ask(FIRST_CASES, None)
     seconds = time.monotonic() - start
     reasons = judge.stats.failed
-    if ELSEWHERE & reasons.keys():
+    if OTHER_REASONS & reasons.keys():
         return None
     pairs = [pair for case, one in zip(cases, judged, strict=True) for pair in case.pairs(one)]
     said, right = [one for one, _ in pairs], [other for _, other in pairs]
@@ -351,11 +351,11 @@ def recommend(ways: Sequence[WayCheck]) -> str:
     ordered = sorted(able, key=lambda each: ORDER.index(each.way))
     if not ordered:
         return ""
-    sound = [each for each in ordered if each.failed_share <= SOUND]
+    sound = [each for each in ordered if each.failed_share <= TOLERATED_FAILURES]
     if not sound:
         return min(ordered, key=lambda each: (each.failed, -each.right)).way
     best = max(each.right_share for each in sound)
-    return next(each.way for each in sound if each.right_share >= best - WORSE)
+    return next(each.way for each in sound if each.right_share >= best - TOLERATED_LOSS)
 
 
 def _place(judge: LLMJudge) -> Path | None:

@@ -75,7 +75,7 @@ GUESSED_ITEMS = 4  # of a reference
 PROBE_TOKENS = 2048  # of an answer to a matrix of a check, with room to think before it
 SPARE = 2.0  # times the usual length of an answer that a small model may write
 MARGIN_TOKENS = 64  # in addition to what is expected
-WITHOUT = JudgeFailure(JudgeReason.NO_QUESTION, "nothing can be judged by it")
+NO_BASIS = "nothing can be judged by it"
 
 
 @dataclass(slots=True)
@@ -105,9 +105,9 @@ class OpenSample:
         self.aspects = [aspect for name, aspect in ASPECTS.known().items() if name in self.wanted]
         for aspect in self.aspects:
             if aspect.needs == "question" and not sample.question.strip():
-                self.fail(aspect.name, WITHOUT)
+                self.fail(aspect.name, JudgeFailure(JudgeReason.NO_QUESTION, NO_BASIS))
             elif aspect.shows_reference and not sample.reference.strip():
-                self.fail(aspect.name, JudgeFailure(JudgeReason.NO_REFERENCE, WITHOUT.detail))
+                self.fail(aspect.name, JudgeFailure(JudgeReason.NO_REFERENCE, NO_BASIS))
             elif aspect.shape is VerdictShape.LIST:
                 self.require_room(aspect)
             elif self.to_list(aspect):
@@ -263,19 +263,8 @@ class OpenSample:
 T = TypeVar("T")
 FORECAST_SAMPLES = 1000  # samples whose prompts a dry run has in memory at once
 STEADY_OPTIONS: dict[str, Json] = {"temperature": 0, "seed": 0}
-IN_MANIFEST = (
-    "votes",
-    "decompose",
-    "separate_calls",
-    "attempts",
-    "call_tokens",
-    "batch",
-    "language",
-)
-VARIED_OPTIONS: dict[str, Json] = {
-    "temperature": 0.7,
-    "seed": 0,
-}  # votes that cannot differ say nothing
+# votes that cannot differ say nothing
+VARIED_OPTIONS: dict[str, Json] = {"temperature": 0.7, "seed": 0}
 
 
 class LLMJudge:
@@ -462,7 +451,7 @@ class LLMJudge:
             "prompts": {name: prompt.about() for name, prompt in self._used_prompts().items()},
             "options": without_secrets(self.options),
             "headers": sorted(self.endpoint.headers),  # their values may be secret
-            **{name: getattr(self.settings, name) for name in IN_MANIFEST},
+            **self.settings.recorded(),
             **({} if self._check is None else {"check": self._check.as_dict()}),
             "ask": self.way,
             **({"quotes": self.settings.quotes} if self.way == "single" else {}),

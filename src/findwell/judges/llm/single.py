@@ -24,7 +24,7 @@ from findwell.judges.aspects import Aspect, VerdictShape
 from findwell.judges.client.budget import estimate_tokens
 from findwell.judges.client.protocol import Answer, Outcome, Reason
 from findwell.judges.llm.answers import THINKING, Fault
-from findwell.judges.llm.matrix import DIVISIBLE
+from findwell.judges.llm.matrix import DIVISIBLE_REASONS
 from findwell.judges.llm.prompts import ALL, Fence, chunk_of
 from findwell.judges.quotes import distinct, is_quoted, proves
 from findwell.judges.verdicts import JudgeFailure, Judgement, JudgeReason
@@ -308,7 +308,7 @@ class LineListing:
         stats, halves = self.opened.stats, self._halves()
         cut = not isinstance(outcome, Answer) and outcome.reason is Reason.CUT_OFF
         if not isinstance(outcome, Answer):
-            if outcome.reason in DIVISIBLE and halves:
+            if outcome.reason in DIVISIBLE_REASONS and halves:
                 stats.asked_again += len(halves)
                 return halves
             if not cut:
