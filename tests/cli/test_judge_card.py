@@ -125,7 +125,7 @@ def test_probing_says_before_what_it_takes(cli: Findwell, labels: Path) -> None:
         assert "local:text · probed for bias with 0 calls" in done.out
     done = cli("judge-card", labels, "--judge", "local:text", "--dry-run")
     assert done.code == 2
-    assert "asks nobody" in done.err
+    assert "asks no model" in done.err
 
 
 def test_judgements_by_id(cli: Findwell, save: Save) -> None:

@@ -135,7 +135,7 @@ def test_votes_are_asked_separately_even_if_they_look_alike() -> None:
 
 
 def test_a_batch_has_limits(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(batches, "LINES", 10)
+    monkeypatch.setattr(batches, "BATCH_LINES", 10)
     model = BatchServer()
     with serve(model) as server:
         assert len(by_batch(server, questions(35))) == 35

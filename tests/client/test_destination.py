@@ -185,7 +185,7 @@ def test_a_dry_run_does_not_embed_either(
     asked = ["-m", "context_recall", "-m", "recall/semantic(model=openai:m)"]
     done = cli(command, samples, *asked, *judge)
     assert done.code == 2, done
-    assert "--dry-run asks nobody" in done.err
+    assert "--dry-run asks no model" in done.err
     assert not servers[0].calls
     find_embedder("openai:m", base_url=servers[0].url).embed(["so that it was asked once"])
 

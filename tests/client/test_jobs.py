@@ -22,7 +22,7 @@ import pytest
 from findwell.core.errors import EndpointError
 from findwell.judges.client.budget import Budget
 from findwell.judges.client.cache import FILE, Cache
-from findwell.judges.client.jobs import OPEN, Ask, Conversation, Session
+from findwell.judges.client.jobs import OPEN_PER_CALL, Ask, Conversation, Session
 from findwell.judges.client.protocol import Answer, Failure
 from tests.client.asking import HASTE, SCHEMA, ask, ask_all, endpoint_of, question
 from tests.client.server import Barrier, Call, Reaction, chat, echo, error, serve
@@ -319,7 +319,7 @@ def test_conversations_begin_when_it_is_their_turn_and_go_on_while_others_wait()
     def conversations() -> Iterator[Conversation[list[str]]]:
         for number in range(100):
             begun.append(number)
-            assert len(begun) <= len(ended) + OPEN * HASTE.concurrency
+            assert len(begun) <= len(ended) + OPEN_PER_CALL * HASTE.concurrency
             yield partial(hold, number)
 
     async def hold(number: int, ask: Ask) -> list[str]:

@@ -42,13 +42,13 @@ def test_lists_and_arrays_are_taken(convert: Callable[[Any], Any]) -> None:
 BAD = {
     "too few": (lambda texts: [[1.0]] * (len(texts) - 1), "1 vectors for 2 texts"),
     "too many": (lambda texts: [[1.0]] * (len(texts) + 1), "3 vectors for 2 texts"),
-    "nothing": (lambda _: None, "no vectors"),
-    "one number a text": (lambda texts: [1.0] * len(texts), "no vectors"),
-    "ragged": (lambda _: [[1.0], [1.0, 2.0]], "no vectors"),
-    "words": (lambda _: [["a"], ["b"]], "no vectors"),
-    "holes": (lambda _: [[1.0], [None]], "no vectors"),
-    "complex": (lambda _: np.array([[1j], [2j]]), "no vectors"),
-    "no width": (lambda _: [[], []], "no vectors"),
+    "nothing": (lambda _: None, "not vectors"),
+    "one number a text": (lambda texts: [1.0] * len(texts), "not vectors"),
+    "ragged": (lambda _: [[1.0], [1.0, 2.0]], "not vectors"),
+    "words": (lambda _: [["a"], ["b"]], "not vectors"),
+    "holes": (lambda _: [[1.0], [None]], "not vectors"),
+    "complex": (lambda _: np.array([[1j], [2j]]), "not vectors"),
+    "no width": (lambda _: [[], []], "not vectors"),
     "nan": (lambda _: [[1.0], [float("nan")]], "1 of 2 vectors are not finite"),
     "infinite": (lambda _: [[float("inf")], [1.0]], "the first is number 0"),
     "fails": (lambda texts: texts.no_such_thing, "AttributeError"),
@@ -156,7 +156,7 @@ def test_a_folder_that_is_not_there() -> None:
 
 
 def test_a_thing_that_is_no_embedder() -> None:
-    with pytest.raises(OptionError, match="int is no embedder"):
+    with pytest.raises(OptionError, match="int is not an embedder"):
         find_embedder(3)  # type: ignore[arg-type]
 
 

@@ -161,11 +161,11 @@ BROKEN: dict[str, tuple[Callable[[Path], Any], str]] = {
     "dense": (lambda folder: (folder / "2_Dense").mkdir(), "dense layer"),
     "input": (
         lambda folder: (folder / "model.onnx").write_bytes(onnx_model(extra_input="pixels")),
-        "pixels: it is no text encoder",
+        "pixels: it is not a text encoder",
     ),
     "no ids": (
         lambda folder: (folder / "model.onnx").write_bytes(onnx_model(ids="words")),
-        "it is no text encoder",
+        "it is not a text encoder",
     ),
 }
 

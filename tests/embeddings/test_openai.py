@@ -199,7 +199,7 @@ def test_a_failure_that_stays_is_an_error_at_once(kind: str, server: Server) -> 
 @pytest.mark.parametrize("embedding", [[None], ["x"], [float("nan")], [], [[1.0]]])
 def test_what_the_server_calls_an_embedding_is_checked(embedding: object, server: Server) -> None:
     answering(server, saying({"data": [{"embedding": embedding}]}))
-    with pytest.raises(EmbeddingError, match=r"no vectors|not finite"):
+    with pytest.raises(EmbeddingError, match=r"not vectors|not finite"):
         client(server).embed(["a"])
 
 

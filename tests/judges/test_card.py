@@ -21,9 +21,8 @@ from findwell.judges.cards.card import (
     figures,
     find_card,
     judge_card,
-    verdicts,
 )
-from findwell.judges.cards.labels import load_labels, match_rate
+from findwell.judges.cards.labels import LabelledPairs, LabelledSamples, load_labels, match_rate
 from findwell.judges.find import find_judge
 from findwell.judges.local import LocalJudge
 from findwell.judges.replay import FunctionJudge
@@ -33,7 +32,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from findwell.core.progress import Progress
-    from findwell.judges.verdicts import Sample
+    from findwell.judges.verdicts import JudgeProtocol, Sample
     from tests.conftest import Save
 
 DATA = Path(__file__).parents[2] / "../shared/data"
@@ -44,6 +43,12 @@ ROWS: list[dict[str, Any]] = [
     {"question": "Who was Bach?", "chunk": "He lived in Leipzig.", "label": 1, "topic": "people"},
 ]
 LINES = "".join(json.dumps(row) + "\n" for row in ROWS)
+
+
+def verdicts(judge: JudgeProtocol, labels: LabelledPairs, aspect: str) -> list[int | None]:
+    """Return the value of the verdict about each pair; None where there is none."""
+    said = LabelledSamples.of(labels, aspect).ask(judge)
+    return [None if each is None else each.value for each in said]
 
 
 def says(*grades: int | None) -> FunctionJudge:
@@ -448,7 +453,7 @@ def test_cards_in_a_place_of_your_own(tmp_path: Path) -> None:
     ["", "{}", "[]", '{"findwell": "judge-card", "layout": 1}', '{"findwell": 1, "layout": 1}'],
 )
 def test_files_that_are_no_cards(save: Save, content: str) -> None:
-    with pytest.raises(InputError, match="this is no judge card"):
+    with pytest.raises(InputError, match="this is not a judge card"):
         JudgeCard.load(save("card.json", content))
 
 

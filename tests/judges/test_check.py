@@ -12,7 +12,7 @@ import pytest
 import findwell
 from findwell.core.errors import FindwellError, JudgeError, OptionError
 from findwell.judges.find import find_judge
-from findwell.judges.llm.check import CHECKED, find_check, forecast_check, load_cases
+from findwell.judges.llm.check import CHECKED_ASPECTS, find_check, forecast_check, load_cases
 from findwell.judges.settings import Judge
 from findwell.judges.verdicts import Judged
 from findwell.show.judge_check import render_check
@@ -288,7 +288,7 @@ def test_names_of_ways_are_checked() -> None:
         Judge("openai:m", max_failures=0.0)
     with pytest.raises(OptionError, match="way to ask"):
         findwell.judge_check("openai:m", ways=["auto"])
-    assert frozenset({"relevance", "claims"}) == CHECKED
+    assert frozenset({"relevance", "claims"}) == CHECKED_ASPECTS
 
 
 def test_the_command_shows_the_check(cli: Findwell) -> None:
@@ -309,7 +309,7 @@ def test_the_command_shows_the_check(cli: Findwell) -> None:
         assert "ask it for one verdict at a time: --ask single" in done.out
         assert "judge-checks" not in done.err
         again = cli(*command, "--format", "json")
-        assert "--refresh checks it anew" in again.err
+        assert "--refresh checks it again" in again.err
         shown = json.loads(again.out)
         assert shown["recommended"] == "single"
         assert [way["way"] for way in shown["ways"]] == ["matrix", "pieces", "single"]

@@ -53,7 +53,7 @@ def test_on_the_command_line(
     cli: Findwell, save: Save, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     monkeypatch.setenv("FINDWELL_CACHE_DIR", str(tmp_path / "cache"))
-    monkeypatch.setattr("findwell.judges.client.batches.GATHER", 0.02)
+    monkeypatch.setattr("findwell.judges.client.batches.GATHER_WAIT", 0.02)
     monkeypatch.setattr("findwell.judges.client.batches.FIRST_POLL", 0.02)
     samples = save("samples.jsonl", "\n".join(map(json.dumps, SAMPLES)))
     model = BatchServer(well, polls=0)

@@ -280,7 +280,7 @@ def test_an_evaluation_passes_on_what_a_judge_tells_of_its_progress() -> None:
 
 
 def test_a_dry_run_of_several_batches(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("findwell.judges.llm.judge.BATCH", 7)
+    monkeypatch.setattr("findwell.judges.llm.judge.FORECAST_SAMPLES", 7)
     samples = [sample(number) for number in range(20)]
     with serve(well) as server:
         judge = judge_of(server)
@@ -376,7 +376,7 @@ def test_options_that_make_no_sense(options: dict[str, Any], what: str) -> None:
 
 
 def test_a_judge_needs_a_model() -> None:
-    with pytest.raises(OptionError, match="the judge openai of what"):
+    with pytest.raises(OptionError, match="openai needs a name behind the colon"):
         find_judge("openai:")
 
 

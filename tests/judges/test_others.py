@@ -91,14 +91,14 @@ def test_there_and_back_again() -> None:
     ("change", "aspect", "reason"),
     [
         ({"relevance": [1]}, "relevance", "1 verdict about relevance, but there are 2 chunks"),
-        ({"relevance": "33"}, "relevance", "is no list of verdicts"),
+        ({"relevance": "33"}, "relevance", "is not a list of verdicts"),
         ({"relevance": None}, "relevance", "no verdicts about relevance"),
         ({"claims": [[1, 1]]}, "claims", "verdicts about 1 of 2 claims"),
         ({"claims": [[1, 1], [1]]}, "claims", "1 verdict about claim 2"),
-        ({"claims": [[1, 1], 5]}, "claims", "is no list of verdicts about claim 2"),
-        ({"claim_texts": "x"}, "claims", "claim_texts is no list of texts"),
+        ({"claims": [[1, 1], 5]}, "claims", "is not a list of verdicts about claim 2"),
+        ({"claim_texts": "x"}, "claims", "claim_texts is not a list of texts"),
         ({"entity_texts": ["Rome"]}, "entities", "verdicts about 2 of 1 entities"),
-        ({"entity_texts": [1, 2]}, "entities", "entity_texts is no list of texts"),
+        ({"entity_texts": [1, 2]}, "entities", "entity_texts is not a list of texts"),
         ({"statements": [[1]]}, "statements", "the statements of 1 of 2 chunks"),
         ({"statements": [[1], [0]]}, "statements", "1 verdict about the statements of chunk 2"),
         ({"statement_texts": [["a"]]}, "statements", "statements of 1 chunks"),
@@ -125,7 +125,7 @@ def test_entities_without_their_texts_fail() -> None:
 def test_a_grade_that_is_none_fails_alone(grade: object) -> None:
     judged = ask(WHOLE | {"relevance": [grade, 1]})
     assert values(judged["relevance"].row) == [None, 1]
-    assert "is no grade from 0 to 3" in str(judged["relevance"].row[0].failure)
+    assert "is not a grade from 0 to 3" in str(judged["relevance"].row[0].failure)
     assert not judged.failures
 
 
@@ -260,10 +260,10 @@ HEADER = '{"findwell": "verdicts", "layout": 1, "aspects": ["relevance"]}\n'
 @pytest.mark.parametrize(
     ("content", "message"),
     [
-        ("", "this is no file of verdicts"),
+        ("", "this is not a file of verdicts"),
         ("[]\n", "line 1: a list, not an object"),
         ("nonsense", "line 1: this is not JSON"),
-        ('{"query": "q"}', "this is no file of verdicts"),
+        ('{"query": "q"}', "this is not a file of verdicts"),
         (HEADER.replace("1", "9", 1), "layout 9, this findwell reads 1"),
         (HEADER + '{"texts": "x"}', "line 2: no query"),
         (HEADER + '{"query": "q"}\n\n{"query": "q"}', "line 4: query 'q' a second time"),
@@ -450,8 +450,8 @@ def test_a_replay_by_its_spec(tmp_path: Path) -> None:
         ("replay", "write replay:FILE"),
         ("replay:", "write replay:FILE"),
         ("", "unknown judge ''"),
-        (7, "int is no judge"),
-        ([], "list is no judge"),
+        (7, "int is not a judge"),
+        ([], "list is not a judge"),
         (["local:text"], "a panel of one"),
     ],
 )

@@ -268,13 +268,13 @@ def test_the_example_of_an_entry_has_the_form_of_its_schema(name: str) -> None:
     [
         ({"name": "claims"}, "the aspect claims is findwell's own"),
         ({"name": "rouge"}, "rouge is a relation already"),
-        ({"name": "Not a name"}, "is no name of an aspect"),
+        ({"name": "Not a name"}, "is not a valid name of an aspect"),
         ({"shape": "chunk"}, "did you mean chunks"),
         ({"prompt": "  "}, "has no prompt"),
         ({"needs": "answer"}, "unknown need of an aspect"),
         ({"grades": {1: "yes"}}, "the grades 1 of mine"),
         ({"grades": {0: "a", 1: "b", 2: "c"}, "shape": "parts"}, "only chunks are graded"),
-        ({"item": "Topic 1", "shape": "items"}, "is no name of an item"),
+        ({"item": "Topic 1", "shape": "items"}, "is not a valid name of an item"),
         ({"list_prompt": "x"}, "chunks are not listed"),
     ],
 )

@@ -124,7 +124,7 @@ def _forecast(
 
     able = [each for each in judges if isinstance(each, LLMJudge)]
     if not able:
-        raise click.UsageError(f"the judge {judges[0].name} asks nobody: --dry-run says nothing")
+        raise click.UsageError(f"the judge {judges[0].name} asks no model: --dry-run says nothing")
     aspects = frozenset({asked.aspect})
     parts = [each.dry_run(list(asked.samples), aspects) for each in able]
     if choices["probe_bias"]:

@@ -34,7 +34,7 @@ def command(
 
     A large model gives all verdicts about a sample in one answer (matrix), a small one a few of
     them (pieces), or one at a time, by one word (single). What was found is kept by server and
-    model: --ask auto goes by it, and a second check costs nothing (--refresh checks anew).
+    model: --ask auto goes by it, and a second check costs nothing (--refresh checks again).
 
     \b
     findwell judge-check openai:llama3.2 --base-url http://localhost:11434/v1
@@ -52,4 +52,4 @@ def command(
         check = judge_check(chosen, ways=ways or None, progress=progress)
     options.write(render_check(check, how, width=options.width(output)), output, how)
     if check.stored:
-        options.note(f"note: checked at {check.created}; --refresh checks it anew")
+        options.note(f"note: checked at {check.created}; --refresh checks it again")

@@ -284,7 +284,7 @@ def take(choices: dict[str, Any]) -> dict[str, Any]:
     judge = Judge(spec, **settings) if settings else spec
     if choices.pop("dry_run", False):
         if remote:
-            raise click.UsageError("--dry-run asks nobody, and so cannot embed with a server")
+            raise click.UsageError("--dry-run asks no model, and so cannot embed with a server")
         judge = DryRunJudge(find_judge(judge))
     return {"judge": judge, **server}
 
@@ -361,7 +361,7 @@ class DryRunJudge:
 
     def __init__(self, judge: JudgeProtocol) -> None:
         if not hasattr(judge, "dry_run"):
-            raise click.UsageError(f"the judge {judge.name} asks nobody: --dry-run says nothing")
+            raise click.UsageError(f"the judge {judge.name} asks no model: --dry-run says nothing")
         self._judge = judge
         self._asked: dict[frozenset[str], list[Sample]] = {}
         self.name = judge.name
@@ -381,7 +381,7 @@ class DryRunJudge:
         return [Judged(failures=dict.fromkeys(aspects, failure))] * len(samples)
 
     def about(self) -> dict[str, Any]:
-        """Return nothing: nobody was asked."""
+        """Return nothing: no model was asked."""
         return {}
 
     def render(self, how: str) -> str:

@@ -59,7 +59,7 @@ def find_judge(spec: object) -> JudgeProtocol:
 
         return PanelJudge([find_judge(each) for each in spec])
     raise OptionError(
-        f"{type(spec).__name__} is no judge",
+        f"{type(spec).__name__} is not a judge",
         fix=f"pass {', '.join(JUDGES)} or another provider, a findwell.Judge, a function, or an "
         "object with name, judge and about",
     )
@@ -119,7 +119,7 @@ def _from_settings(settings: Judge) -> JudgeProtocol:
     judges = known_judges()
     known = next((each for each in judges if each.startswith(f"{kind}:") and kind != "local"), "")
     if kind and known:
-        raise OptionError(f"the judge {kind} of what?", fix=f"write {known}")
+        raise OptionError(f"{kind} needs a name behind the colon", fix=f"write {known}")
     raise unknown("judge", spec, judges)
 
 

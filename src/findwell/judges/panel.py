@@ -1,7 +1,7 @@
 """Several judges at once: the verdict of most of them, or the mean, and how far they agree.
 
 A judge that failed has no vote; where all failed, so did the panel. Of equally many votes the
-lower value wins, and a mean halfway between two values is the lower one: a tie is no yes.
+lower value wins, and a mean halfway between two values is the lower one: a tie is not a yes.
 """
 
 from __future__ import annotations

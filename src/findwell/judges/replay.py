@@ -92,7 +92,7 @@ def as_judged(record: Mapping[str, Any], sample: Sample, aspects: frozenset[str]
     >>> sample = Sample("q1", "Why?", ("one", "two"), items={"claims": ("It is.",)})
     >>> judged = as_judged({"relevance": [3, 9], "claims": [[1]]}, sample, frozenset({"relevance"}))
     >>> [(verdict.value, str(verdict.failure or "")) for verdict in judged["relevance"].row]
-    [(3, ''), (None, 'does not fit the sample: 9 is no grade from 0 to 3')]
+    [(3, ''), (None, 'does not fit the sample: 9 is not a grade from 0 to 3')]
     >>> str(as_judged({"claims": [[1]]}, sample, frozenset({"claims"})).failures["claims"])
     'does not fit the sample: 1 verdict about claim 1, but there are 2 chunks'
     """
@@ -192,7 +192,7 @@ def _row(
 ) -> tuple[Judgement, ...]:
     """Return a verdict for each unit; `around` is the chunk that it is a part of."""
     if not _is_list(given):
-        raise _UnfitError(f"{str(given)[:40]!r} is no list of verdicts about {what}")
+        raise _UnfitError(f"{str(given)[:40]!r} is not a list of verdicts about {what}")
     if len(given) != len(units):
         unit = aspect.unit if aspect.shape is VerdictShape.PARTS else "chunk"
         some = f"{len(given)} verdict{'s' * (len(given) != 1)}"
@@ -212,7 +212,7 @@ def _verdict(given: object, unit: str, highest: int) -> Judgement:
         return Judgement(None, failure=_failure(fields))
     if not isinstance(value, bool | int | float) or value not in range(highest + 1):
         what = f"grade from 0 to {highest}" if highest > 1 else "verdict, 0 or 1"
-        return Judgement.failed(JudgeReason.UNFIT, f"{str(value)[:40]} is no {what}")
+        return Judgement.failed(JudgeReason.UNFIT, f"{str(value)[:40]} is not a {what}")
     there = not shown.strip() or proves(shown, unit)
     chance = fields.get("probability")
     return Judgement(
@@ -239,7 +239,7 @@ def _failures(given: object) -> dict[str, JudgeFailure]:
 
 def _texts(given: object, name: str) -> tuple[str, ...]:
     if not _is_list(given) or not all(isinstance(text, str) for text in given):
-        raise _UnfitError(f"{name} is no list of texts")
+        raise _UnfitError(f"{name} is not a list of texts")
     return tuple(given)
 
 
@@ -360,7 +360,7 @@ def _read(path: Path) -> tuple[dict[str, Any], dict[str, dict[str, Any]]]:
     ]
     header = lines[0][1] if lines else {}
     if header.get("findwell") != "verdicts" or not isinstance(header.get("aspects"), list):
-        raise InputError("this is no file of verdicts", where=str(path), fix=FIX)
+        raise InputError("this is not a file of verdicts", where=str(path), fix=FIX)
     if header.get("layout") != LAYOUT:
         what = f"the verdicts have layout {header.get('layout')}, this findwell reads {LAYOUT}"
         raise InputError(what, where=str(path), fix=FIX)

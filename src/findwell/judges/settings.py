@@ -19,6 +19,7 @@ CALL_TOKENS = 32_000
 LANGUAGES = ("en", "de", "fr", "es", "zh", "ja")  # of the prompts
 AUTO = "auto"  # each question's own, as far as there are prompts in it
 WAYS = ("matrix", "pieces", "single", "auto")  # to ask a language model
+RECORDED = {"recorded": True}  # settings that the manifest names
 OWN_FIELDS = ("model", "messages", "stream", "response_format")  # of a call, set by findwell alone
 
 
@@ -41,9 +42,9 @@ class Judge:
     for a quote with every single verdict that is a yes; the other ways always do.
 
     `votes` asks every question this many times and takes the majority, of grades the median.
-    `decompose` lets the model list claims and statements in place of sentences. `separate_calls`
+    `decompose` lets the model list claims and statements instead of sentences. `separate_calls`
     asks about relevance, claims and entities in separate calls. `prompts` is a folder of files
-    that take the place of the package's. `options` are fields of the call, such as temperature or
+    that replace the package's. `options` are fields of the call, such as temperature or
     max_tokens; None leaves one out. `attempts` is how many times an id is asked about at most,
     `call_tokens` how many tokens of chunks one call shows at most: longer chunks are cut.
 
@@ -68,19 +69,19 @@ class Judge:
     ask: str = "matrix"
     max_failures: float = 0.2
     quotes: bool = False
-    votes: int = 1
-    decompose: bool = False
-    separate_calls: bool = False
+    votes: int = field(default=1, metadata=RECORDED)
+    decompose: bool = field(default=False, metadata=RECORDED)
+    separate_calls: bool = field(default=False, metadata=RECORDED)
+    attempts: int = field(default=3, metadata=RECORDED)
+    call_tokens: int = field(default=CALL_TOKENS, metadata=RECORDED)
     prompts: str | os.PathLike[str] | None = None
     options: Mapping[str, Json] | None = None
     headers: Mapping[str, str] | None = field(default=None, repr=False)
     extra_body: Mapping[str, Json] | None = field(default=None, repr=False)  # may hold keys
-    batch: bool = False
-    language: str = "en"
-    attempts: int = 3
-    call_tokens: int = CALL_TOKENS
+    batch: bool = field(default=False, metadata=RECORDED)
+    language: str = field(default="en", metadata=RECORDED)
     retry: RetryPolicy | None = None  # how patiently a server is asked; default: the client's
-    budget: Budget | None = None  # one that others share, in place of the limits
+    budget: Budget | None = None  # one that others share, instead of the limits
 
     def __post_init__(self) -> None:
         """Check what can be checked without a server."""
@@ -117,3 +118,7 @@ class Judge:
         """Return the names of the settings that are not the defaults."""
         usual = {each.name: each.default for each in fields(self) if each.name != "model"}
         return [name for name, default in usual.items() if getattr(self, name) != default]
+
+    def recorded(self) -> dict[str, object]:
+        """Return the settings that the manifest names."""
+        return {each.name: getattr(self, each.name) for each in fields(self) if each.metadata}

@@ -2,7 +2,7 @@
 
 What can be judged is an aspect: how relevant each chunk is, which chunks support which claim of the
 reference answer, and so on (`findwell.judges.aspects`). Relations are drawn from the verdicts, and
-measures read the relations; see `findwell.relations.judged.relations`.
+measures read the relations; see `findwell.relations.match.judged`.
 """
 
 from __future__ import annotations
@@ -86,10 +86,10 @@ class Judgement:
     quote: str = ""  # what in the chunk the judge points at
     unproven: bool = False  # a positive verdict whose quote is not in the chunk
     failure: JudgeFailure | None = None
-    probability: float | None = None  # of a yes, or of a grade above 0; None if nobody told it
+    probability: float | None = None  # of a yes, or of a grade above 0; None if it is not known
 
     def __post_init__(self) -> None:
-        """See that what has no value has a failure, whoever made it."""
+        """See that what has no value has a failure."""
         if self.value is None and self.failure is None:
             failure = JudgeFailure(JudgeReason.NO_VERDICT, self.reason)
             object.__setattr__(self, "failure", failure)

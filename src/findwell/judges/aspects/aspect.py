@@ -63,10 +63,13 @@ class Aspect:
         choose("need of an aspect", self.needs, ["question", "reference"])
         if not NAME.fullmatch(self.name):
             raise OptionError(
-                f"{self.name!r} is no name of an aspect", fix="use small letters, digits and _"
+                f"{self.name!r} is not a valid name of an aspect",
+                fix="use small letters, digits and _",
             )
         if not WORD.fullmatch(self.unit) or (self.prefix and not WORD.fullmatch(self.prefix)):
-            raise OptionError(f"{self.unit!r} is no name of an item", fix="use small letters only")
+            raise OptionError(
+                f"{self.unit!r} is not a valid name of an item", fix="use small letters only"
+            )
         if sorted(self.grades) != [*range(len(self.grades))] or len(self.grades) < len(YES_OR_NO):
             raise OptionError(
                 f"the grades {', '.join(map(str, self.grades))} of {self.name}",
@@ -92,7 +95,7 @@ class Aspect:
 
     @property
     def listed(self) -> bool:
-        """Whether the items are the units of the list itself, and not of something beside it."""
+        """Whether the items are the units of the list itself, and not of something else."""
         return self.shape in (VerdictShape.CHUNKS, VerdictShape.PARTS)
 
     @property

@@ -9,8 +9,9 @@ import re
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypedDict, Unpack
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -45,7 +46,8 @@ if TYPE_CHECKING:
 
 LAYOUT = 1
 FOLDER = "judge-cards"
-SAME = ("version", "ask", "language", "votes", "separate_calls", "options")  # of two ways to ask
+# of two ways to ask that are the same
+SAME_SETTINGS = ("version", "ask", "language", "votes", "separate_calls", "options")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -153,7 +155,7 @@ class JudgeCard:
             kind, card = (reason, ""), None
         if card is None or kind != ("judge-card", LAYOUT):
             raise InputError(
-                f"this is no judge card of layout {LAYOUT}: {' '.join(map(str, kind)).strip()}",
+                f"this is not a judge card of layout {LAYOUT}: {' '.join(map(str, kind)).strip()}",
                 where=str(path),
                 fix="write it again with findwell judge-card",
             )
@@ -179,24 +181,18 @@ class Slice:
     figures: tuple[CardFigure, ...]
 
 
-class CardOptions(TypedDict, total=False):
-    """What `judge_card` and `compare_judges` share; see there."""
-
-    aspect: str
-    slices: Iterable[str] | str
-    rel: int
-    level: float
-    probe_bias: bool
-    progress: Report | None
-
-
 def judge_card(
     labels: object,
     *,
     judge: object = "local",
+    aspect: str = "relevance",
     corpus: object = None,
     questions: object = None,
-    **options: Unpack[CardOptions],
+    slices: Iterable[str] | str = (),
+    rel: int = 1,
+    level: float = 0.95,
+    probe_bias: bool = False,
+    progress: Report | None = None,
 ) -> JudgeCard:
     """Let a judge label what people have labelled, and measure how far they agree.
 
@@ -224,19 +220,29 @@ def judge_card(
     """
     refuse_after_fork()
     given = load_labels(labels, corpus=corpus, questions=questions)
-    return measure_judge(given, find_judge(judge), **options)[0]
+    card, _ = measure_judge(
+        given,
+        find_judge(judge),
+        aspect=aspect,
+        slices=slices,
+        rel=rel,
+        level=level,
+        probe_bias=probe_bias,
+        progress=progress,
+    )
+    return card
 
 
 def measure_judge(
     given: LabelledPairs,
     asked: JudgeProtocol,
     *,
-    aspect: str = "relevance",
-    slices: Iterable[str] | str = (),
-    rel: int = 1,
-    level: float = 0.95,
-    probe_bias: bool = False,
-    progress: Report | None = None,
+    aspect: str,
+    slices: Iterable[str] | str,
+    rel: int,
+    level: float,
+    probe_bias: bool,
+    progress: Report | None,
 ) -> tuple[JudgeCard, list[int | None]]:
     """Return the card of a judge, see `judge_card`, and its verdicts about the labelled pairs."""
     aspects = ASPECTS.items()
@@ -322,14 +328,6 @@ def _parts(values: Sequence[str], known: Any) -> Iterator[tuple[str, Ints]]:  # 
             yield value, which
 
 
-def verdicts(
-    judge: JudgeProtocol, labels: LabelledPairs, aspect: str, progress: Report | None = None
-) -> list[int | None]:
-    """Return the value of the verdict about each pair; None where there is none."""
-    said = LabelledSamples.of(labels, aspect).ask(judge, progress)
-    return [None if each is None else each.value for each in said]
-
-
 def _fingerprint(labels: LabelledPairs) -> str:
     content = [labels.questions, labels.chunks, labels.labels]
     return hashlib.sha256(json.dumps(content).encode()).hexdigest()
@@ -413,7 +411,7 @@ def find_card(
 def _alike(one: Mapping[str, Any], other: Mapping[str, Any]) -> bool:
     """Tell whether a judge was asked in the same way, by what it says of itself."""
     first, second = (each.get("prompts") or {} for each in (one, other))
-    return all(one.get(name) == other.get(name) for name in SAME) and all(
+    return all(one.get(name) == other.get(name) for name in SAME_SETTINGS) and all(
         first[name] == second[name] for name in first.keys() & second.keys()
     )
 
@@ -479,9 +477,14 @@ def compare_judges(
     labels: object,
     judges: Iterable[object],
     *,
+    aspect: str = "relevance",
     corpus: object = None,
     questions: object = None,
-    **options: Unpack[CardOptions],
+    slices: Iterable[str] | str = (),
+    rel: int = 1,
+    level: float = 0.95,
+    probe_bias: bool = False,
+    progress: Report | None = None,
 ) -> JudgeComparison:
     """Let several judges label what people have labelled, and say which agrees best.
 
@@ -508,9 +511,19 @@ def compare_judges(
         raise OptionError(
             f"the judges are {', '.join(names) or 'none'}", fix="name two judges or more, each once"
         )
-    measured = [measure_judge(given, judge, **options) for judge in asked]
+    measure = partial(
+        measure_judge,
+        given,
+        aspect=aspect,
+        slices=slices,
+        rel=rel,
+        level=level,
+        probe_bias=probe_bias,
+        progress=progress,
+    )
+    measured = [measure(judge) for judge in asked]
     (_, first), *others = measured
-    right = np.array(given.labels) >= options.get("rel", 1)
+    right = np.array(given.labels) >= rel
     differences = []
     for _, said in others:
         pairs = zip(said, first, strict=True)
@@ -520,7 +533,7 @@ def compare_judges(
             [(first[at] or 0) > 0 for at in both],
             right[both],
             clusters=[given.queries[at] for at in both],
-            level=options.get("level", 0.95),
+            level=level,
         )
         differences.append(found)
     return JudgeComparison(tuple(card for card, _ in measured), tuple(differences))
@@ -536,7 +549,8 @@ def compare_judges(
 ALONE = "every chunk is asked about alone, so it has no place"
 NO_ORDER = "no question has two chunks or more"
 NONE_BOTH = "no verdict was given both times"
-ORDERED = ("flips when shuffled", "yes more often when first", "yes more often when earlier")
+SHUFFLED = "flips when shuffled"
+FIRST, EARLIER = "yes more often when first", "yes more often when earlier"
 
 
 @dataclass(frozen=True, slots=True)
@@ -584,16 +598,16 @@ def find_bias(
         figures.append(_figure(name, level, *limits, n=found.n, flips=flips, reason=found.reason))
 
     if why := _no_order(judge, asked):
-        figures += [_figure(name, level, n=0, reason=why) for name in ORDERED]
+        figures += [_figure(name, level, n=0, reason=why) for name in (SHUFFLED, FIRST, EARLIER)]
     else:
         moved = asked.shuffled()
         other = _said_yes(moved.ask(ordered, progress))
         failed += int(np.isnan(other).sum())
         several, earlier = asked.sizes > 1, asked.place < moved.place
-        add(ORDERED[0], np.abs(first - other), several)
+        add(SHUFFLED, np.abs(first - other), several)
         for name, then, now in (
-            (ORDERED[1], asked.place == 0, moved.place == 0),
-            (ORDERED[2], earlier, several & ~earlier),
+            (FIRST, asked.place == 0, moved.place == 0),
+            (EARLIER, earlier, several & ~earlier),
         ):  # pairs that were in the place at first, and those that are later
             gain = np.where(then, first - other, other - first)
             add(name, gain, then ^ now, share=False)
@@ -618,12 +632,12 @@ def probing_judges(judge: JudgeProtocol) -> tuple[JudgeProtocol, JudgeProtocol]:
             if isinstance(judge, PanelJudge)
             else "probe the judge that was recorded",
         )
-    anew = getattr(judge, "anew", None)  # of judges that ask a model
-    return (judge, judge) if anew is None else (anew(cached=True), anew(cached=False))
+    again = getattr(judge, "again", None)  # of judges that ask a model
+    return (judge, judge) if again is None else (again(cached=True), again(cached=False))
 
 
 def forecast_probe(judge: JudgeProtocol, asked: LabelledSamples) -> list[Forecast]:
-    """Estimate what probing takes, without asking; nothing for judges that ask nobody."""
+    """Estimate what probing takes, without asking; nothing for judges that ask no model."""
     ordered, again = probing_judges(judge)
     aspects = frozenset({asked.aspect})
     plans = [] if _no_order(judge, asked) else [(ordered, asked.shuffled())]

@@ -27,12 +27,14 @@ from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn, TypeVar
 from findwell.core.errors import EndpointError
 from findwell.io.storage.database import Database
 from findwell.judges.client.protocol import (
-    SHOWN,
+    SHOWN_CHARACTERS,
     ErrorResponse,
     Failure,
     Json,
     Reason,
     Reply,
+    dig,
+    listed,
     read_error,
 )
 
@@ -43,8 +45,8 @@ if TYPE_CHECKING:
 # --- what was sent --------------------------------------------------------------------------------
 
 BATCHES_FILE = "batches.sqlite"
-LAYOUT = 1
-TABLES = """
+BATCHES_LAYOUT = 1
+BATCH_TABLES = """
 CREATE TABLE IF NOT EXISTS batch (
     tag TEXT PRIMARY KEY, server TEXT NOT NULL, file TEXT NOT NULL, batch TEXT, time REAL NOT NULL
 );
@@ -66,7 +68,7 @@ class BatchRecords:
 
     def __init__(self, folder: Path | None, server: str) -> None:
         path = None if folder is None else folder / BATCHES_FILE
-        self._file = Database(path, "batches", TABLES, LAYOUT)
+        self._file = Database(path, "batches", BATCH_TABLES, BATCHES_LAYOUT)
         self._connection = self._file.open()
         self._server = server
         self._run("DELETE FROM batch WHERE time < ?", time.time() - KEPT_SECONDS)
@@ -124,30 +126,22 @@ class BatchRecords:
 
 # --- batches --------------------------------------------------------------------------------------
 
-LINES, BYTES = 50_000, 150_000_000  # the most in one batch; servers take 50,000 and 200 MB
+BATCH_LINES, BATCH_BYTES = 50_000, 150_000_000  # at most; servers take 50,000 and 200 MB
 WINDOW = "24h"
 # waits, as multiples of the first wait of the retry policy (0.5 s)
-GATHER, FIRST_POLL, LAST_POLL = 2.0, 10.0, 120.0
+GATHER_WAIT, FIRST_POLL, LAST_POLL = 2.0, 10.0, 120.0
 POLL_GROWTH = 1.5
-TURNS = 10  # of the event loop, after which an answer that was handed over is in the cache
-LISTED = 100  # batches in one page
-ENDED = frozenset({"completed", "failed", "expired", "cancelled"})
-ABSENT = frozenset({404, 405, 501})
-AGAIN = frozenset({408, 409, 425, 429, 500, 502, 503, 504, 529})
-SLOWEST = 600.0  # seconds for a file to go up or down
-LARGEST = 2**31  # bytes of a file of answers
+LOOP_TURNS = 10  # of the event loop, after which an answer that was handed over is in the cache
+PAGE_BATCHES = 100  # batches in one page
+ENDED_STATES = frozenset({"completed", "failed", "expired", "cancelled"})
+ABSENT_STATUSES = frozenset({404, 405, 501})
+RETRIED_STATUSES = frozenset({408, 409, 425, 429, 500, 502, 503, 504, 529})
+FILE_SECONDS = 600.0  # seconds for a file to go up or down
+LARGEST_FILE = 2**31  # bytes of a file of answers
 JSON = "application/json"
 AGAIN_LATER = "run the command again later: what was sent and what was answered is kept"
 
 T = TypeVar("T")
-
-
-@dataclass(frozen=True, slots=True)
-class _Line:
-    """A call on its way into a batch."""
-
-    name: str
-    text: bytes
 
 
 @dataclass(slots=True)
@@ -158,10 +152,10 @@ class BatchTransport:
     retry: RetryPolicy
     records: BatchRecords
     notice: Callable[[str], None]
-    _lines: dict[str, _Line] = field(default_factory=dict)  # all that somebody waits for
+    _lines: dict[str, bytes] = field(default_factory=dict)  # all that is waited for, by name
     _waiting: dict[str, asyncio.Future[Reply | Failure]] = field(default_factory=dict)
-    _arrived: dict[str, Reply | Failure] = field(default_factory=dict)  # and nobody asked for yet
-    _gathered: list[_Line] = field(default_factory=list)
+    _arrived: dict[str, Reply | Failure] = field(default_factory=dict)  # and not asked for yet
+    _gathered: list[str] = field(default_factory=list)
     _size: int = 0
     _posts: int = 0
     _times: Counter[str] = field(default_factory=Counter)  # that the same call was sent
@@ -186,22 +180,24 @@ class BatchTransport:
     async def post(self, path: str, body: dict[str, Json]) -> Reply | Failure:
         """Send a call with the next batch, or find it in one that was sent before."""
         del path  # of a single call; inside a batch it has another
-        line = self._line(body)
+        name, line = self._line(body)
         self._posts += 1
-        known = self._arrived.pop(line.name, None)
+        known = self._arrived.pop(name, None)
         if known is not None:
-            self._hand_over([line.name])
+            self._hand_over([name])
             return known
-        self._lines[line.name] = line
+        self._lines[name] = line
         future: asyncio.Future[Reply | Failure] = asyncio.get_running_loop().create_future()
-        self._waiting[line.name] = future
-        if record := self.records.find(line.name):
-            self._follow(record)
-        else:
-            self._gather(line)
+        self._waiting[name] = future
+        record = self.records.find(name)
+        if record is None:
+            self._gather(name)
+        elif record.tag not in self._followed:  # a batch of another process
+            self._followed.add(record.tag)
+            self._start(self._fetch(record, resumed=True))
         return await future
 
-    def _line(self, body: dict[str, Json]) -> _Line:
+    def _line(self, body: dict[str, Json]) -> tuple[str, bytes]:
         """Name a call by all that it holds, and by how often the same was sent before."""
         endpoint = self.transport.endpoint
         inside = {name: value for name, value in body.items() if name != "stream"}
@@ -211,13 +207,15 @@ class BatchTransport:
         self._times[hashed] += 1
         head = {"custom_id": name, "method": "POST", "url": endpoint.provider.batch}
         start = json.dumps(head)[:-1].encode()
-        return _Line(name, start + b', "body": ' + text + b"}\n")
+        return name, start + b', "body": ' + text + b"}\n"
 
-    def _gather(self, line: _Line) -> None:
-        if self._gathered and (len(self._gathered) == LINES or self._size + len(line.text) > BYTES):
+    def _gather(self, name: str) -> None:
+        size = len(self._lines[name])
+        is_full = len(self._gathered) == BATCH_LINES or self._size + size > BATCH_BYTES
+        if self._gathered and is_full:
             self._submit()
-        self._gathered.append(line)
-        self._size += len(line.text)
+        self._gathered.append(name)
+        self._size += size
         if not self._gathering:
             self._gathering = True
             self._start(self._submit_when_quiet())
@@ -226,8 +224,8 @@ class BatchTransport:
         """Wait until no more calls come: the conversations all wait for answers."""
         while True:
             before = self._posts
-            await asyncio.sleep(GATHER * self.retry.first_wait)
-            for _ in range(TURNS):
+            await asyncio.sleep(GATHER_WAIT * self.retry.first_wait)
+            for _ in range(LOOP_TURNS):
                 await asyncio.sleep(0)
             if self._posts == before:
                 break
@@ -235,9 +233,9 @@ class BatchTransport:
         self._submit()
 
     def _submit(self) -> None:
-        lines, self._gathered, self._size = self._gathered, [], 0
-        if lines:
-            self._start(self._send(lines))
+        names, self._gathered, self._size = self._gathered, [], 0
+        if names:
+            self._start(self._send(names))
 
     def _start(self, work: Coroutine[Any, Any, None]) -> None:
         task = asyncio.get_running_loop().create_task(self._guarded(work))
@@ -254,23 +252,17 @@ class BatchTransport:
                     future.set_exception(error)
                     future.exception()  # seen: the first who wakes up ends the others
 
-    async def _send(self, lines: list[_Line]) -> None:
+    async def _send(self, names: list[str]) -> None:
         """Upload a file of calls, write down what it holds, and make a batch of it."""
-        content = b"".join(line.text for line in lines)
+        content = b"".join(self._lines[name] for name in names)
         said = await self._ask("POST", "/files", upload=content)
         record = BatchRecord(uuid.uuid4().hex, _text(said, "id"), "")
         if not record.file:
             self._give_up("the server took a file, but did not say its id", None)
-        self.records.add(record, [line.name for line in lines])
+        self.records.add(record, names)
         self._followed.add(record.tag)
-        self._progress[record.tag] = (0, len(lines))
+        self._progress[record.tag] = (0, len(names))
         await self._fetch(record, resumed=False)
-
-    def _follow(self, record: BatchRecord) -> None:
-        """Wait for a batch of another process, unless that is done already."""
-        if record.tag not in self._followed:
-            self._followed.add(record.tag)
-            self._start(self._fetch(record, resumed=True))
 
     async def _fetch(self, record: BatchRecord, *, resumed: bool) -> None:
         """Create a batch if need be, wait for its end, and hand its answers over."""
@@ -283,7 +275,8 @@ class BatchTransport:
         if ended is None:  # the server knows nothing of it any longer
             names = self.records.names(record.tag)
             self.records.remove(record.tag)
-            self._send_again(names)
+            for name in filter(self._waiting.__contains__, names):
+                self._gather(name)
             return
         status = _text(ended, "status")
         if status == "failed":
@@ -293,7 +286,7 @@ class BatchTransport:
         answers: dict[str, Reply | Failure] = {}
         for part in ("output_file_id", "error_file_id"):
             if file := _text(ended, part):
-                content = await self._call("GET", f"/files/{file}/content", largest=LARGEST)
+                content = await self._call("GET", f"/files/{file}/content", largest=LARGEST_FILE)
                 for name, outcome in _read_lines(content.body, seconds):
                     answers.setdefault(name, outcome)
         self._arrive(record.tag, answers, f"the batch {batch} is {status}, without this call")
@@ -302,17 +295,17 @@ class BatchTransport:
         """Return the batch that was made of a file, if there is one: its creation was not noted."""
         after = ""
         while True:
-            said = await self._ask("GET", f"/batches?limit={LISTED}{after}")
-            rows = _rows(said)
+            said = await self._ask("GET", f"/batches?limit={PAGE_BATCHES}{after}")
+            rows = listed(said.get("data"))
             for row in rows:
-                if row.get("input_file_id") == file:
+                if dig(row, "input_file_id") == file:
                     return _text(row, "id")
             if not rows or not said.get("has_more"):
                 return ""
             after = f"&after={_text(rows[-1], 'id')}"
 
     async def _create(self, record: BatchRecord) -> str:
-        """Make a batch of a file, once: an attempt that nobody answered may have succeeded."""
+        """Make a batch of a file, once: an attempt without an answer may have succeeded."""
         fields: dict[str, Json] = {
             "input_file_id": record.file,
             "endpoint": self.transport.endpoint.provider.batch,
@@ -323,7 +316,7 @@ class BatchTransport:
             reply = await self._once("POST", "/batches", json.dumps(fields).encode(), JSON)
             if isinstance(reply, Reply) and reply.status < 300:
                 return _text(_json(reply), "id")
-            if isinstance(reply, Reply) and reply.status not in AGAIN:
+            if isinstance(reply, Reply) and reply.status not in RETRIED_STATUSES:
                 self._refuse(reply, "/batches")
             await self._pause(reply, attempt)
             if found := await self._find(record.file):
@@ -335,14 +328,16 @@ class BatchTransport:
         wait = FIRST_POLL * self.retry.first_wait
         while True:
             reply = await self._call("GET", f"/batches/{batch}", absent=True)
-            if reply.status in ABSENT:
+            if reply.status in ABSENT_STATUSES:
                 return None
             said = _json(reply)
-            counts = said.get("request_counts")
-            if isinstance(counts, dict):
-                done = sum(_count(counts, name) for name in ("completed", "failed"))
-                self._report(tag, done, _count(counts, "total"))
-            if _text(said, "status") in ENDED:
+            counts = [
+                dig(said, "request_counts", name) for name in ("completed", "failed", "total")
+            ]
+            if any(isinstance(count, int) for count in counts):
+                completed, failed, total = (it if isinstance(it, int) else 0 for it in counts)
+                self._report(tag, completed + failed, total)
+            if _text(said, "status") in ENDED_STATES:
                 return said
             await asyncio.sleep(wait)
             wait = min(wait * POLL_GROWTH, LAST_POLL * self.retry.first_wait)
@@ -354,7 +349,7 @@ class BatchTransport:
         self.notice(f", {several}: {done:,} of {total:,} done")
 
     def _arrive(self, tag: str, answers: dict[str, Reply | Failure], lost: str) -> None:
-        """Hand over what arrived; what nobody has asked for yet is kept until then."""
+        """Hand over what arrived; what is not asked for yet is kept until then."""
         self._progress.pop(tag, None)
         self.notice("")
         handed = []
@@ -377,7 +372,7 @@ class BatchTransport:
         self._safe += names
 
     async def _cross_out(self) -> None:
-        for _ in range(TURNS):
+        for _ in range(LOOP_TURNS):
             await asyncio.sleep(0)
         names, self._safe = self._safe, []
         self.records.cross_out(names)
@@ -415,10 +410,10 @@ class BatchTransport:
         while True:
             reply = await self._once(method, path, content, kind, largest)
             if isinstance(reply, Reply) and (
-                reply.status < 300 or (absent and reply.status in ABSENT)
+                reply.status < 300 or (absent and reply.status in ABSENT_STATUSES)
             ):
                 return reply
-            if isinstance(reply, Reply) and reply.status not in AGAIN:
+            if isinstance(reply, Reply) and reply.status not in RETRIED_STATUSES:
                 self._refuse(reply, path)
             patient = method == "GET" and time.monotonic() - since < self.retry.max_wait
             if attempt + 1 >= self.retry.attempts and not patient:
@@ -431,7 +426,7 @@ class BatchTransport:
         self, method: str, path: str, content: bytes, kind: str, largest: int | None = None
     ) -> Reply | Failure:
         url = self.transport.endpoint.files_url(path)
-        timeout = max(self.retry.timeout, SLOWEST)
+        timeout = max(self.retry.timeout, FILE_SECONDS)
         return await self.transport.call(
             method, url, content, kind=kind, timeout=timeout, largest=largest
         )
@@ -442,9 +437,9 @@ class BatchTransport:
         await asyncio.sleep(min(doubled if named is None else named, self.retry.max_wait))
 
     def _refuse(self, reply: Reply, path: str) -> NoReturn:
-        """Raise what a reply means that is no answer."""
+        """Raise what a reply means that is not an answer."""
         endpoint, error = self.transport.endpoint, _error(reply)
-        if reply.status in ABSENT and path in ("/files", "/batches"):
+        if reply.status in ABSENT_STATUSES and path in ("/files", "/batches"):
             self._give_up(f"the server has no batches ({error})", error, "leave --batch out")
         if reply.status in (401, 403):
             self._give_up(f"the server gives no access ({error})", error, endpoint.fix_access)
@@ -459,15 +454,9 @@ class BatchTransport:
             fix=fix,
         )
 
-    def _send_again(self, names: Iterable[str]) -> None:
-        """Gather calls anew whose batch is gone."""
-        for name in names:
-            if name in self._waiting:
-                self._gather(self._lines[name])
-
 
 def _read_lines(content: bytes, seconds: float) -> Iterator[tuple[str, Reply | Failure]]:
-    """Go through the lines of a file, in whatever order; what is no line is passed over."""
+    """Go through the lines of a file, in whatever order; other content is passed over."""
     for text in content.splitlines():
         try:
             line = json.loads(text)
@@ -479,13 +468,11 @@ def _read_lines(content: bytes, seconds: float) -> Iterator[tuple[str, Reply | F
 
 
 def _read_line(line: dict[str, Json], seconds: float) -> Reply | Failure:
-    response, error = line.get("response"), line.get("error")
-    if isinstance(response, dict):
-        status, body = response.get("status_code"), response.get("body")
-        if isinstance(status, int):
-            return Reply(status, {}, json.dumps(body).encode(), seconds)
-    said = error if isinstance(error, dict) else {}
-    message = " ".join(str(said[name]) for name in ("code", "message") if said.get(name))
+    status = dig(line, "response", "status_code")
+    if isinstance(status, int):
+        return Reply(status, {}, json.dumps(dig(line, "response", "body")).encode(), seconds)
+    parts = (dig(line, "error", name) for name in ("code", "message"))
+    message = " ".join(str(part) for part in parts if part)
     ended = any(word in message for word in ("expired", "cancelled"))
     reason = Reason.UNFINISHED if ended else Reason.SERVER
     return Failure(reason, message or "a line without an answer")
@@ -503,24 +490,13 @@ def _error(reply: Reply) -> ErrorResponse:
     return read_error(reply.status, reply.headers, reply.body)
 
 
-def _text(said: dict[str, Json], name: str) -> str:
-    value = said.get(name)
+def _text(said: Json, name: str) -> str:
+    value = dig(said, name)
     return value if isinstance(value, str) else ""
 
 
-def _rows(said: dict[str, Json]) -> list[dict[str, Json]]:
-    rows = said.get("data")
-    return [row for row in rows if isinstance(row, dict)] if isinstance(rows, list) else []
-
-
-def _count(said: dict[str, Json], name: str) -> int:
-    value = said.get(name)
-    return value if isinstance(value, int) else 0
-
-
-def _errors(batch: dict[str, Json]) -> str:
+def _errors(batch: Json) -> str:
     """Say why a batch failed as a whole."""
-    errors = batch.get("errors")
-    rows = _rows(errors) if isinstance(errors, dict) else []
+    rows = listed(dig(batch, "errors", "data"))
     said = [f"{_text(row, 'code')} {_text(row, 'message')}".strip() for row in rows]
-    return " ".join("; ".join(dict.fromkeys(said)).split())[:SHOWN] or "no reason given"
+    return " ".join("; ".join(dict.fromkeys(said)).split())[:SHOWN_CHARACTERS] or "no reason given"

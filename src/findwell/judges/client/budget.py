@@ -69,7 +69,7 @@ class Prices:
 def load_prices(source: str | Path, model: str) -> Prices:
     """Read the prices of a model from a TOML or JSON file with one table per model.
 
-    Numbers in the place of a file are the prices themselves: of prompts, answers and, if given,
+    Numbers instead of a file are the prices themselves: of prompts, answers and, if given,
     cached prompts.
 
     >>> load_prices("0.15, 0.6", "any model")
@@ -225,7 +225,7 @@ class Budget:
         return Usage(expected.prompt, most, estimated=True)
 
     def capacity(self, request: Request) -> Capacity:
-        """Say whether a call fits beside what was spent and what is under way."""
+        """Say whether a call fits in addition to what was spent and what is under way."""
         if self.limits.max_calls is not None and self.calls >= self.limits.max_calls:
             return Capacity.NEVER
         if self.limits.max_tokens is None and self.limits.max_cost is None:

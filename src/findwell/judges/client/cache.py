@@ -29,7 +29,7 @@ CREATE TABLE IF NOT EXISTS answer (
     seconds REAL NOT NULL, form TEXT NOT NULL, time REAL NOT NULL
 )
 """
-# beside the answers, so that files of earlier versions are read and written as before
+# next to the answers, so that files of earlier versions are read and written as before
 TOKENS = "CREATE TABLE IF NOT EXISTS tokens (key BLOB PRIMARY KEY, choices TEXT NOT NULL)"
 FIELDS = "content, prompt_tokens, completion_tokens, cached_tokens, estimated, seconds, form"
 

@@ -31,7 +31,7 @@ from findwell.core.errors import EndpointError, OptionError, needs_package
 from findwell.judges.client.budget import Budget, Capacity, estimate_usage
 from findwell.judges.client.endpoint import proxy_for
 from findwell.judges.client.protocol import (
-    TRANSIENT,
+    TRANSIENT_REASONS,
     Answer,
     ErrorResponse,
     Failure,
@@ -52,8 +52,8 @@ if TYPE_CHECKING:
 
 # --- transport ------------------------------------------------------------------------------------
 
-CONNECT_SECONDS = 10.0  # seconds
-IDLE_SECONDS = 30.0  # seconds that a connection may be idle
+CONNECT_SECONDS = 10.0
+IDLE_SECONDS = 30.0  # that a connection may be idle
 LARGEST_ANSWER = 16 * 2**20  # bytes of an answer
 
 
@@ -183,7 +183,7 @@ def _headers(endpoint: Endpoint) -> dict[str, str]:
 # --- pacing ---------------------------------------------------------------------------------------
 
 LONGEST_WAIT = 60.0  # seconds of waiting that the server did not ask for
-SHRINK = 0.5
+SHRINK_FACTOR = 0.5
 
 
 class Pacer:
@@ -236,10 +236,10 @@ class Pacer:
         self.allowed = min(self.allowed + 1 / self.allowed, float(self.limit))
 
     def turned_down(self, sent: float, wait: float | None) -> None:
-        """Slow down; nobody goes through for the time that the server named, or a random one."""
+        """Slow down; no call goes through for the time that the server named, or a random one."""
         if sent >= self._slowed:
             self._slowed = time.monotonic()
-            self.allowed = max(self.allowed * SHRINK, 1.0)
+            self.allowed = max(self.allowed * SHRINK_FACTOR, 1.0)
             self._refusals += 1
             wait = wait or self.back_off(self._refusals)
         if wait:
@@ -254,12 +254,13 @@ class Pacer:
 # --- asking until there is an answer --------------------------------------------------------------
 
 BUSY = frozenset({429, 503, 529})
-UNANSWERED = TRANSIENT | {Reason.UNFINISHED}  # which says nothing about what a server accepts
+# which say nothing about what a server accepts
+UNANSWERED_REASONS = TRANSIENT_REASONS | {Reason.UNFINISHED}
 # by a model that was at work, which is paid for
-WRITTEN = frozenset({Reason.CUT_OFF, Reason.REFUSED, Reason.FILTERED, Reason.EMPTY})
+WRITTEN_REASONS = frozenset({Reason.CUT_OFF, Reason.REFUSED, Reason.FILTERED, Reason.EMPTY})
 # sent, and then no answer that can be read: the model may have been at work, which may be billed
-MAYBE_BILLED = frozenset({Reason.TIMEOUT, Reason.CONNECTION, Reason.BODY})
-HOPELESS = 10  # requests that fail in a row, at least, before the rest is not sent
+BILLED_REASONS = frozenset({Reason.TIMEOUT, Reason.CONNECTION, Reason.BODY})
+HOPELESS_FAILURES = 10  # requests that fail in a row, at least, before the rest is not sent
 
 
 @dataclass(frozen=True, slots=True)
@@ -312,7 +313,7 @@ class Client:
         """Ask until there is an answer, or a reason why there is none."""
         pending = _Pending(request, self.endpoint.support.format)
         while True:
-            if self._failed_in_a_row >= max(HOPELESS, self.retry.concurrency):
+            if self._failed_in_a_row >= max(HOPELESS_FAILURES, self.retry.concurrency):
                 return Failure(Reason.STOPPED, f"{self._failed_in_a_row} failed in a row before")
             if not await self._pacer.enter(lambda: self.budget.capacity(request)):
                 return Failure(Reason.BUDGET, self.budget.refusal())
@@ -325,7 +326,7 @@ class Client:
             )
             if outcome is None:
                 continue
-            if isinstance(outcome, Failure) and outcome.reason in TRANSIENT:
+            if isinstance(outcome, Failure) and outcome.reason in TRANSIENT_REASONS:
                 pending.attempts += 1
                 if pending.attempts < self.retry.attempts:
                     await asyncio.sleep(self._pacer.back_off(pending.attempts))
@@ -354,14 +355,14 @@ class Client:
         """Hide secrets in an outcome, add what the server did not say, note what it accepts."""
         request = pending.request
         content = self.endpoint.hide_in_answer(outcome.content)
-        if isinstance(outcome, Answer) or outcome.reason not in UNANSWERED:
+        if isinstance(outcome, Answer) or outcome.reason not in UNANSWERED_REASONS:
             self.endpoint.support.note(pending.format, request)
             self._pacer.answered()
         if isinstance(outcome, Failure):
             paid = outcome.usage
-            if paid is None and outcome.reason in WRITTEN:
+            if paid is None and outcome.reason in WRITTEN_REASONS:
                 paid = estimate_usage(request, content)
-            elif paid is None and outcome.reason in MAYBE_BILLED:
+            elif paid is None and outcome.reason in BILLED_REASONS:
                 paid = self.budget.worst_case(request)
             hidden = self.endpoint.hide(outcome.detail)
             return replace(outcome, detail=hidden, content=content, usage=paid)
@@ -429,7 +430,7 @@ class Client:
         )
 
     def _ended(self, pending: _Pending, outcome: Outcome) -> Outcome:
-        if isinstance(outcome, Answer) or outcome.reason not in {*TRANSIENT, Reason.BUSY}:
+        if isinstance(outcome, Answer) or outcome.reason not in {*TRANSIENT_REASONS, Reason.BUSY}:
             self._failed_in_a_row = 0
             return outcome
         self._failed_in_a_row += 1

@@ -42,14 +42,16 @@ PATHS = ("/chat/completions", "/embeddings")  # that people leave at the end of 
 VERSION = "OPENAI_API_VERSION"  # of Azure's protocol
 HEADER = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
 # headers that would change what is sent, or to whom
-FIXED = frozenset({"host", "content-length", "content-type", "transfer-encoding", "connection"})
+FIXED_HEADERS = frozenset(
+    {"host", "content-length", "content-type", "transfer-encoding", "connection"}
+)
 SECRET = re.compile(r"auth|key|token|secret|cookie|password", re.IGNORECASE)
 # names of what must not stand on a command line, where other users of the machine can read it
 NAMED_SECRET = re.compile(r"authorization|key|token|secret|cookie|password", re.IGNORECASE)
 NOWHERE = "nowhere"  # the address of a provider that is not known
 HIDDEN = "***"
 REAL_KEY = 16  # shorter ones are the dummies of local servers, and may be ordinary words
-TELLING = 6  # characters at the beginning of a real key by which an echo of it is recognised
+KEY_BEGINNING = 6  # characters at the beginning of a real key by which an echo of it is recognised
 # names of this machine, and the last parts of names in private networks
 THIS_MACHINE = (
     "localhost",
@@ -238,7 +240,7 @@ class Endpoint:
         for secret in (self.key, self.password, self.login, *self._secret_headers()):
             text = secret.hide_in(text)
         if len(self.key.reveal()) >= REAL_KEY:  # servers echo keys whole, masked, or cut off
-            beginning = re.escape(self.key.reveal()[:TELLING])
+            beginning = re.escape(self.key.reveal()[:KEY_BEGINNING])
             text = re.sub(rf"""{beginning}[^\s"']*""", HIDDEN, text)
         return text
 
@@ -249,7 +251,7 @@ class Endpoint:
         return text
 
     def _secret_headers(self) -> list[Secret]:
-        """Return what headers carry that nobody should read: the last word, behind Bearer."""
+        """Return what headers carry that no one should read: the last word, behind Bearer."""
         values = (value for name, value in self.headers.items() if SECRET.search(name))
         return [Secret(value.reveal().split()[-1]) for value in values if value.reveal().split()]
 
@@ -328,7 +330,7 @@ def _completed(address: str, usual: str) -> str:
         parts, model = urlsplit(whole), urlsplit(usual)
         port, bare = parts.port, parts.hostname is not None and "://" not in address
     except ValueError:
-        return address  # refused with a message, by whoever takes it apart
+        return address  # refused with a message, where it is taken apart
     netloc = parts.netloc if port or not bare else f"{parts.netloc}:{model.port}"
     if parts.hostname in ("0.0.0.0", "::"):  # noqa: S104 - where a server listens: everywhere
         netloc = netloc.replace("0.0.0.0", "127.0.0.1").replace("[::]", "[::1]")  # noqa: S104
@@ -374,9 +376,9 @@ def _headers(
             if value := _variable(variable):
                 found[name] = Secret(value)
     for name, value in given.items():
-        if not HEADER.fullmatch(name) or name.lower() in FIXED:
+        if not HEADER.fullmatch(name) or name.lower() in FIXED_HEADERS:
             raise OptionError(
-                f"{name!r} is no header that can be given", fix="for example 'X-Team: search'"
+                f"{name!r} is not a header that can be given", fix="for example 'X-Team: search'"
             )
         if not (value.isascii() and value.isprintable()):
             raise OptionError(
@@ -388,7 +390,7 @@ def _headers(
 
 
 def _origin(url: str) -> tuple[str, str, int | None] | None:
-    """Return scheme, host and port; None if it is no address."""
+    """Return scheme, host and port; None if it is not an address."""
     try:
         parts = urlsplit(url)
         port = parts.port or {"http": 80, "https": 443}.get(parts.scheme)

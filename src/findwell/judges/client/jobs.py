@@ -16,7 +16,7 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Self, TypeAlias, TypeVar
 
 from findwell.core.errors import SaveError
-from findwell.judges.client.batches import LINES, BatchRecords, BatchTransport
+from findwell.judges.client.batches import BATCH_LINES, BatchRecords, BatchTransport
 from findwell.judges.client.budget import Budget
 from findwell.judges.client.cache import Cache
 from findwell.judges.client.client import Client, RetryPolicy, Transport
@@ -26,9 +26,9 @@ if TYPE_CHECKING:
     from findwell.judges.client.endpoint import Endpoint
     from findwell.judges.client.protocol import ChatRequest, Request
 
-TICK = 0.2  # seconds after which a waiting caller looks up; some systems see Ctrl-C only then
-CLOSING = 1.0  # seconds that a session waits for its connections to close
-OPEN = 2  # conversations per call that may be under way: the next call is ready when one ends
+TICK_SECONDS = 0.2  # after which a waiting caller looks up; some systems see Ctrl-C only then
+CLOSING_SECONDS = 1.0  # that a session waits for its connections to close
+OPEN_PER_CALL = 2  # conversations that are open: the next call is ready when one ends
 
 T = TypeVar("T")
 Ask: TypeAlias = "Callable[[ChatRequest], Awaitable[Outcome]]"
@@ -39,7 +39,7 @@ Ended: TypeAlias = "queue.SimpleQueue[int | None]"  # how many conversations; No
 class Session:
     """One pool of connections to an endpoint, for any number of jobs, one after another.
 
-    It closes with `with`, with `close`, or when nobody refers to it any longer.
+    It closes with `with`, with `close`, or when nothing refers to it any longer.
     """
 
     def __init__(
@@ -93,7 +93,7 @@ class Session:
             return [results[number] for number in range(len(results))]
 
     def _by_batches(self, job: _Job, store: Cache) -> BatchTransport:
-        """Have the client of a job send batches; what they hold is noted beside the cache."""
+        """Have the client of a job send batches; what they hold is noted next to the cache."""
         client = job.client
 
         def notice(text: str) -> None:
@@ -103,7 +103,7 @@ class Session:
         folder = None if store.path is None else store.path.parent
         records = BatchRecords(folder, self.endpoint.identity)
         sent = BatchTransport(self._started().transport, self.retry, records, notice)
-        many = replace(self.retry, concurrency=LINES)
+        many = replace(self.retry, concurrency=BATCH_LINES)
         job.client = Client(self.endpoint, sent, client.budget, many)
         return sent
 
@@ -215,7 +215,7 @@ class _Thread(threading.Thread):
         with contextlib.suppress(RuntimeError):  # it has ended before
             self._loop.call_soon_threadsafe(self._loop.stop)
         if self.is_alive() and self is not threading.current_thread():
-            self.join(CLOSING)
+            self.join(CLOSING_SECONDS)
 
 
 @dataclass(slots=True)
@@ -231,7 +231,7 @@ class _Job:
 
     async def run(self, conversations: Iterable[Conversation[T]], results: dict[int, T]) -> None:
         """Hold the conversations, several at a time, until there are no more."""
-        places = asyncio.Semaphore(OPEN * self.client.retry.concurrency)
+        places = asyncio.Semaphore(OPEN_PER_CALL * self.client.retry.concurrency)
 
         async def hold(number: int, conversation: Conversation[T]) -> None:
             try:
@@ -287,7 +287,7 @@ class _Job:
 
 @contextlib.contextmanager
 def _first_error() -> Iterator[None]:
-    """Raise what went wrong first, alone, in place of a group of errors."""
+    """Raise what went wrong first, alone, instead of a group of errors."""
     try:
         yield
     except BaseExceptionGroup as errors:
@@ -300,4 +300,4 @@ def _first_error() -> Iterator[None]:
 def _next(ended: Ended) -> int | None:
     while True:
         with contextlib.suppress(queue.Empty):
-            return ended.get(timeout=TICK)
+            return ended.get(timeout=TICK_SECONDS)

@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 Json: TypeAlias = "bool | int | float | str | list[Json] | dict[str, Json] | None"
 
 OK = 200
-SHOWN = 300  # characters of a server's message
+SHOWN_CHARACTERS = 300  # characters of a server's message
 TOO_LONG = re.compile(
     r"context.?(length|size|window)|too (long|large|many tokens)|maximum .{0,40}tokens"
     r"|exceed.{0,40}tokens|reduce the length",
@@ -75,7 +75,7 @@ class Reason(StrEnum):
     UNFINISHED = "unfinished batch"  # it expired or was cancelled before this call was answered
 
 
-TRANSIENT = frozenset(
+TRANSIENT_REASONS = frozenset(
     {Reason.TIMEOUT, Reason.UNREACHABLE, Reason.CONNECTION, Reason.SERVER, Reason.BODY}
 )
 
@@ -121,7 +121,7 @@ class Answer:
 
 @dataclass(frozen=True, slots=True)
 class Failure:
-    """Why there is no answer, and what came in its place."""
+    """Why there is no answer, and what came instead."""
 
     reason: Reason
     detail: str = ""
@@ -148,7 +148,7 @@ class Reply:
 
 @dataclass(frozen=True, slots=True)
 class ErrorResponse:
-    """A response that is no answer, as far as servers agree on what it looks like."""
+    """A response that is not an answer, as far as servers agree on what it looks like."""
 
     status: int
     message: str
@@ -198,8 +198,29 @@ class ErrorResponse:
     def __str__(self) -> str:
         line = " ".join(self.message.split())
         shown = "".join(letter if letter.isprintable() else "·" for letter in line)
-        shown = shown[:SHOWN] + "…" if len(shown) > SHOWN else shown
+        shown = shown[:SHOWN_CHARACTERS] + "…" if len(shown) > SHOWN_CHARACTERS else shown
         return f"HTTP {self.status}: {shown}" if shown else f"HTTP {self.status}"
+
+
+def dig(value: Json, *path: str | int) -> Json:
+    """Return what is inside of a value; None where there is no such thing.
+
+    >>> dig({"error": [{"loc": "body"}]}, "error", 0, "loc"), dig([], 0), dig("text", "loc")
+    ('body', None, None)
+    """
+    for step in path:
+        if isinstance(value, dict) and isinstance(step, str):
+            value = value.get(step)
+        elif isinstance(value, list) and isinstance(step, int) and step < len(value):
+            value = value[step]
+        else:
+            return None
+    return value
+
+
+def listed(value: Json) -> list[Json]:
+    """Return a list; none of its entries if it is something else."""
+    return value if isinstance(value, list) else []
 
 
 def read_reply(reply: Reply, request: Request) -> Outcome | ErrorResponse:
@@ -214,13 +235,10 @@ def read_reply(reply: Reply, request: Request) -> Outcome | ErrorResponse:
         return Failure(Reason.BODY, "not a JSON object")
     if not body.get(request.answer_field) and body.get("error"):
         # some gateways send errors with status 200
-        return read_error(_status(body["error"]), reply.headers, reply.body)
+        code = dig(body, "error", "code")
+        status = code if isinstance(code, int) and 400 <= code < 600 else 500
+        return read_error(status, reply.headers, reply.body)
     return request.read(body, reply.seconds)
-
-
-def _status(error: Json) -> int:
-    code = error.get("code") if isinstance(error, dict) else None
-    return code if isinstance(code, int) and 400 <= code < 600 else 500
 
 
 def read_error(status: int, headers: Mapping[str, str], body: bytes) -> ErrorResponse:
@@ -255,15 +273,9 @@ def _message(body: Json) -> tuple[str, str]:
     if isinstance(error, dict):
         texts = [str(error[name]) for name in ("message", "code", "type") if error.get(name)]
         return " ".join(texts) or json.dumps(error), str(error.get("param") or "")
-    return json.dumps(error), _place(error)
-
-
-def _place(error: Json) -> str:
-    """Return where a validator of the server found a mistake: ["body", "seed"] is the seed."""
-    first = error[0] if isinstance(error, list) and error else None
-    place = first.get("loc") if isinstance(first, dict) else None
-    steps = place if isinstance(place, list) else []
-    return next((str(step) for step in steps if step != "body"), "")
+    # where a validator of the server found a mistake: ["body", "seed"] is the seed
+    steps = listed(dig(error, 0, "loc"))
+    return json.dumps(error), next((str(step) for step in steps if step != "body"), "")
 
 
 def retry_after(headers: Mapping[str, str]) -> float | None:
@@ -311,7 +323,8 @@ FINISHES = {
     "length": (Reason.CUT_OFF, "at the limit of tokens"),
     "content_filter": (Reason.FILTERED, "by the server's content filter"),
 }
-REWRITABLE = frozenset({400, 404, 422, 500})  # how servers answer to a field they do not know
+# how servers answer to a field they do not know
+REWRITABLE_STATUSES = frozenset({400, 404, 422, 500})
 OLD_LIMIT, NEW_LIMIT = "max_tokens", "max_completion_tokens"
 ROUNDING = 1e-3  # by which the logarithm of a probability may be more than 0
 
@@ -391,67 +404,43 @@ class ChatRequest:
 
     def read(self, body: dict[str, Json], seconds: float) -> Outcome:
         """Read what a model wrote."""
-        choices = body.get("choices")
-        if not isinstance(choices, list) or not choices:
+        if not listed(body.get("choices")):
             return Failure(Reason.BODY, "no choices")
-        usage = _usage(body.get("usage"))
-        return _read_choice(choices[0], usage, seconds, only_beginning=self.only_beginning)
+        usage, message = _usage(body.get("usage")), dig(body, "choices", 0, "message")
+        content = _text(message.get("content")) if isinstance(message, dict) else None
+        if content is None:
+            return Failure(Reason.BODY, "no message with a text", usage=usage)
+        refusal = dig(message, "refusal")
+        if isinstance(refusal, str) and refusal:
+            return Failure(Reason.REFUSED, refusal, content or refusal, usage)
+        finish = str(dig(body, "choices", 0, "finish_reason"))
+        if finish in FINISHES and not (self.only_beginning and finish == "length"):
+            return Failure(*FINISHES[finish], content, usage)
+        places = listed(dig(body, "choices", 0, "logprobs", "content"))
+        tokens = tuple(map(_token_choices, places))
+        if not content.strip() and not tokens:
+            return Failure(Reason.EMPTY, "the model wrote nothing", content, usage)
+        return Answer(content, usage or Usage(0, 0, estimated=True), seconds, tokens=tokens)
 
 
-def _read_choice(
-    choice: Json, usage: Usage | None, seconds: float, *, only_beginning: bool
-) -> Outcome:
-    message = choice.get("message") if isinstance(choice, dict) else None
-    content = _text(message.get("content")) if isinstance(message, dict) else None
-    if not isinstance(choice, dict) or not isinstance(message, dict) or content is None:
-        return Failure(Reason.BODY, "no message with a text", usage=usage)
-    refusal = message.get("refusal")
-    if isinstance(refusal, str) and refusal:
-        return Failure(Reason.REFUSED, refusal, content or refusal, usage)
-    finish = str(choice.get("finish_reason"))
-    if finish in FINISHES and not (only_beginning and finish == "length"):
-        return Failure(*FINISHES[finish], content, usage)
-    tokens = _tokens(choice.get("logprobs"))
-    if not content.strip() and not tokens:
-        return Failure(Reason.EMPTY, "the model wrote nothing", content, usage)
-    return Answer(content, usage or Usage(0, 0, estimated=True), seconds, tokens=tokens)
-
-
-def _tokens(logprobs: Json) -> tuple[TokenChoices, ...]:
-    """Read what the model might have written at each place; what is malformed is left out."""
-    places = logprobs.get("content") if isinstance(logprobs, dict) else None
-    found = []
-    for place in places if isinstance(places, list) else ():
-        listed = place.get("top_logprobs") if isinstance(place, dict) else None
-        choices = {  # the token that was written may be missing among the likeliest
-            text: chance
-            for each in (place, *(listed if isinstance(listed, list) else ()))
-            if (pair := _chance(each)) is not None
-            for text, chance in [pair]
-        }
-        found.append(tuple(sorted(choices.items(), key=lambda pair: -pair[1])))
-    return tuple(found)
-
-
-def _chance(entry: Json) -> tuple[str, float] | None:
-    """Return a token and its probability."""
-    token = entry.get("token") if isinstance(entry, dict) else None
-    chance = entry.get("logprob") if isinstance(entry, dict) else None
-    if (
-        not isinstance(token, str)
-        or isinstance(chance, bool)
-        or not isinstance(chance, int | float)
-    ):
-        return None
-    if not chance <= ROUNDING:  # NaN, or no logarithm of a probability
-        return None
-    return token.encode("utf-8", "replace").decode(), min(math.exp(chance), 1.0)
+def _token_choices(place: Json) -> TokenChoices:
+    """Read what the model might have written at a place; what is malformed is left out."""
+    found: dict[str, float] = {}
+    # the token that was written may be missing among the likeliest
+    for entry in (place, *listed(dig(place, "top_logprobs"))):
+        token, chance = dig(entry, "token"), dig(entry, "logprob")
+        if not isinstance(token, str) or isinstance(chance, bool):
+            continue
+        # more than 0 is not the logarithm of a probability, nor is NaN
+        if isinstance(chance, int | float) and chance <= ROUNDING:
+            found[token.encode("utf-8", "replace").decode()] = min(math.exp(chance), 1.0)
+    return tuple(sorted(found.items(), key=lambda pair: -pair[1]))
 
 
 def _text(content: Json) -> str | None:
     """Return the text of a message, empty for null; None if it is something else."""
     if isinstance(content, list):
-        texts = [part.get("text") for part in content if isinstance(part, dict)]
+        texts = [dig(part, "text") for part in content]
         content = "".join(text for text in texts if isinstance(text, str))
     if content is None or isinstance(content, str):
         # half of a surrogate pair can be neither stored nor printed
@@ -461,13 +450,10 @@ def _text(content: Json) -> str | None:
 
 def _usage(usage: Json) -> Usage | None:
     """Read how many tokens were used, None if the server does not report both counts."""
-    if not isinstance(usage, dict):
-        return None
-    prompt, completion = (_count(usage.get(f"{name}_tokens")) for name in ("prompt", "completion"))
+    names = (["prompt_tokens"], ["completion_tokens"], ["prompt_tokens_details", "cached_tokens"])
+    prompt, completion, cached = (_count(dig(usage, *path)) for path in names)
     if prompt is None or completion is None:
         return None
-    details = usage.get("prompt_tokens_details")
-    cached = _count(details.get("cached_tokens")) if isinstance(details, dict) else 0
     return Usage(prompt, completion, min(cached or 0, prompt))
 
 
@@ -511,10 +497,10 @@ class EmbeddingRequest:
         vectors: dict[object, list[Json]] = {}
         numbered = any(isinstance(row, dict) and "index" in row for row in rows)
         for place, row in enumerate(rows):
-            vector = row.get("embedding") if isinstance(row, dict) else None
-            number = row.get("index") if numbered and isinstance(row, dict) else place
+            vector = dig(row, "embedding")
+            number = dig(row, "index") if numbered else place
             if not isinstance(vector, list):
-                return Failure(Reason.UNFIT, "an embedding that is no list of numbers")
+                return Failure(Reason.UNFIT, "an embedding that is not a list of numbers")
             if type(number) is not int or not 0 <= number < len(rows) or number in vectors:
                 return Failure(Reason.UNFIT, "embeddings that are not numbered 0, 1, 2, …")
             vectors[number] = vector
@@ -599,7 +585,7 @@ class ServerSupport:
         self, used: CallFormat, request: Request, error: ErrorResponse
     ) -> CallFormat | None:
         """Return the format to try next, None if the error is not about the format."""
-        if error.status not in REWRITABLE or error.too_long or error.unknown_model:
+        if error.status not in REWRITABLE_STATUSES or error.too_long or error.unknown_model:
             return None
         mode, fields = used.mode_for(request), used.fields(request)
         lesser = used.lesser() if mode != "none" else None

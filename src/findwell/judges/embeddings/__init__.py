@@ -38,6 +38,7 @@ __all__ = [
     "unread_findings",
 ]
 
+LOCAL_MODELS = {"onnx": onnx_embedder, "sentence-transformers": transformers_embedder}
 EMBEDDERS = {
     "minilm": "all-MiniLM-L6-v2 from findwell[semantic], no download",
     "onnx:PATH": "a folder with model.onnx and tokenizer.json, or one .onnx file in such a folder",
@@ -76,8 +77,10 @@ def find_embedder(
     if not isinstance(spec, str):
         return _from_object(spec, name)
     kind, _, argument = spec.partition(":")
-    if kind == "minilm" and not argument:
+    if spec.rstrip(":") == "minilm":
         return minilm_embedder()
+    if argument and kind in LOCAL_MODELS:
+        return LOCAL_MODELS[kind](argument)
     if (named := split_spec(spec)) and named[1]:
         return openai_embedder(
             named[1],
@@ -87,10 +90,6 @@ def find_embedder(
             provider=named[0],
             headers=headers,
         )
-    if kind == "onnx" and argument:
-        return onnx_embedder(argument)
-    if kind == "sentence-transformers" and argument:
-        return transformers_embedder(argument)
     raise unknown("embedder", spec, EMBEDDERS)
 
 
@@ -103,6 +102,6 @@ def _from_object(spec: EmbedFunction | Embedder, name: str) -> Embedder:
         own = getattr(spec, "__qualname__", type(spec).__qualname__)
         return TextEmbedder(name or f"function:{own}", spec, lasting=bool(name))
     raise OptionError(
-        f"{type(spec).__name__} is no embedder",
+        f"{type(spec).__name__} is not an embedder",
         fix="pass a spec, a function from texts to vectors, or an object with name and embed",
     )

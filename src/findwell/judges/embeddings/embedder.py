@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from findwell.core.errors import EmbeddingError, FindwellError, InputError
-from findwell.core.findings import EXAMPLES, Finding
+from findwell.core.findings import Finding, finding_about
 from findwell.core.texts.languages import READ, known, languages_of
 from findwell.io.storage.database import Database, cache_folder
 
@@ -31,7 +31,7 @@ EmbedFunction: TypeAlias = Callable[[list[str]], Any]
 
 UNIT = 1e-6  # a row this close to length 1 is left as it is, so that checking twice changes nothing
 MOST_UNKNOWN = 0.5  # of the tokens of a text: from here on it counts as not read
-SHOWN = 60  # characters of an example
+SHOWN_CHARACTERS = 60  # characters of an example
 READS_MORE = (
     "name an embedder that reads these languages, such as "
     "sentence-transformers:intfloat/multilingual-e5-small or openai:MODEL"
@@ -129,11 +129,11 @@ def unit_rows(raw: object, count: int, where: str = "") -> Vectors:
     try:
         rows = np.asarray(raw)
     except (TypeError, ValueError, RuntimeError) as error:
-        raise EmbeddingError(f"these are no vectors: {error}", where=where, fix=fix) from None
+        raise EmbeddingError(f"these are not vectors: {error}", where=where, fix=fix) from None
     if rows.ndim != 2 or rows.dtype.kind not in "fiu" or not rows.shape[1]:
         shape = " × ".join(map(str, rows.shape)) or "no"
         raise EmbeddingError(
-            f"these are no vectors: an array of {shape} elements of type {rows.dtype}",
+            f"these are not vectors: an array of {shape} elements of type {rows.dtype}",
             where=where,
             fix=fix,
         )
@@ -185,29 +185,26 @@ def unread_findings(texts: Sequence[str], embedder: Embedder) -> list[Finding]:
     for head, strange, code in zip(heads, unknown, codes, strict=True):
         foreign = code not in ("", own)
         if strange or (foreign and not known(code).latin):
-            surely.append(head)
+            surely.append(head[:SHOWN_CHARACTERS])
         elif foreign:
-            perhaps.append(head)
+            perhaps.append(head[:SHOWN_CHARACTERS])
     name = embedder.name.partition(":")[0]
     return [
-        *_finding(
+        *finding_about(
             "unread-text",
             surely,
             f"text in a script or language that {name} cannot read: which texts it finds similar "
             "says little",
+            READS_MORE,
         ),
-        *_finding(
+        *finding_about(
             "perhaps-unread-text",
             perhaps,
             f"text that seems not to be in {known(own).name}, which is all that {name} reads: "
             "which texts it finds similar may say little",
+            READS_MORE,
         ),
     ]
-
-
-def _finding(kind: str, texts: list[str], message: str) -> list[Finding]:
-    examples = tuple(text[:SHOWN] for text in texts[:EXAMPLES])
-    return [Finding(kind, len(texts), examples, message, READS_MORE)] if texts else []
 
 
 # --- similarity -----------------------------------------------------------------------------------

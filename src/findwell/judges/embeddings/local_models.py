@@ -73,7 +73,7 @@ class OnnxEncoder:
     """A function from texts to vectors; the same text always gives the same vector.
 
     Each text is a call of its own, on one thread, because an int8 model scales its activations
-    by the largest in the batch: beside other texts, a text would get another vector (cosine .98 to
+    by the largest in the batch: next to other texts, a text would get another vector (cosine .98 to
     its own). Texts run side by side on all cores instead. A batch would hardly be quicker: the
     products take the time, not the calls.
     """
@@ -152,7 +152,7 @@ class OnnxEncoder:
         known = {"input_ids", "attention_mask", "token_type_ids", "position_ids"}
         if "input_ids" not in inputs or inputs.keys() - known or "" in inputs.values():
             raise EmbeddingError(
-                f"the model wants the inputs {', '.join(inputs)}: it is no text encoder",
+                f"the model wants the inputs {', '.join(inputs)}: it is not a text encoder",
                 where=self._where,
             )
         return inputs

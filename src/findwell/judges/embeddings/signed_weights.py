@@ -58,7 +58,7 @@ def with_signed_weights(model: bytes) -> bytes:
     uses = [name for _, inputs in graph.nodes for name in inputs]
     for operator, inputs in graph.nodes:
         if operator != "MatMulInteger" or inputs[1] not in graph.tensors:
-            continue  # what is multiplied is no weight
+            continue  # what is multiplied is not a weight
         for name in (inputs[1], inputs[3] if len(inputs) > 3 else ""):
             tensor = graph.tensors.get(name)
             if tensor is None or uses.count(name) != 1 or not _make_signed(changed, tensor):

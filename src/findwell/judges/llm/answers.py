@@ -54,7 +54,7 @@ class Unreadable:
 
 
 class _NotJsonError(ValueError):
-    """A text that looks like an object and is none."""
+    """A text that looks like an object and is not one."""
 
 
 def extract_object(text: str) -> dict[str, Json] | Unreadable:
@@ -191,7 +191,7 @@ class ParsedAnswer:
 
     verdicts: dict[Cell, Judgement] = field(default_factory=dict)
     wrong: dict[tuple[str, str], Fault] = field(default_factory=dict)  # ids without a verdict
-    extra: Counter[Fault] = field(default_factory=Counter)  # entries that nobody asked for
+    extra: Counter[Fault] = field(default_factory=Counter)  # entries that were not asked for
 
 
 def read_answer(

@@ -12,7 +12,7 @@ import hashlib
 import json
 import time
 import tomllib
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, fields, replace
 from datetime import UTC, datetime
 from importlib.resources import files
@@ -27,6 +27,7 @@ from findwell.io.storage.files import make_folder, write_text
 from findwell.judges.client.protocol import Reason
 from findwell.judges.client.providers import OUTPUT_MODES
 from findwell.judges.limits import CHANCE
+from findwell.judges.llm.judge import LLMJudge, total
 from findwell.judges.settings import WAYS, Judge
 from findwell.judges.verdicts import Judged, Sample
 from findwell.statistics.agreement import kappa
@@ -34,26 +35,25 @@ from findwell.statistics.agreement import kappa
 if TYPE_CHECKING:
     from findwell.core.progress import Report
     from findwell.judges.client.budget import Forecast
-    from findwell.judges.llm.judge import LLMJudge
 
 LAYOUT = 1
 FOLDER = "judge-checks"
 ORDER = WAYS[:3]  # from the fewest calls to the most
-FIRST = ("matrix", "single")  # what is tried with every model
-SOUND = 0.05  # of the verdicts may fail
-WORSE = 0.05  # by which the share of right verdicts may be below the best
+FIRST_WAYS = ("matrix", "single")  # what is tried with every model
+TOLERATED_FAILURES = 0.05  # of the verdicts may fail
+TOLERATED_LOSS = 0.05  # by which the share of right verdicts may be below the best
 LEVEL = 0.95  # of the interval of κ
-ATTEMPTS = 2  # at a call or a verdict: what fails more often fails
-BEGINNING = 3  # cases: a way that fails in all of them is given up
+CHECK_ATTEMPTS = 2  # at a call or a verdict: what fails more often fails
+FIRST_CASES = 3  # cases: a way that fails in all of them is given up
 # failures that say nothing about the model
-ELSEWHERE = frozenset(
+OTHER_REASONS = frozenset(
     {
         *(Reason.BUDGET, Reason.STOPPED, Reason.UNREACHABLE),
         *(Reason.CONNECTION, Reason.SERVER, Reason.BUSY),
     }
 )
 CASES_FILE = "cases.toml"
-CHECKED = frozenset({"relevance", "claims"})  # the aspects that the cases are about
+CHECKED_ASPECTS = frozenset({"relevance", "claims"})  # the aspects that the cases are about
 
 
 @dataclass(frozen=True, slots=True)
@@ -182,11 +182,9 @@ def judge_check(
     """Find out with labelled cases how a model is asked best: matrix, pieces or single verdicts.
 
     What was found is kept by server and model, and `ask="auto"` goes by it; a judge with
-    `cache="refresh"` is checked anew. `ways` are those to try; by default pieces only if the model
+    `cache="refresh"` is checked again. `ways` are those to try; by default pieces only if the model
     fails at a matrix.
     """
-    from findwell.judges.llm.judge import LLMJudge  # noqa: PLC0415 - which imports this module
-
     refuse_after_fork()
     asked = LLMJudge(_settings_of(judge, ways))
     known = None if ways else load_check(asked)
@@ -206,7 +204,7 @@ def judge_check(
 
 def _settings_of(judge: str | Judge, ways: Sequence[str] | None) -> Judge:
     if not isinstance(judge, str | Judge):
-        raise OptionError(f"{type(judge).__name__} is no judge", fix="name one: openai:MODEL")
+        raise OptionError(f"{type(judge).__name__} is not a judge", fix="name one: openai:MODEL")
     settings = Judge(judge) if isinstance(judge, str) else judge
     if not settings.asks_model:
         raise OptionError(f"the judge {settings.model} asks no model", fix="name openai:MODEL")
@@ -217,13 +215,11 @@ def _settings_of(judge: str | Judge, ways: Sequence[str] | None) -> Judge:
 
 def forecast_check(judge: str | Judge, ways: Sequence[str] | None = None) -> Forecast:
     """Estimate what a check would take, without asking; what is in the cache is free."""
-    from findwell.judges.llm.judge import LLMJudge, total  # noqa: PLC0415
-
     settings = _settings_of(judge, ways)
     samples = [case.sample for case in load_cases()[0]]
-    tried = [LLMJudge(replace(settings, ask=way)) for way in ways or FIRST]
+    tried = [LLMJudge(replace(settings, ask=way)) for way in ways or FIRST_WAYS]
     seen: set[bytes] = set()
-    return total([each.dry_run(samples, CHECKED, seen=seen) for each in tried])
+    return total([each.dry_run(samples, CHECKED_ASPECTS, seen=seen) for each in tried])
 
 
 def find_check(judge: LLMJudge, *, ask: bool) -> JudgeCheck | None:
@@ -243,37 +239,32 @@ def run_check(
     judge: LLMJudge, ways: Sequence[str] | None = None, progress: Report | None = None
 ) -> JudgeCheck | None:
     """Let a model judge the cases in several ways; None if that did not come to its end."""
-    from findwell.judges.llm.judge import LLMJudge  # noqa: PLC0415
-
     cases, sha256 = load_cases()
     retry = judge.retry
     settings = replace(
         judge.settings,
         cache=judge.cache,
         budget=judge.budget,
-        retry=replace(retry, attempts=min(retry.attempts, ATTEMPTS)),
-        attempts=min(judge.settings.attempts, ATTEMPTS),
+        retry=replace(retry, attempts=min(retry.attempts, CHECK_ATTEMPTS)),
+        attempts=min(judge.settings.attempts, CHECK_ATTEMPTS),
         max_failures=1.0,
         decompose=False,
         batch=False,
     )
     done: list[WayCheck] = []
     longest, logprobs = 0, False
-    planned = list(ways or FIRST)
+    planned = list(ways or FIRST_WAYS)
     while planned:
         way = planned.pop(0)
         asked = LLMJudge(replace(settings, ask=way), endpoint=judge.endpoint, probe=True)
-        ways_in_all = len(done) + len(planned) + 1
-        report = (
-            None if progress is None else _Part(progress, way, len(done), ways_in_all, len(cases))
-        )
-        checked = _check_way(asked, cases, report)
+        in_all = len(done) + len(planned) + 1
+        checked = _check_way(asked, cases, progress or (lambda _: None), len(done), in_all)
         if checked is None:
             return None
         done.append(checked)
         longest = max(longest, asked.stats.longest)
         logprobs = logprobs or bool(asked.stats.single[True])
-        if ways is None and way == "matrix" and checked.failed_share > SOUND:
+        if ways is None and way == "matrix" and checked.failed_share > TOLERATED_FAILURES:
             planned.append("pieces")
     support = judge.endpoint.support
     return JudgeCheck(
@@ -290,32 +281,23 @@ def run_check(
     )
 
 
-@dataclass(frozen=True, slots=True)
-class _Part:
-    """Reports the progress of one way as a part of the whole."""
-
-    report: Callable[[Progress], None]
-    way: str
-    before: int
-    ways: int
-
-    cases: int
-    offset: int = 0  # the cases of this way that are done
-
-    def __call__(self, step: Progress) -> None:
-        done, total = self.before * self.cases + self.offset + step.done, self.ways * self.cases
-        self.report(Progress(done, total, f"{self.way} {step.note}".strip()))
-
-
 def _check_way(
-    judge: LLMJudge, cases: Sequence[LabelledCase], progress: _Part | None
+    judge: LLMJudge, cases: Sequence[LabelledCase], progress: Report, before: int, ways: int
 ) -> WayCheck | None:
-    """Judge the cases in the way that a judge is asked; None if it did not come to its end."""
-    budget = judge.budget
-    before = (budget.calls, budget.prompt_tokens, budget.completion_tokens)
-    start = time.monotonic()
-    samples = [case.sample for case in cases]
-    judged = judge.judge(samples[:BEGINNING], CHECKED, progress)
+    """Judge the cases in the way that a judge is asked; None if it did not come to its end.
+
+    So many ways were tried `before`, of those that are to be tried now.
+    """
+
+    def ask(first: int, last: int | None) -> list[Judged]:
+        def report(step: Progress) -> None:
+            done, total = before * len(cases) + first + step.done, ways * len(cases)
+            progress(Progress(done, total, f"{judge.way} {step.note}".strip()))
+
+        return judge.judge([case.sample for case in cases[first:last]], CHECKED_ASPECTS, report)
+
+    calls, spent, start = judge.budget.calls, judge.budget.spent, time.monotonic()
+    judged = ask(0, FIRST_CASES)
     given_up = all(
         said is None
         for case, one in zip(cases, judged, strict=False)
@@ -324,22 +306,16 @@ def _check_way(
     if given_up:
         judged += [Judged()] * (len(cases) - len(judged))
     else:
-        rest = progress and replace(progress, offset=BEGINNING)
-        judged += judge.judge(samples[BEGINNING:], CHECKED, rest)
+        judged += ask(FIRST_CASES, None)
     seconds = time.monotonic() - start
     reasons = judge.stats.failed
-    if ELSEWHERE & reasons.keys():
+    if OTHER_REASONS & reasons.keys():
         return None
     pairs = [pair for case, one in zip(cases, judged, strict=True) for pair in case.pairs(one)]
     said, right = [one for one, _ in pairs], [other for _, other in pairs]
     names = [case.sample.query for case in cases for _ in case.pairs(Judged())]
     agreed = kappa(said, right, level=LEVEL, clusters=names)
-    calls, prompt, written = (
-        now - then
-        for now, then in zip(
-            (budget.calls, budget.prompt_tokens, budget.completion_tokens), before, strict=True
-        )
-    )
+    now = judge.budget.spent
     return WayCheck(
         way=judge.way,
         verdicts=len(pairs),
@@ -347,10 +323,10 @@ def _check_way(
         right=sum(one == other for one, other in pairs),
         kappa=agreed.value,
         reasons=dict(sorted(reasons.items())),
-        calls=calls,
+        calls=judge.budget.calls - calls,
         asked_again=judge.stats.asked_again,
-        prompt_tokens=prompt,
-        completion_tokens=written,
+        prompt_tokens=now.prompt - spent.prompt,
+        completion_tokens=now.completion - spent.completion,
         seconds=round(seconds, 2),
         given_up=given_up,
         kappa_low=agreed.low,
@@ -374,11 +350,11 @@ def recommend(ways: Sequence[WayCheck]) -> str:
     ordered = sorted(able, key=lambda each: ORDER.index(each.way))
     if not ordered:
         return ""
-    sound = [each for each in ordered if each.failed_share <= SOUND]
+    sound = [each for each in ordered if each.failed_share <= TOLERATED_FAILURES]
     if not sound:
         return min(ordered, key=lambda each: (each.failed, -each.right)).way
     best = max(each.right_share for each in sound)
-    return next(each.way for each in sound if each.right_share >= best - WORSE)
+    return next(each.way for each in sound if each.right_share >= best - TOLERATED_LOSS)
 
 
 def _place(judge: LLMJudge) -> Path | None:
@@ -395,7 +371,7 @@ def _place(judge: LLMJudge) -> Path | None:
         judge.endpoint.identity,
         judge.endpoint.model,
         load_cases()[1],
-        sorted((name, prompt.sha256) for name, prompt in judge.all_prompts.items()),
+        sorted((name, prompt.sha256) for name, prompt in judge.prompts.items()),
         sorted({**(judge.settings.extra_body or {}), **(judge.settings.options or {})}.items()),
     ]
     hashed = hashlib.sha256(json.dumps(parts, sort_keys=True).encode()).hexdigest()
@@ -403,7 +379,7 @@ def _place(judge: LLMJudge) -> Path | None:
 
 
 def load_check(judge: LLMJudge) -> JudgeCheck | None:
-    """Return the check that was kept; one that cannot be read is made anew."""
+    """Return the check that was kept; one that cannot be read is made again."""
     place = _place(judge)
     if place is None or judge.settings.cache == "refresh":
         return None
@@ -418,7 +394,7 @@ def load_check(judge: LLMJudge) -> JudgeCheck | None:
 
 
 def save_check(judge: LLMJudge, check: JudgeCheck) -> None:
-    """Keep a check, if possible: it can be made anew."""
+    """Keep a check, if possible: it can be made again."""
     place = _place(judge)
     if place is None:
         return

@@ -1,9 +1,10 @@
 """A language model as the judge.
 
 Each sample takes a few calls, and many samples are judged at once. First what the model is to list:
-the entities of the reference and, with `decompose`, claims and statements. Then the verdicts: one
-call about all chunks and items together, one about parts, one about the list as a whole. What was
-missing or malformed is asked again, alone; what still has no verdict has a reason in its place.
+the entities of the reference and, with `decompose`, claims and statements. Items come from the
+reference alone, so that they are the same whatever was retrieved. Then the verdicts: one call about
+all chunks and items together, one about parts, one about the list as a whole. What was missing or
+malformed is asked again, alone; what still has no verdict has a reason instead.
 """
 
 from __future__ import annotations
@@ -11,56 +12,259 @@ from __future__ import annotations
 import asyncio
 import os
 import weakref
-from collections.abc import Callable, Iterable, Sequence
-from dataclasses import fields, replace
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field, fields, replace
 from functools import partial
 from math import ceil
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
 
-from findwell.core.errors import JudgeError
+from findwell.core.errors import JudgeError, OptionError
 from findwell.core.progress import Progress, Report
 from findwell.core.texts.languages import ENGLISH
-from findwell.judges.aspects import find_aspect
+from findwell.judges.aspects import ASPECTS, Aspect, VerdictShape, find_aspect
 from findwell.judges.client.budget import Budget, Forecast, Limits, Prices, forecast, load_prices
 from findwell.judges.client.cache import Cache
 from findwell.judges.client.client import RetryPolicy
 from findwell.judges.client.endpoint import Endpoint, without_secrets
 from findwell.judges.client.jobs import Ask, Conversation, Session
+from findwell.judges.client.protocol import Reason
 from findwell.judges.client.providers import OPENAI, Provider, requires_batches, split_spec
-from findwell.judges.llm.check import find_check
-from findwell.judges.llm.open_sample import OpenSample, Question
+from findwell.judges.llm.matrix import (
+    EXTENTS,
+    ItemListing,
+    PartListing,
+    VerdictCall,
+    VerdictQuestion,
+    pack,
+    plan_calls,
+    tokens_of,
+)
 from findwell.judges.llm.prompts import (
+    ALL,
     LIKELY,
     SINGLE_PREFIXES,
+    Fence,
+    PromptItems,
     PromptWriter,
     aspect_prompts,
+    by_chunk,
     load_prompts,
+    number_items,
     prompt_languages,
 )
+from findwell.judges.llm.single import LineListing, SingleQuestion, single_questions
 from findwell.judges.llm.stats import FailureGuard, JudgeStats
+from findwell.judges.quotes import distinct
 from findwell.judges.settings import AUTO
+from findwell.judges.verdicts import AspectVerdicts, Judged, JudgeFailure, Judgement, JudgeReason
 
 if TYPE_CHECKING:
     from findwell.core.findings import Finding
     from findwell.judges.client.protocol import ChatRequest, Json
+    from findwell.judges.llm.answers import Cell
     from findwell.judges.llm.check import JudgeCheck
     from findwell.judges.llm.prompts import Prompt
     from findwell.judges.settings import Judge
-    from findwell.judges.verdicts import Judged, Sample
+    from findwell.judges.verdicts import Sample
+
+
+# --- one sample -----------------------------------------------------------------------------------
+
+Question: TypeAlias = ItemListing | PartListing | LineListing | VerdictQuestion | SingleQuestion
+GUESSED_ITEMS = 4  # of a reference
+PROBE_TOKENS = 2048  # of an answer to a matrix of a check, with room to think before it
+SPARE = 2.0  # times the usual length of an answer that a small model may write
+MARGIN_TOKENS = 64  # in addition to what is expected
+NO_BASIS = "nothing can be judged by it"
+
+
+@dataclass(slots=True)
+class OpenSample:
+    """A sample, its items and parts as they become known, and the votes about it."""
+
+    sample: Sample
+    wanted: frozenset[str]
+    settings: Judge
+    writer: PromptWriter
+    stats: JudgeStats
+    way: str = "matrix"  # how the model is asked
+    probe: bool = False  # to see what the model can do: nothing is divided, every answer ends
+    listed: dict[str, Sequence[str]] = field(default_factory=dict)  # items, by aspect
+    parts: dict[str, list[Sequence[str]]] = field(default_factory=dict)  # of each chunk, by aspect
+    sources: dict[str, dict[str, str]] = field(default_factory=dict)  # quotes parts were made from
+    # what was listed from parts of a text: by aspect and chunk, then by the part
+    halves: dict[tuple[str, str], dict[str, Sequence[str]]] = field(default_factory=dict)
+    failures: dict[str, JudgeFailure] = field(default_factory=dict)
+    votes: list[dict[Cell, Judgement]] = field(default_factory=list)
+    aspects: list[Aspect] = field(init=False)  # the wanted ones, except those that failed
+    items: PromptItems = field(init=False)
+
+    def __post_init__(self) -> None:
+        """Take what is known from the sample; what the model is to list is left open."""
+        sample = self.sample
+        self.aspects = [aspect for name, aspect in ASPECTS.known().items() if name in self.wanted]
+        for aspect in self.aspects:
+            if aspect.needs == "question" and not sample.question.strip():
+                self.fail(aspect.name, JudgeFailure(JudgeReason.NO_QUESTION, NO_BASIS))
+            elif aspect.shows_reference and not sample.reference.strip():
+                self.fail(aspect.name, JudgeFailure(JudgeReason.NO_REFERENCE, NO_BASIS))
+            elif aspect.shape is VerdictShape.LIST:
+                self.require_room(aspect)
+            elif self.to_list(aspect):
+                continue
+            elif aspect.shape is VerdictShape.ITEMS:
+                self.listed[aspect.name] = sample.items[aspect.name]
+            elif aspect.shape is VerdictShape.PARTS:
+                self.parts[aspect.name] = self.given_parts(aspect)
+        listed = filter(self.to_list, self.aspects)
+        if any(each.shape is VerdictShape.PARTS for each in listed):
+            self.number()  # the chunks are shown to have their parts listed
+
+    def to_list(self, aspect: Aspect) -> bool:
+        """Tell whether the model lists the items or parts of an aspect."""
+        return aspect.listing is not None and (aspect.listing.always or self.settings.decompose)
+
+    def given_parts(self, aspect: Aspect) -> list[Sequence[str]]:
+        """Return the parts of each chunk that the sample knows."""
+        parts = self.sample.parts[aspect.name]
+        if len(parts) != len(self.sample.chunks):
+            raise OptionError(
+                f"{len(self.sample.chunks)} chunks have {len(parts)} lists of {aspect.name}",
+                where=f"query {self.sample.query}",
+            )
+        return list(parts)
+
+    def require_room(self, aspect: Aspect) -> None:
+        """Fail where the list is too long to be judged at once: a part of it is another list."""
+        tokens, most = sum(map(tokens_of, self.sample.chunks)), self.settings.call_tokens
+        if tokens > most:
+            detail = (
+                f"the list has about {tokens} tokens and one call shows {most}: "
+                "measure fewer chunks (@K), or raise call_tokens if the model takes more"
+            )
+            self.fail(aspect.name, JudgeFailure(Reason.TOO_LONG, detail))
+
+    def number(self) -> None:
+        """Give ids to all that is known now."""
+        names = {aspect.name for aspect in self.aspects}
+        self.items = number_items(
+            self.sample,
+            self.settings.call_tokens,
+            {name: texts for name, texts in self.listed.items() if name in names},
+            {name: rows for name, rows in self.parts.items() if name in names},
+            self.sources,
+        )
+
+    def fail(self, aspect: str, failure: JudgeFailure) -> None:
+        """Give up an aspect as a whole."""
+        self.failures[aspect] = failure
+        self.aspects = [each for each in self.aspects if each.name != aspect]
+
+    def limit(self, tokens: int) -> int | None:
+        """Return how long an answer may be that usually has so many tokens.
+
+        Usually there is no limit where all is asked at once: that is for models which know when to
+        stop, and which may think before they answer.
+        """
+        if self.way == "matrix":
+            return PROBE_TOKENS if self.probe else None
+        return ceil(SPARE * tokens) + MARGIN_TOKENS
+
+    def data_to_list(self, aspect: Aspect, name: str, text: str) -> list[str]:
+        """Return a text to list from, and the question where it helps to understand it."""
+        question = self.sample.question
+        fence = Fence.around((text,), (question,))
+        shows = aspect.how_listed.with_question and question.strip()
+        return [*([fence.block("question", question)] if shows else ()), fence.block(name, text)]
+
+    def guess_items(self, aspect: Aspect) -> Sequence[str]:
+        """Return what stands for items that are not listed yet: copied words, or sentences."""
+        how, sample = aspect.how_listed, self.sample
+        if how.copied:
+            return distinct(sample.reference.split()[:GUESSED_ITEMS], how.same)
+        return sample.items[aspect.name] or (sample.reference,)
+
+    def guess_parts(self, aspect: Aspect, number: int) -> Sequence[str]:
+        """Return what stands for the parts of a chunk: its sentences, or the chunk."""
+        given = self.sample.parts[aspect.name]
+        return (given[number] if number < len(given) else ()) or (self.sample.chunks[number],)
+
+    def listings(self) -> Iterator[Question]:
+        """Yield what must be listed before the sample can be judged: items, then parts."""
+        wanted = [aspect for aspect in self.aspects if self.to_list(aspect)]
+        single = self.way == "single"
+        for aspect in wanted:
+            if aspect.shape is VerdictShape.ITEMS and self.sample.reference.strip():
+                yield LineListing(self, aspect) if single else ItemListing(self, aspect)
+        for aspect in wanted:
+            if aspect.shape is VerdictShape.PARTS:
+                self.parts[aspect.name] = [()] * len(self.sample.chunks)
+                most = 1 if single else EXTENTS[self.way].chunks
+                for chunks in pack(self.items.chunks, self.settings.call_tokens, most):
+                    if single:
+                        yield LineListing(self, aspect, chunks[0])
+                    else:
+                        yield PartListing(self, VerdictCall(chunks, {aspect.name: chunks}))
+
+    def questions(self) -> list[VerdictQuestion] | list[SingleQuestion]:
+        """Return what to ask for verdicts, when the items are known."""
+        self.number()
+        how = self.settings
+        self.votes = [{} for _ in range(how.votes)]
+        if self.way == "single":
+            return list(single_questions(self))
+        calls = plan_calls(
+            self.items,
+            self.aspects,
+            how.call_tokens,
+            separate_calls=how.separate_calls or self.way == "pieces",
+            most=EXTENTS[self.way],
+        )
+        return [VerdictQuestion(self, call, vote) for call in calls for vote in range(how.votes)]
+
+    def judged(self) -> Judged:
+        """Make the verdicts of the votes."""
+        for failure in self.failures.values():
+            self.stats.lose(failure)
+        others = any(each.shape is not VerdictShape.PARTS for each in self.aspects)
+        for each in sorted(self.items.cut):
+            if self.settings.decompose or others or "." in each:
+                self.stats.note("cut-text", f"{self.sample.query} {each}")
+        verdicts = {aspect.name: self._verdicts(aspect) for aspect in self.aspects}
+        return Judged(verdicts, dict(self.failures))
+
+    def _verdicts(self, aspect: Aspect) -> AspectVerdicts:
+        chunks = self.items.chunks
+
+        def decide(each: str, chunk: str) -> Judgement:
+            votes = [vote[aspect.name, each, chunk] for vote in self.votes]
+            return self.stats.decide(aspect.name, votes)
+
+        match aspect.shape:
+            case VerdictShape.CHUNKS:
+                return AspectVerdicts((tuple(decide(each, each) for each in chunks),))
+            case VerdictShape.ITEMS:
+                ids = self.items.judged(aspect)
+                rows = (tuple(decide(each, chunk) for chunk in chunks) for each in ids)
+                return AspectVerdicts(tuple(rows), items=tuple(ids.values()))
+            case VerdictShape.PARTS:
+                inside = by_chunk(self.items.judged(aspect))
+                rows = (
+                    tuple(decide(each, chunk) for each in inside.get(chunk, ())) for chunk in chunks
+                )
+                parts = tuple(tuple(texts) for texts in self.parts[aspect.name])
+                return AspectVerdicts(tuple(rows), parts=parts)
+            case VerdictShape.LIST:
+                return AspectVerdicts(((decide(ALL, ALL),),) if chunks else (), chunks=len(chunks))
+
+
+# --- all samples ----------------------------------------------------------------------------------
 
 T = TypeVar("T")
-BATCH = 1000  # samples whose prompts a dry run has in memory at once
-STEADY: dict[str, Json] = {"temperature": 0, "seed": 0}
-IN_MANIFEST = (
-    "votes",
-    "decompose",
-    "separate_calls",
-    "attempts",
-    "call_tokens",
-    "batch",
-    "language",
-)
-VARIED: dict[str, Json] = {"temperature": 0.7, "seed": 0}  # votes that cannot differ say nothing
+FORECAST_SAMPLES = 1000  # samples whose prompts a dry run has in memory at once
+STEADY_OPTIONS: dict[str, Json] = {"temperature": 0, "seed": 0}
+# votes that cannot differ say nothing
+VARIED_OPTIONS: dict[str, Json] = {"temperature": 0.7, "seed": 0}
 
 
 class LLMJudge:
@@ -109,7 +313,7 @@ class LLMJudge:
     def _choose(self, way: str) -> None:
         """Ask in this way from now on."""
         self.way = way
-        usual = STEADY if self.settings.votes == 1 else VARIED
+        usual = STEADY_OPTIONS if self.settings.votes == 1 else VARIED_OPTIONS
         likely = LIKELY if way == "single" else {}
         given = {**(self.settings.extra_body or {}), **(self.settings.options or {})}
         chosen = {**usual, **likely, **given}
@@ -145,6 +349,8 @@ class LLMJudge:
         """Take what suits the model, as a check says: one that is known, or else a new one."""
         if self.settings.ask != "auto" or self._check is not None:
             return
+        from findwell.judges.llm.check import find_check  # noqa: PLC0415 - it imports this module
+
         self._check = find_check(self, ask=ask)
         if self._check is not None:
             if not self._check.recommended:
@@ -156,7 +362,7 @@ class LLMJudge:
             self._choose(self._check.recommended)
             self.stats.note("way-to-ask", self._check.in_words())
 
-    def anew(self, *, cached: bool) -> LLMJudge:
+    def again(self, *, cached: bool) -> LLMJudge:
         """Return a judge that asks the same model in the same way, from the same budget.
 
         It does not stop at failures; without `cached` it knows no earlier answers.
@@ -215,9 +421,10 @@ class LLMJudge:
         self._know(aspects)
         self._detect(sample.question for sample in samples)
         cache = self.cache
-        for start in range(0, len(samples), BATCH):
+        for start in range(0, len(samples), FORECAST_SAMPLES):
             opened = [
-                self._open(sample, aspects, stats) for sample in samples[start : start + BATCH]
+                self._open(sample, aspects, stats)
+                for sample in samples[start : start + FORECAST_SAMPLES]
             ]
             listed = [question for each in opened for question in each.listings()]
             first, unknown = plan_requests(listed, cache, self.endpoint)
@@ -244,7 +451,7 @@ class LLMJudge:
             "prompts": {name: prompt.about() for name, prompt in self._used_prompts().items()},
             "options": without_secrets(self.options),
             "headers": sorted(self.endpoint.headers),  # their values may be secret
-            **{name: getattr(self.settings, name) for name in IN_MANIFEST},
+            **self.settings.recorded(),
             **({} if self._check is None else {"check": self._check.as_dict()}),
             "ask": self.way,
             **({"quotes": self.settings.quotes} if self.way == "single" else {}),
@@ -254,7 +461,7 @@ class LLMJudge:
         }
 
     def findings(self) -> tuple[Finding, ...]:
-        """Return what should be known about what it judged last, beside the verdicts."""
+        """Return what should be known about what it judged last, in addition to the verdicts."""
         return self.stats.findings()
 
     def _used_prompts(self) -> dict[str, Prompt]:
@@ -302,14 +509,9 @@ class LLMJudge:
         return self._session.retry
 
     @property
-    def all_prompts(self) -> dict[str, Prompt]:
+    def prompts(self) -> dict[str, Prompt]:
         """Its prompts, for all ways of asking, by name."""
         return self._prompts
-
-    @property
-    def prompts(self) -> tuple[str, ...]:
-        """The names of its prompts."""
-        return tuple(self._prompts)
 
     @property
     def cache(self) -> Cache:

@@ -29,7 +29,7 @@ from findwell.judges.verdicts import JudgeFailure, Judgement, JudgeReason
 
 if TYPE_CHECKING:
     from findwell.judges.client.protocol import ChatRequest, Json
-    from findwell.judges.llm.open_sample import OpenSample
+    from findwell.judges.llm.judge import OpenSample
     from findwell.judges.llm.prompts import PromptItems
 
 Ids: TypeAlias = "tuple[str, str]"  # an aspect, and an id of what it judges
@@ -46,7 +46,7 @@ class Extent(NamedTuple):
 EXTENTS = {"matrix": Extent(40, 60, 200), "pieces": Extent(3, 3, 8)}
 MARK_TOKENS = 16  # around a chunk
 # a smaller call may do: it is shorter, or no longer holds what a filter minds
-DIVISIBLE = frozenset(
+DIVISIBLE_REASONS = frozenset(
     {Reason.CUT_OFF, Reason.TOO_LONG, Reason.REFUSED, Reason.FILTERED, Reason.EMPTY}
 )
 PART = object_of({"quote": TEXT, "text": TEXT})
@@ -200,7 +200,7 @@ class MatrixQuestion:
             again = [call.again(list(wrong))] if wrong and repeats else []
         else:
             lost = dict.fromkeys(call.ids(), JudgeFailure(outcome.reason, outcome.detail))
-            divisible = outcome.reason in DIVISIBLE and not self.opened.probe
+            divisible = outcome.reason in DIVISIBLE_REASONS and not self.opened.probe
             again = call.halves() if divisible else []
         stats.asked_again += len(again)
         if not again:

@@ -24,14 +24,14 @@ from findwell.judges.aspects import Aspect, VerdictShape
 from findwell.judges.client.budget import estimate_tokens
 from findwell.judges.client.protocol import Answer, Outcome, Reason
 from findwell.judges.llm.answers import THINKING, Fault
-from findwell.judges.llm.matrix import DIVISIBLE
+from findwell.judges.llm.matrix import DIVISIBLE_REASONS
 from findwell.judges.llm.prompts import ALL, Fence, chunk_of
 from findwell.judges.quotes import distinct, is_quoted, proves
 from findwell.judges.verdicts import JudgeFailure, Judgement, JudgeReason
 
 if TYPE_CHECKING:
     from findwell.judges.client.protocol import ChatRequest, TokenChoices
-    from findwell.judges.llm.open_sample import OpenSample
+    from findwell.judges.llm.judge import OpenSample
     from findwell.judges.llm.prompts import Prompt
 
 WORD_TOKENS = 4  # of an answer: a word, and what may stand before it
@@ -109,7 +109,7 @@ class SingleQuestion:
         return replace(asked, limit=self.answer_tokens, only_beginning=True)
 
     def settle(self, outcome: Outcome) -> list[SingleQuestion]:
-        """Take the verdict; ask for grade and quote of a yes, and again for what is none."""
+        """Take the verdict; ask for grade and quote of a yes, and again where there is none."""
         stats = self.opened.stats
         if self.given is not None:
             return self._keep(self._proven(self.given, outcome))
@@ -308,7 +308,7 @@ class LineListing:
         stats, halves = self.opened.stats, self._halves()
         cut = not isinstance(outcome, Answer) and outcome.reason is Reason.CUT_OFF
         if not isinstance(outcome, Answer):
-            if outcome.reason in DIVISIBLE and halves:
+            if outcome.reason in DIVISIBLE_REASONS and halves:
                 stats.asked_again += len(halves)
                 return halves
             if not cut:

@@ -118,7 +118,7 @@ class JudgeStats:
         )
 
     def findings(self) -> tuple[Finding, ...]:
-        """Return what the user should see beside the result, since the last beginning."""
+        """Return what the user should see next to the result, since the last beginning."""
         return tuple(
             Finding(kind, len(noted), tuple(sorted(set(noted)))[:EXAMPLES], *MESSAGES[kind])
             for kind, noted in sorted(self._noted.items())
@@ -127,7 +127,7 @@ class JudgeStats:
 
 FIRST_SAMPLES, FIRST_VERDICTS = 4, 20  # before that nothing is concluded
 # what a model that is asked for less at once may do better
-FROM_MODEL = frozenset(
+MODEL_REASONS = frozenset(
     {JudgeReason.MALFORMED, Reason.CUT_OFF, Reason.EMPTY, Reason.TIMEOUT, Reason.TOO_LONG}
 )
 ADVICE = {
@@ -171,7 +171,7 @@ class FailureGuard:
 
     def _count(self, failure: JudgeFailure | None, verdicts: int) -> None:
         self._verdicts += verdicts
-        if failure is not None and failure.reason in FROM_MODEL:
+        if failure is not None and failure.reason in MODEL_REASONS:
             self._failed[str(failure.reason)] += verdicts
 
     def _counted(self) -> str:

@@ -26,7 +26,7 @@ Cut: TypeAlias = Callable[[str], list[str]]
 Span: TypeAlias = tuple[int, int]  # the first and the last token
 
 KINDS = ("auto", "rules", "spacy", "no")
-MOST = 12  # claims of one sentence; what would be more is no list of facts
+MOST = 12  # claims of one sentence; more would not be a list of facts
 LONGEST = 6  # words of an entry, the last but one
 SEVERAL = re.compile(r"\band\b|,", re.IGNORECASE)  # other sentences have nothing to cut at
 FRAME = 3  # words that claims of one list share at least

@@ -177,7 +177,7 @@ def _may_begin(text: str, behind: int) -> bool:
 def _starts(text: str, digits: re.Match[str], end: int) -> Iterator[int]:
     """Say where a date with this number can begin: at the month before it, or with it.
 
-    Most numbers are no dates, and what stands beside them shows it soon.
+    Most numbers are not dates, and what stands next to them shows it soon.
     """
     number, behind = digits.span()
     if text[number - 1 : number].isspace():
@@ -263,7 +263,7 @@ KINDS = ("auto", "rules", "spacy", "spacy:MODEL")
 def names_of(text: str) -> Iterator[tuple[int, int]]:
     """Go through the places of names: capitalised words in a row, particles between them.
 
-    A capitalised word that begins a sentence is no name if it is a common word; unless there is
+    A capitalised word that begins a sentence is not a name if it is a common word; unless there is
     no other kind of word, as in the answer `Rome.`
 
     >>> text = "The king met Ludwig van Beethoven in Vienna. Today few do. SARS-CoV-2 came."
@@ -394,7 +394,7 @@ class Holdings:
 
     @property
     def _words(self) -> str:
-        """The words in plain form, and what dates say beside; most texts are never asked for it."""
+        """The words in plain form, and what dates add; most texts are never asked for it."""
         if not self._all:
             words, more = _plain(self._text)
             self._all = f" {words} | {' | '.join(more)} "
@@ -448,7 +448,7 @@ class Holdings:
 
 
 def _plain(text: str) -> tuple[str, list[str]]:
-    """Return the words of a text in plain form, and what its dates say beside."""
+    """Return the words of a text in plain form, and what its dates say in addition."""
     more: list[str] = []
     pieces: list[str] = []
     end = 0

@@ -27,7 +27,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import numpy as np
 
 from findwell.core.errors import choose
-from findwell.core.findings import EXAMPLES, Finding
+from findwell.core.findings import Finding, finding_about
 from findwell.core.progress import Progress, Report
 from findwell.core.spelling import spell
 from findwell.core.texts.languages import ENGLISH, known, languages_of
@@ -141,7 +141,7 @@ def entities(
     found = []
     for sample in samples:
         items = tuple(listed(sample.reference))
-        quoted = cache(Holdings)  # of the pieces of one sample: nobody else asks for them
+        quoted = cache(Holdings)  # of the pieces of one sample: nothing else asks for them
         rows = tuple(
             tuple(_held(item, chunk, reader, holdings, quoted) for chunk in sample.chunks)
             for item in items
@@ -424,7 +424,7 @@ class LocalJudge:
             "statements": lambda: statements(samples, model["statements"], self._embedder, reader),
         }
         found = {aspect: given() for aspect, given in able.items() if aspect in aspects}
-        # a rule that was never held against what people say is no verdict
+        # a rule that was never compared with what people say gives no verdict
         unable = JudgeFailure(JudgeReason.NEEDS_MODEL, f"{self.name} judges {', '.join(able)}")
         others = [find_aspect(name) for name in sorted(aspects - able.keys())]
         return [
@@ -471,31 +471,25 @@ def foreign_findings(
 ) -> tuple[Finding, ...]:
     """Report the languages that were met, and what the verdicts about them are worth."""
     english_only = embedder is not None and getattr(embedder, "reads", "") == ENGLISH
-    unread: dict[str, int] = {}
-    unmeasured: dict[str, int] = {}
-    for code, count in found.items():
+    unread: list[str] = []  # a name for each sample, the most frequent first
+    unmeasured: list[str] = []
+    for code in sorted(found, key=lambda code: (-found[code], code)):
         by_words_alone = embedder is None and known(code).asking is None
-        (unread if english_only or by_words_alone else unmeasured)[code] = count
+        named = unread if english_only or by_words_alone else unmeasured
+        named += [known(code).name] * found[code]
     by_words = ", or use local:text, which goes by words alone" if english_only else ""
     return (
-        *_finding(
+        *finding_about(
             "unread-language",
             unread,
             f"question or chunk in a language that {judge} cannot read: its verdicts about it mean "
             "little",
             f"ask a language model (--judge openai:MODEL){by_words}",
         ),
-        *_finding(
+        *finding_about(
             "unmeasured-language",
             unmeasured,
             f"question or chunk that is not in English, the only language {judge} was measured in",
             "measure it on labels of your own (findwell judge-card), or ask a language model",
         ),
     )
-
-
-def _finding(kind: str, found: Mapping[str, int], message: str, fix: str) -> Iterator[Finding]:
-    names = sorted(found, key=lambda code: (-found[code], code))
-    examples = tuple(known(code).name for code in names)[:EXAMPLES]
-    if found:
-        yield Finding(kind, sum(found.values()), examples, message, fix)

@@ -279,8 +279,8 @@ class Needle:
     def of(cls, words: Iterable[str], language: str, entry: Iterable[str] = ()) -> Needle:
         """Collect words; those without meaning count where there are no others.
 
-        The words of `entry`, what a claim says beside the others of its list, weigh as much as all
-        the rest of it: a chunk that has all but the entry does not support the claim.
+        The words of `entry`, what distinguishes a claim from the others of its list, weigh as much
+        as all the rest of it: a chunk that has all but the entry does not support the claim.
         """
         weights: dict[str, int] = {}
         for word in words:

@@ -4,7 +4,7 @@ A term is a word without case, accents and the commonest endings of its language
 spaces give pairs of neighbouring characters. A term weighs 0 to 100: words that carry no meaning of
 their own nothing, the 2,000 commonest words of English (`common_words.txt`, in the order of BERT's
 vocabulary, names capitalised) little, all others everything. The weights are fixed, so what a text
-weighs never depends on the texts beside it, and whole, so that sums never depend on their order.
+weighs never depends on the texts next to it, and whole, so that sums never depend on their order.
 """
 
 from __future__ import annotations

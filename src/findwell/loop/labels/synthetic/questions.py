@@ -196,7 +196,7 @@ def plan_questions(
     where = os.fspath(corpus) if isinstance(corpus, str | os.PathLike) else "corpus"
     tokens = min(passage_tokens, author.settings.call_tokens // 10 or 1)
     passages, misfits = cut_passages(load_corpus(corpus, id_from=id_from), tokens, where)
-    prompts = load_writing_prompts(author.settings.prompts, author.prompts)
+    prompts = load_writing_prompts(author.settings.prompts, [*author.prompts])
     return QuestionPlan(author, passages, wanted_counts(n, settled), seed, tokens, prompts, misfits)
 
 
