@@ -37,7 +37,7 @@ def command(
     """
     from findwell.cli.options import progress  # noqa: PLC0415
     from findwell.loop.monitoring.ingest import ingest_traces  # noqa: PLC0415
-    from findwell.loop.monitoring.store_files import parse_period  # noqa: PLC0415
+    from findwell.loop.monitoring.times import parse_period  # noqa: PLC0415
 
     rules = intake_rules(redact, sample, no_texts=no_texts)
     period = None if keep is None else parse_period(keep)

@@ -81,7 +81,7 @@ def command(
     """
     from findwell.io.storage.spool import parse_size  # noqa: PLC0415
     from findwell.loop.monitoring.store import TraceStore  # noqa: PLC0415
-    from findwell.loop.monitoring.store_files import parse_period  # noqa: PLC0415
+    from findwell.loop.monitoring.times import parse_period  # noqa: PLC0415
 
     with needs_package("taking traces in", "monitor"):
         from findwell.loop.monitoring.receiver import ReceiverLimits  # noqa: PLC0415

@@ -28,6 +28,7 @@ import numpy as np
 import polars as pl
 
 from findwell.core.errors import OptionError, choose
+from findwell.core.estimate import Estimate
 from findwell.io.read.traces.schema import RETRIEVER
 from findwell.loop.monitoring.alarm_report import (
     ALARM,
@@ -44,7 +45,6 @@ from findwell.loop.monitoring.alerts import Alert, parse_alert
 from findwell.loop.monitoring.baselines import (
     Baseline,
     find_baseline,
-    parse_moment,
     refuse_overlap,
 )
 from findwell.loop.monitoring.call_values import stored_signals
@@ -58,9 +58,9 @@ from findwell.loop.monitoring.detectors import (
     against_result,
     at_line,
     bound_of,
-    length_in_words,
+    period_in_words,
 )
-from findwell.loop.monitoring.time_buckets import bucket_length
+from findwell.loop.monitoring.times import EPOCH, MICROSECOND, bucket_length, parse_moment
 from findwell.statistics.change_points import change_evidence, change_point
 from findwell.statistics.sequential import bernstein_sequence, e_bh, hedged_limits
 from findwell.statistics.values import check_share
@@ -344,8 +344,6 @@ OUTBOX = "webhooks"  # its name in the catalogue
 SHOWN_CALLS = 5
 MANY = 100_000  # periods from which on limits are those that cost little
 FORGOTTEN = timedelta(days=30)  # alerts that were not checked for so long
-MICROSECOND = timedelta(microseconds=1)
-EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 RECOVERY = 0.05  # chance of taking what still goes on for over
 NO_CALLS = "there are no calls to look at"
 NO_VALUES = "no call has a value"
@@ -555,18 +553,12 @@ def _row(  # noqa: PLR0917
 ) -> AlarmVerdict:
     """Return the verdict about some rows."""
     values = rows["value"].to_numpy().astype(np.float64)
-    mean = low = high = line = None
+    mean, line = Estimate(None, None, None, 1 - promise.alpha, "", 0), None
     cut = None if test.bets is None else test.cut(rows)
     if test.bets is not None and cut is not None:
         bound = bound or test.bets.bounds[0]
         line = bound.mean
-        stream = test.bets.level_stream(bound, cut)
-        stream = stream[~np.isnan(stream)]
-        if len(stream):
-            mean = float(stream.mean())
-            low, high = _limits(stream, promise.alpha)
-            if not low <= mean <= high:  # they are of one mean, and there was more than one
-                low = high = None
+        mean = _at_all_times(test.bets.level_stream(bound, cut), promise.alpha)
     return AlarmVerdict(
         alert=test.alert.text,
         signal=test.alert.signal,
@@ -576,12 +568,10 @@ def _row(  # noqa: PLR0917
         before=test.before,
         now=summary_of(test.alert, values),
         n=len(values),
-        period="" if test.bets is None else length_in_words(test.bets.length),
+        period="" if test.bets is None else period_in_words(test.bets.length),
         periods=0 if cut is None else len(cut),
         watched="" if test.bets is None else test.bets.transform,
         mean=mean,
-        low=low,
-        high=high,
         line=line,
         log_evidence=evidence,
         log_needed=promise.log_needed,
@@ -589,12 +579,22 @@ def _row(  # noqa: PLR0917
     )
 
 
-def _limits(stream: Floats, alpha: float) -> tuple[float, float]:
-    """Return limits of the mean at all times: the tighter ones, or of very many calls the cheap."""
+def _at_all_times(stream: Floats, alpha: float) -> Estimate:
+    """Return a mean with limits at all times: the tighter ones, or of very many periods the cheap.
+
+    They are limits of one mean: where there was more than one, it may lie outside, and has none.
+    """
+    stream = stream[~np.isnan(stream)]
+    if not len(stream):
+        return Estimate(None, None, None, 1 - alpha, "", 0)
+    mean = float(stream.mean())
     if len(stream) <= MANY:
-        return hedged_limits(stream, alpha=alpha)
-    low, high = bernstein_sequence(stream, alpha=alpha)
-    return float(low[-1]), float(high[-1])
+        low, high = hedged_limits(stream, alpha=alpha)
+    else:
+        low, high = (float(each[-1]) for each in bernstein_sequence(stream, alpha=alpha))
+    if low <= mean <= high:
+        return Estimate(mean, low, high, 1 - alpha, "confidence-sequence", len(stream))
+    return Estimate(mean, None, None, 1 - alpha, "", len(stream))
 
 
 def _raised(

@@ -27,6 +27,7 @@ from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
+from findwell.loop.monitoring.times import MICROSECOND, spelled_length
 from findwell.statistics.change_points import (
     ChangePoint,
     change_evidence,
@@ -142,6 +143,15 @@ def resemblance(means: Floats) -> float:
     return float(max(by_lag[lags - 1] * (count / lags) ** 0.5 for lags in LAGS))
 
 
+def period_in_words(length: int) -> str:
+    """Write the length of a period, in microseconds.
+
+    >>> period_in_words(HOUR), period_in_words(DAY), period_in_words(15 * 60_000_000)
+    ('1h', '1d', '15m')
+    """
+    return "1 call" if length == SINGLE else spelled_length(length * MICROSECOND, "dhm")
+
+
 def season_cells(times: Ints, season: str) -> Ints:
     """Return the hour of the day, or of the week, of each call."""
     return np.asarray(times // HOUR % SEASONS[season])
@@ -164,20 +174,6 @@ def seasonal_profile(times: Ints, values: Floats, season: str) -> tuple[Floats, 
     with np.errstate(invalid="ignore", divide="ignore"):
         others = (sums[cells] - own_sums) / (counts[cells] - own_counts)
         return np.asarray(sums / counts), np.asarray(values - others)
-
-
-def length_in_words(length: int) -> str:
-    """Write the length of a period.
-
-    >>> length_in_words(HOUR), length_in_words(DAY), length_in_words(15 * 60_000_000)
-    ('1h', '1d', '15m')
-    """
-    if length == SINGLE:
-        return "1 call"
-    for unit, size in (("d", DAY), ("h", HOUR)):
-        if length % size == 0:
-            return f"{length // size}{unit}"
-    return f"{length // 60_000_000}m"
 
 
 FEWEST, FEWEST_PERIODS = 2, 16  # values, and periods, of a baseline
@@ -423,7 +419,7 @@ def against_calls(  # noqa: PLR0917
         means = means[~np.isnan(means)]
         if len(means) < FEWEST_PERIODS:
             return (
-                f"the baseline has {len(means)} periods of {length_in_words(chosen)}, too few to "
+                f"the baseline has {len(means)} periods of {period_in_words(chosen)}, too few to "
                 f"compare with: take one of {FEWEST_PERIODS} or more, or a shorter period "
                 "(--period) if you know that its calls do not depend on those of the period before"
             )

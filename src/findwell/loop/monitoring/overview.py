@@ -12,7 +12,8 @@ from findwell.core.errors import OptionError
 from findwell.loop.monitoring.alarm_report import KnownAlarm, WatchedAlert, known_alarms
 from findwell.loop.monitoring.call_values import COLUMNS, stored_signals
 from findwell.loop.monitoring.signals import SIGNALS, find_signals
-from findwell.loop.monitoring.time_buckets import LONGEST, AroundMark, around_mark, bucket_length
+from findwell.loop.monitoring.time_buckets import LONGEST, AroundMark, around_mark, bucket_start
+from findwell.loop.monitoring.times import MICROSECOND, bucket_length, spelled_length
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -99,8 +100,8 @@ def overview(monitor: Monitor, look: Look) -> Overview:
     if (end - start) / length > DENSEST:
         length = bucket_length(_fitting(end - start))
     start = _aligned(start, length)
-    until = end + timedelta(microseconds=1)
-    every = _spelled(length)
+    until = end + MICROSECOND
+    every = spelled_length(length)
     look = replace(look, period=period, every=every)
     by = [look.by] if look.by else []
     names, left_out = _affordable(store, look, start, until)
@@ -160,24 +161,9 @@ def _fitting(span: timedelta) -> str:
     return next((each for each in LENGTHS if span / bucket_length(each) <= BUCKETS), LENGTHS[-1])
 
 
-def _spelled(length: timedelta) -> str:
-    """Write a length of time as options take it."""
-    seconds = int(length.total_seconds())
-    size, unit = next(
-        (size, unit)
-        for unit, size in (("w", 604800), ("d", 86400), ("h", 3600), ("m", 60))
-        if seconds % size == 0
-    )
-    return f"{seconds // size}{unit}"
-
-
 def _aligned(moment: datetime, length: timedelta) -> datetime:
     """Return where the bucket of a moment begins."""
-    frame = pl.DataFrame({"time": [moment]})
-    step = f"{int(length.total_seconds())}s"
-    if length % timedelta(days=7) == timedelta(0):
-        step = f"{length.days // 7}w"
-    found = frame.select(pl.col("time").dt.truncate(step)).item()
+    found = pl.DataFrame({"time": [moment]}).select(bucket_start(length)).item()
     assert isinstance(found, datetime)  # noqa: S101
     return found
 
@@ -230,7 +216,6 @@ def _columns(store: TraceStore, end: datetime) -> dict[str, list[str]]:
 
 
 VALUE = "value of the signal"  # a column beside those of the traces
-MICROSECOND = timedelta(microseconds=1)
 TELLING = ("error", "empty", "latency", "duplicates", "top_score")  # by which a few are picked
 
 

@@ -40,9 +40,9 @@ from findwell.loop.monitoring.store_files import (
     Upkeep,
     call_keys,
     let_wait,
-    parse_period,
     unpacked,
 )
+from findwell.loop.monitoring.times import EPOCH, MICROSECOND, in_utc, microseconds, parse_period
 
 if TYPE_CHECKING:
     import sqlite3
@@ -353,21 +353,21 @@ class TraceStore:
         may have arrived in any order: hops are counted, and retrievers inside of others left out,
         over all that began up to a day before `since`.
         """
-        after = None if since is None else _utc(since) - LONGEST_TRACE
-        before = None if until is None else _utc(until)
+        after = None if since is None else in_utc(since) - LONGEST_TRACE
+        before = None if until is None else in_utc(until)
         calls = pl.concat(self._parts(after, before))
         if after is not None:
             calls = calls.filter(pl.col("time") >= after)
         if before is not None:
             calls = calls.filter(pl.col("time") < before)
         calls = with_hops(without_inner(calls))
-        return calls if since is None else calls.filter(pl.col("time") >= _utc(since))
+        return calls if since is None else calls.filter(pl.col("time") >= in_utc(since))
 
     def _parts(self, after: datetime | None, before: datetime | None) -> list[pl.LazyFrame]:
         """Return the tables that calls of this time may stand in, as they are at one moment."""
         limits = {
-            "after": -(2**62) if after is None else _microseconds(after),
-            "before": 2**62 if before is None else _microseconds(before),
+            "after": -(2**62) if after is None else microseconds(after),
+            "before": 2**62 if before is None else microseconds(before),
         }
         while True:
             with self._file.reading() as connection, contextlib.suppress(FileNotFoundError):
@@ -394,8 +394,8 @@ class TraceStore:
 
     def calls_about(self, since: datetime | None = None, until: datetime | None = None) -> int:
         """Return about how many calls began in a time, by what the catalogue says of its files."""
-        start = -(2**62) if since is None else _microseconds(_utc(since))
-        end = 2**62 if until is None else _microseconds(_utc(until))
+        start = -(2**62) if since is None else microseconds(since)
+        end = 2**62 if until is None else microseconds(until)
         with self._file.reading() as connection:
             limits = {"after": start, "before": end}
             rows = connection.execute(f"{SPREAD} {WITHIN}", limits).fetchall()
@@ -452,11 +452,11 @@ class TraceStore:
                 "the name of a mark is one line of text, up to 200 characters",
                 fix='name it, such as "v2.3 chunker"',
             )
-        mark = Mark(name, _utc(time or datetime.now(UTC)))
+        mark = Mark(name, in_utc(time or datetime.now(UTC)))
         with self._file.writing() as connection:
             connection.execute(
                 "INSERT OR IGNORE INTO mark (name, time) VALUES (?, ?)",
-                (mark.name, _microseconds(mark.time)),
+                (mark.name, microseconds(mark.time)),
             )
         return mark
 
@@ -482,7 +482,6 @@ class TraceStore:
             connection.executemany("INSERT OR REPLACE INTO state VALUES (?, ?)", saved)
 
 
-EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 WAITING = "SELECT content FROM waiting"
 WITHIN = "WHERE last >= :after AND first < :before"
 SPREAD = """
@@ -538,17 +537,8 @@ def _foreign(path: Path) -> Iterator[Path]:
             yield each
 
 
-def _utc(moment: datetime) -> datetime:
-    """Return a moment in UTC; one without a zone is in UTC already."""
-    return moment.replace(tzinfo=UTC) if moment.tzinfo is None else moment.astimezone(UTC)
-
-
-def _microseconds(moment: datetime) -> int:
-    return (moment - EPOCH) // timedelta(microseconds=1)
-
-
 def _moment(microseconds: int | None) -> datetime | None:
-    return None if microseconds is None else EPOCH + timedelta(microseconds=microseconds)
+    return None if microseconds is None else EPOCH + microseconds * MICROSECOND
 
 
 TOGETHER = 64  # batches that are written in one step: one wait for the disk for all

@@ -16,12 +16,12 @@ import re
 import secrets
 import time
 from dataclasses import astuple, dataclass
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
 import polars as pl
 
-from findwell.core.errors import InputError, OptionError, SaveError
+from findwell.core.errors import InputError, SaveError
 from findwell.io.read.traces.schema import calls_among
 from findwell.io.storage.private import create_file, make_folder
 from findwell.io.storage.temporary import removed_at_the_end
@@ -359,19 +359,3 @@ def _list_files(connection: sqlite3.Connection, files: Iterable[DayFile]) -> Non
         "INSERT INTO file (day, name, calls, bytes, first, last) VALUES (?, ?, ?, ?, ?, ?)",
         [astuple(each) for each in files],
     )
-
-
-def parse_period(text: str) -> timedelta:
-    """Return a length of time.
-
-    >>> parse_period("90d"), parse_period("12h"), parse_period("4w")
-    (datetime.timedelta(days=90), datetime.timedelta(seconds=43200), datetime.timedelta(days=28))
-    """
-    found = re.fullmatch(r"\s*(\d{1,6})\s*([hdw])\s*", text.lower(), re.ASCII)
-    if found is None or not int(found[1]):
-        raise OptionError(
-            f"{text!r} is not a length of time",
-            fix="write a number of hours, days or weeks, such as 12h, 90d or 4w",
-        )
-    unit = {"h": "hours", "d": "days", "w": "weeks"}[found[2]]
-    return timedelta(**{unit: int(found[1])})
