@@ -24,7 +24,7 @@ from findwell.io.read.object_sources import (
     register_source,
 )
 from findwell.io.read.objects import EntryNotes, entries_of
-from findwell.io.read.traces.parts import TakenParts
+from findwell.io.read.traces.span import TakenParts
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping

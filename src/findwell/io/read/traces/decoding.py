@@ -26,7 +26,6 @@ from findwell.io.read.traces.otlp import (
     spans_of_body,
     spans_of_request,
 )
-from findwell.io.read.traces.parts import TakenParts
 from findwell.io.read.traces.schema import Decoded, frame_of_calls, number_hops, with_inner_marked
 from findwell.io.read.traces.span import (
     BODY_FIELDS,
@@ -34,6 +33,7 @@ from findwell.io.read.traces.span import (
     NESTED,
     MalformedSpanError,
     SpanTally,
+    TakenParts,
     check_parts,
     number_of,
 )

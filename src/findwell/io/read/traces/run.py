@@ -28,9 +28,8 @@ from findwell.io.read.tables import frame, pandas_columns, pandas_rows
 from findwell.io.read.traces.decoding import EXPLODED, TraceReader, is_protobuf, read_all, read_rows
 from findwell.io.read.traces.exports import is_export
 from findwell.io.read.traces.otlp import is_request
-from findwell.io.read.traces.parts import NO_FIELD, UNNAMED
 from findwell.io.read.traces.schema import RERANKER, RETRIEVER, number_hops, outermost
-from findwell.io.read.traces.span import parsed
+from findwell.io.read.traces.span import NO_FIELD, UNNAMED, parsed
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
