@@ -129,7 +129,7 @@ class CheckReport:
     def as_gate(self) -> GateReport:
         """Return the verdicts as those of gates, for JUnit and the summary of a pull request.
 
-        A slice with too few calls is no error there, as it is none of the exit code, if other
+        A slice with too few calls is not an error there, matching the exit code, if other
         slices of the alert are decided.
         """
         decided = self._decided

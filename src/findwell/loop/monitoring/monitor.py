@@ -152,7 +152,7 @@ class Monitor:
         settle: timedelta | str = SETTLE,
         **options: Unpack[SignalOptions],
     ) -> CheckReport:
-        """Tell whether signals have changed, with alarms that may be looked at at any time.
+        """Tell whether signals have changed, with alarms that you can check as often as you like.
 
         `alerts` are such as `"empty>2%"`, `"p95>800ms"` or `"context_relevancy drops by service"`.
         `baseline` is what those without a number compare with: `last-week`, `before:MARK`, a

@@ -29,7 +29,7 @@ AROUND = 40_000  # calls on both sides of a mark, at most about
 BUCKETS = 60  # points of a chart, at most about
 REMEMBERED = 100_000  # calls of a store up to which those before the period are looked at, too
 SLOWLY = 20_000  # calls of a period up to which texts are looked at
-DENSEST = 400  # points, where somebody chose the length
+DENSEST = 400  # points, where a user chose the length
 SHORTEST = timedelta(minutes=2)  # on either side of a mark
 SLICES = 6  # lines of a chart
 LOOKED_AT = 2_000  # calls whose attributes are looked at
@@ -39,7 +39,7 @@ AHEAD = timedelta(hours=1)  # clocks of others may be wrong
 
 @dataclass(frozen=True, slots=True)
 class Look:
-    """What somebody wants to see."""
+    """What a user wants to see."""
 
     period: str = ""  # one of PERIODS; empty: as much as is quickly shown
     every: str = ""  # length of a bucket; empty: as fits the period
@@ -169,7 +169,7 @@ def _aligned(moment: datetime, length: timedelta) -> datetime:
 
 
 def _slices(table: pl.DataFrame, look: Look) -> tuple[list[str], int]:
-    """Return the slices with most calls, and how many there are beside them."""
+    """Return the slices with most calls, and how many others there are."""
     if not look.by:
         return [], 0
     counted = table.filter(pl.col("signal") == "queries").group_by(look.by).agg(pl.sum("n"))
@@ -215,7 +215,7 @@ def _columns(store: TraceStore, end: datetime) -> dict[str, list[str]]:
     return {name: values for name, values in found.items() if FEW <= len(values) <= MANY}
 
 
-VALUE = "value of the signal"  # a column beside those of the traces
+VALUE = "value of the signal"  # a column next to those of the traces
 TELLING = ("error", "empty", "latency", "duplicates", "top_score")  # by which a few are picked
 
 

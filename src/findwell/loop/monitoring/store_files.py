@@ -33,9 +33,17 @@ if TYPE_CHECKING:
 
     from findwell.io.storage.durable import DurableFile
 
+WAITING_BYTES = 16 << 20  # in the catalogue before they are put into files
+BEHIND = 4 * WAITING_BYTES  # beyond that, who adds calls must wait
+WAITING_PARTS = 256  # that are read one by one: more are put together
+WAITING_SECONDS = 600.0
+SMALL, MANY = 8 << 20, 12  # so many files of a day that are smaller than that become one
+MERGED = 64 << 20  # bytes of files that are put together at once
+SETTLED = 3_600.0  # seconds after which a day that is over is put together
+LISTED = "SELECT day, name, calls, bytes, first, last FROM file"
 FOLDER = "queries"
 GROUP = 16_384  # calls in a group of rows: what is read at once
-ABANDONED = 3_600  # seconds after which the draft of another process is nobody's
+ABANDONED = 3_600  # seconds after which the draft of another process is abandoned
 NAMES = re.compile(r"calls-[0-9a-f]{16}\.parquet")
 DAYS = re.compile(r"[+-]?[0-9]{4,}-[0-9]{2}-[0-9]{2}")
 DRAFTS = re.compile(r"\.findwell-[0-9a-f]{16}\.draft")
@@ -83,7 +91,7 @@ class DayFile:
     last: int
 
     def __post_init__(self) -> None:
-        """Refuse a name that leads out of the store: a catalogue may be somebody else's."""
+        """Refuse a name that leads out of the store: a catalogue may be a stranger's."""
         if not (DAYS.fullmatch(self.day) and NAMES.fullmatch(self.name)):
             raise InputError(
                 f"the catalogue of the store names a file that is not one of calls: {self.name!r}",
@@ -126,7 +134,7 @@ def drafts_of_days(store: Path, calls: pl.DataFrame) -> Iterator[list[Draft]]:
 @contextlib.contextmanager
 def draft_of_day(store: Path, day: str, calls: pl.LazyFrame) -> Iterator[Draft]:
     """Write the draft of a file of one day, which is on disk then."""
-    # not in the folder of the day: who reads that as a whole must not find what is no Parquet
+    # not in the folder of the day: a reader of the whole folder must find only Parquet
     path = store / f".findwell-{secrets.token_hex(8)}.draft"
     with removed_at_the_end(path):
         with _told_as_unsaved(day, store):
@@ -199,17 +207,7 @@ def _on_disk(path: Path) -> None:
         os.close(handle)
 
 
-WAITING_BYTES = 16 << 20  # in the catalogue before they are put into files
-BEHIND = 4 * WAITING_BYTES  # beyond that, who adds calls must wait
-WAITING_PARTS = 256  # that are read one by one: more are put together
-WAITING_SECONDS = 600.0
-SMALL, MANY = 8 << 20, 12  # so many files of a day that are smaller than that become one
-MERGED = 64 << 20  # bytes of files that are put together at once
-SETTLED = 3_600.0  # seconds after which a day that is over is put together
-LISTED = "SELECT day, name, calls, bytes, first, last FROM file"
-
-
-class Upkeep:
+class StoreFiles:
     """The work on the files of one store."""
 
     def __init__(self, store: Path, catalogue: DurableFile) -> None:
@@ -302,7 +300,7 @@ class Upkeep:
         return fewer
 
     def _settled(self, files: Iterable[DayFile]) -> bool:
-        """Tell whether nothing was added to a day of late."""
+        """Tell whether nothing was added to a day recently."""
         with contextlib.suppress(OSError):
             written = max(each.path(self._store).stat().st_mtime for each in files)
             return time.time() - written > SETTLED

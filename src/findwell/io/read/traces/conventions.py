@@ -106,7 +106,7 @@ EVALUATION = "gen_ai.evaluation.result"
 def convention_of(
     attributes: Mapping[str, Any], value_of: Callable[[Any], Any], name: object
 ) -> str:
-    """Return the convention of a span that is a retrieval call; "" where it is none.
+    """Return the convention of a span that is a retrieval call; "" for other spans.
 
     It is asked before the span is read whole, so the attributes may be of any kind that `value_of`
     reads.

@@ -140,7 +140,7 @@ class TraceReader:
 
 
 def parse_json(data: bytes | str) -> Any:  # noqa: ANN401
-    """Parse JSON; what is none is malformed."""
+    """Parse JSON; anything else is malformed."""
     try:
         return json.loads(data)
     except RecursionError:
@@ -171,7 +171,7 @@ PARQUET, FIELD = b"PAR1", b"\n"  # how files of Parquet and requests of protobuf
 def read_traces(path: str | os.PathLike[str], *, id_from: str | None = None) -> Iterator[Decoded]:
     """Return the retrieval calls of a file, or of all files of a folder, part by part.
 
-    What a folder holds beside traces is counted as a file that cannot be read.
+    What a folder holds in addition to traces is counted as a file that cannot be read.
     """
     yield from read_all(path, TraceReader(id_from))
 

@@ -274,7 +274,7 @@ def _carries(chosen: pl.DataFrame) -> frozenset[str]:
 
 
 def _refuse_positions(reading: ReadContext, where: str) -> None:
-    """Refuse to join calls and gold by their positions: nobody asks in the order of a gold."""
+    """Refuse to join calls and gold by their positions: no one asks in the order of gold labels."""
     if reading.names == "position":
         raise InputError(
             "nothing joins these traces with the gold: they know questions, and the gold only ids",

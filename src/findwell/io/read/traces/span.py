@@ -88,8 +88,8 @@ ASKED = (
 class SpanTally:
     """How many spans there were, what was wrong with some, and what whole traces were asked.
 
-    `asked` has the inputs of spans that no other span is around, by trace; None where nobody wants
-    to know them.
+    `asked` has the inputs of spans that no other span is around, by trace; None where they are
+    not asked for.
     """
 
     malformed: Counter[str] = field(default_factory=Counter)
@@ -217,7 +217,7 @@ SCALES = ((10**17, 1), (10**14, 10**3), (10**11, 10**6))  # smallest value, nano
 
 
 def nanoseconds(value: object) -> int:
-    """Return a time in nanoseconds since 1970; 0 where it is none.
+    """Return a time in nanoseconds since 1970; 0 where it is invalid.
 
     A text is ISO 8601, and in UTC if it names no zone. A number counts seconds, milliseconds,
     microseconds or nanoseconds: since 1973 its size tells which.
@@ -473,7 +473,7 @@ class TakenParts:
         return None
 
     def _name(self, value: object) -> str | None:
-        """Return an id as text; None where it is none."""
+        """Return an id as text; None where it is invalid."""
         if type(value) is not str:
             if isinstance(value, bool) or not isinstance(value, int | str):
                 return None
