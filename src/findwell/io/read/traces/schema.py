@@ -207,7 +207,7 @@ def with_hops(calls: pl.LazyFrame) -> pl.LazyFrame:
     order = ["time", first.not_(), "span"]
     hop = first.cast(pl.Int64).cum_sum().over("trace", order_by=order) - 1
     beside = pl.when(first).then("hop").forward_fill().over("trace", "parent", order_by=order)
-    # in two steps: inside of the second window the first would see only the calls next to each other
+    # in two steps: inside the second window the first would see only the calls next to each other
     return calls.with_columns(hop=hop).with_columns(
         hop=pl.coalesce(beside, "hop").clip(lower_bound=0).cast(pl.UInt32)
     )
