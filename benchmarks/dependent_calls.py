@@ -20,7 +20,14 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from findwell.loop.monitoring.alerts import parse_alert
-from findwell.loop.monitoring.detectors import HOUR, BoundedSignal, against_calls
+from findwell.loop.monitoring.detectors import (
+    ALL_TIMES,
+    HOUR,
+    RUN_LENGTH,
+    BoundedSignal,
+    against_calls,
+)
+from findwell.statistics.change_points import change_evidence, shiryaev_roberts
 from findwell.statistics.intervals import interval
 from findwell.statistics.sequential import change_evidence, shiryaev_roberts
 
@@ -145,7 +152,7 @@ def first_now(calls: Calls, season: str, *, run_length: bool = False) -> float:
         return np.nan
     new = calls.times >= calls.begin
     cut = bets.cut(calls.times[new], calls.values[new])
-    if bets.most_evidence(len(cut), run_length=run_length) < line:
+    if bets.most_evidence(len(cut), RUN_LENGTH if run_length else ALL_TIMES) < line:
         return np.nan
     method = shiryaev_roberts if run_length else change_evidence
     stream = bets.stream(bets.bounds[0], cut)

@@ -68,8 +68,8 @@ def test_an_alarm_comes_stays_and_is_resolved(tmp_path: Path, calls: pl.DataFram
         empty = found["empty rises"]
         assert empty.before == pytest.approx(0.01, abs=0.005)
         assert empty.now == pytest.approx(0.2, abs=0.08)
-        assert empty.mean is not None
-        assert empty.mean > 0.8 > empty.line == 0.5  # type: ignore[operator] # of ranks
+        assert empty.mean.value is not None
+        assert empty.mean.value > 0.8 > empty.line == 0.5  # type: ignore[operator] # of ranks
         assert empty.watched.startswith("the rank of the mean among 56 periods of the baseline")
         assert empty.period == "3h"
         assert found["p95>800ms"].watched == "the share of calls with latency_p95 > 800 ms"
@@ -240,10 +240,11 @@ def test_limits_of_very_many_calls(
         monkeypatch.setattr("findwell.loop.monitoring.check.MANY", most)
         with store_of(tmp_path / str(most), calls) as store:
             (verdict,) = check(store, "empty>3%", since=at(WEEK), until=at(BREAK)).verdicts
-        assert verdict.low is not None
-        assert verdict.high is not None
-        assert verdict.low < 0.01 < verdict.high
-        found.append(verdict.high - verdict.low)
+        low, high = verdict.mean.low, verdict.mean.high
+        assert low is not None
+        assert high is not None
+        assert low < 0.01 < high
+        found.append(high - low)
     assert found[0] < found[1]  # hedged ones are tighter
 
 

@@ -316,7 +316,7 @@ def test_tables_of_the_command_line(folder: Path, cli: Findwell, tmp_path: Path)
     ("arguments", "said"),
     [
         (("-s", "emty"), "did you mean empty"),
-        (("--every", "fortnight"), "no length of time"),
+        (("--every", "fortnight"), "not a length of time"),
         (("-s", "never_retrieved"), "--corpus"),
         (("--since", "yesterday"), "no point in time"),
         (("--slice", "time"), "not sliced by time"),

@@ -44,18 +44,20 @@ def test_before_and_after_are_those_of_two_looks(filled: TraceStore) -> None:
         for row in found.rows:
             if row.signal.name == "queries":
                 continue
-            told = getattr(row, side)
-            assert {key: whole[row.signal.name][key] for key in told} == told
+            told, expected_row = getattr(row, side), whole[row.signal.name]
+            for key in ("value", "low", "high", "n", "undefined", "method"):
+                assert getattr(told, key) == expected_row[key]
     values = [
         monitor.signals(["documents"], since=since, until=until)["documents"].to_numpy()
         for since, until in ((found.since, mark.time), (mark.time, found.until))
     ]
     documents = next(row for row in found.rows if row.signal.name == "documents")
     expected = unpaired_interval(*values, bounds=documents.signal.bounds)
-    assert (documents.difference, documents.low) == pytest.approx((expected.value, expected.low))
+    difference = documents.difference
+    assert (difference.value, difference.low) == pytest.approx((expected.value, expected.low))
     queries = next(row for row in found.rows if row.signal.name == "queries")
     hours = (mark.time - found.since) / timedelta(hours=1)
-    assert queries.before["value"] == pytest.approx(queries.before["n"] / hours)  # type: ignore[operator]
+    assert queries.before.value == pytest.approx(queries.before.n / hours)
 
 
 def test_neither_side_reaches_beyond_another_mark(filled: TraceStore) -> None:

@@ -429,12 +429,12 @@ def test_a_disk_that_is_full_all_of_a_sudden(store: TraceStore) -> None:
     bodies = TraceBodies(200)
     with serving(store) as (_, sender):
         sender.send(bodies.body(0))
-        (pages,) = store._file.rows("PRAGMA page_count")[0]
-        store._file.rows(f"PRAGMA max_page_count = {pages}")
+        (pages,) = store._catalogue.rows("PRAGMA page_count")[0]
+        store._catalogue.rows(f"PRAGMA max_page_count = {pages}")
         status, answered, said = sender.post(bodies.body(1))
         assert (status, answered["retry-after"]) == (503, "60")
         assert b"the disk takes no more traces" in said
-        store._file.rows("PRAGMA max_page_count = 100000")
+        store._catalogue.rows("PRAGMA max_page_count = 100000")
         assert sender.post(bodies.body(1))[0] == 200
     assert store.counts().calls == 400
 

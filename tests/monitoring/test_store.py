@@ -127,7 +127,7 @@ def test_many_small_parts_wait_as_one(store: TraceStore, monkeypatch: pytest.Mon
     given = calls(25)
     for row in range(given.height):
         store.add(given[row])
-    parts = store._file.rows("SELECT count(*) FROM waiting")[0][0]
+    parts = store._catalogue.rows("SELECT count(*) FROM waiting")[0][0]
     assert parts < 10
     assert_frame_equal(held(store), given)
 
@@ -205,7 +205,7 @@ def test_what_is_no_store(tmp_path: Path, store: TraceStore) -> None:
     with pytest.raises(SaveError, match="holds something else"):
         TraceStore.open(other, create=True)
     assert [path.name for path in other.iterdir()] == ["thesis.txt"]
-    with pytest.raises(InputError, match="no table of calls: trace"):
+    with pytest.raises(InputError, match="not a table of calls: trace"):
         store.add(pl.DataFrame({"query": ["q"]}))
     with pytest.raises(InputError, match="no trace, span or time"):
         store.add(calls(2).with_columns(span=pl.lit(None, pl.String)))
@@ -223,12 +223,12 @@ def test_a_full_disk(store: TraceStore) -> None:
     """What was acknowledged stays; what could not be saved is not, and can be sent again."""
     given = calls(400)
     store.add(given[:10])
-    (pages,) = store._file.rows("PRAGMA page_count")[0]
-    store._file.rows(f"PRAGMA max_page_count = {pages}")
+    (pages,) = store._catalogue.rows("PRAGMA page_count")[0]
+    store._catalogue.rows(f"PRAGMA max_page_count = {pages}")
     with pytest.raises(SaveError, match="the disk takes no more traces"):
         store.add(given)
     assert_frame_equal(held(store), given[:10])
-    store._file.rows("PRAGMA max_page_count = 100000")
+    store._catalogue.rows("PRAGMA max_page_count = 100000")
     assert store.add(given).new == 390
     assert_frame_equal(held(store), given)
 

@@ -9,7 +9,8 @@ import pytest
 from findwell.core.errors import OptionError
 from findwell.loop.monitoring.call_values import signal_frame
 from findwell.loop.monitoring.signals import SIGNALS, find_signals
-from findwell.loop.monitoring.time_buckets import bucket_length, buckets, gini
+from findwell.loop.monitoring.time_buckets import buckets, gini
+from findwell.loop.monitoring.times import bucket_length
 from findwell.statistics.intervals import interval, quantile_interval
 from findwell.statistics.prediction_powered import ppi_mean
 from tests.monitoring.made_calls import START, known_beside, made_calls
@@ -153,5 +154,5 @@ def test_gini() -> None:
 
 @pytest.mark.parametrize("wrong", ["", "1", "h", "0h", "1.5h", "fortnight", "1y", "-1h"])
 def test_what_is_no_length_of_time(wrong: str) -> None:
-    with pytest.raises(OptionError, match="no length of time"):
+    with pytest.raises(OptionError, match="not a length of time"):
         bucket_length(wrong)

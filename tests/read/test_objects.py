@@ -23,7 +23,7 @@ from findwell.io.read.objects import (
     known_sources,
     register_source,
 )
-from findwell.io.read.traces.parts import TakenParts
+from findwell.io.read.traces.span import TakenParts
 from findwell.io.read.vocabulary import tools
 
 if TYPE_CHECKING:

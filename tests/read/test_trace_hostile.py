@@ -14,22 +14,20 @@ import pytest
 
 from findwell.io.read.traces import TRACE_SCHEMA, decode, decoding, read_traces
 from findwell.io.read.traces.exports import NO_LATENCY
-from findwell.io.read.traces.parts import (
-    CUT_NAME,
-    CUT_TEXT,
-    MANY_DOCUMENTS,
-    UNNAMED,
-    WRONG_DOCUMENT,
-)
 from findwell.io.read.traces.span import (
     ATTRIBUTES,
+    CUT_NAME,
+    CUT_TEXT,
     DOCUMENTS,
+    MANY_DOCUMENTS,
     NESTED,
     NO_ID,
     NO_TIME,
     NOT_A_SPAN,
     TEXT,
+    UNNAMED,
     VALUE,
+    WRONG_DOCUMENT,
 )
 from tests.read.made_protobuf import message, proto_pairs
 from tests.read.made_traces import (

@@ -264,17 +264,17 @@ def _around(found: AroundMark) -> dict[str, Any]:
     rows = []
     for each in found.rows:
         sides = [
-            (figure(side["value"]), limits(side["low"], side["high"]))
-            for side in (each.before, each.after)
+            (figure(side.value), limits(side.low, side.high)) for side in (each.before, each.after)
         ]
-        difference = "–" if each.difference is None else f"{each.difference:+.4g}"
+        change = each.difference
+        difference = "–" if change.value is None else f"{change.value:+.4g}"
         rows.append(
             {
                 "signal": each.signal.name,
                 "unit": each.signal.unit,
                 "sides": sides,
                 "difference": difference.replace("-", "−"),
-                "limits": limits(each.low, each.high),
+                "limits": limits(change.low, change.high),
                 "verdict": each.verdict,
             }
         )

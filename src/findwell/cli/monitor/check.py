@@ -67,7 +67,7 @@ FORMATS = ("table", "json", "markdown")
 )
 @click.option("--until", metavar="TIME", help="Look at calls up to here (default: now).")
 @click.option(
-    "--rebaseline", is_flag=True, help="Find the baseline anew, and forget alarms that are open."
+    "--rebaseline", is_flag=True, help="Find the baseline again, and forget alarms that are open."
 )
 @click.option(
     "--new-only",
@@ -89,15 +89,6 @@ def command(
     *,
     store: str,
     alerts: tuple[str, ...],
-    baseline: str | None,
-    alpha: float,
-    run_length: int | None,
-    period: str | None,
-    season: str | None,
-    settle: str,
-    since: str | None,
-    until: str | None,
-    rebaseline: bool,
     new_only: bool,
     webhook: str | None,
     webhook_texts: bool,
@@ -137,21 +128,7 @@ def command(
     dry = isinstance(taken["judge"], judging.DryRunJudge)
     with Monitor.open(store) as monitor:
         opened = monitor.store
-        report = monitor.check(
-            alerts,
-            baseline=baseline,
-            alpha=alpha,
-            run_length=run_length,
-            period=period,
-            season=season,
-            settle=settle,
-            since=since,
-            until=until,
-            rebaseline=rebaseline,
-            remember=not dry,
-            webhook=None if dry else hook,
-            **choices,
-        )
+        report = monitor.check(alerts, remember=not dry, webhook=None if dry else hook, **choices)
         if judging.write_dry_run(taken, how, output):
             return 0
         failure = "" if hook is None else hook.deliver(opened)
@@ -169,12 +146,7 @@ def command(
         from findwell.show.gate import as_junit  # noqa: PLC0415
 
         options.write(as_junit(report.as_gate()), junit)
-    # whoever may read the summary need not be one who may read questions
+    # those who may read the summary may not all read questions
     gating.append_summary(GateReport(()), partial(render, report.without_texts(), "markdown"))
-    if (
-        new_only
-        and report.exit_code == 1
-        and not any(each.outcome == "alarm" for each in report.news)
-    ):
-        return 0
-    return report.exit_code
+    news = any(each.outcome == "alarm" for each in report.news)
+    return 0 if new_only and report.exit_code == 1 and not news else report.exit_code

@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime
-
 import click
 
 from findwell.cli.monitor.options import store_option
-from findwell.core.errors import OptionError
 
 
 @click.command("mark", short_help="Name a point in time, such as a release.")
@@ -22,18 +19,9 @@ def command(name: str, store: str, moment: str | None) -> None:
     findwell monitor mark "index rebuilt" --store store --time 2026-11-16T09:30
     """
     from findwell.loop.monitoring.store import TraceStore  # noqa: PLC0415
+    from findwell.loop.monitoring.times import parse_moment  # noqa: PLC0415
 
-    at = None if moment is None else _parsed(moment)
+    at = None if moment is None else parse_moment(moment)
     with TraceStore.open(store) as opened:
         mark = opened.mark(name, at)
     click.echo(f"{mark.time:%Y-%m-%d %H:%M:%S} UTC  {mark.name}")
-
-
-def _parsed(text: str) -> datetime:
-    try:
-        found = datetime.fromisoformat(text.strip())
-    except ValueError:
-        raise OptionError(
-            f"{text!r} is not a time", fix="write it like 2026-11-16T09:30, in UTC or with +01:00"
-        ) from None
-    return found.replace(tzinfo=UTC) if found.tzinfo is None else found

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -10,12 +10,10 @@ from findwell.cli import judging
 from findwell.cli import options as shared
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping
+    from collections.abc import Iterable, Mapping
+    from datetime import timedelta
 
     from findwell.loop.monitoring.intake_rules import IntakeRules
-
-Function = TypeVar("Function", bound="Callable[..., Any]")
-
 
 # what signals are compared with, and who judges how many calls
 signal_options = shared.option_set(
@@ -23,7 +21,7 @@ signal_options = shared.option_set(
         "--kind",
         type=click.Choice(["retriever", "reranker"]),
         default="retriever",
-        help="Whose lists are looked at.",
+        help="Which calls to analyse: retriever or reranker.",
     ),
     click.option("--corpus", metavar="PATH", help="Documents that can be retrieved, by id."),
     click.option(
@@ -60,49 +58,42 @@ signal_options = shared.option_set(
 )
 
 
-def store_option(function: Function) -> Function:
-    """Add the folder of the store."""
-    return click.option(
-        "--store", "store", required=True, metavar="DIR", help="Folder of the trace store."
-    )(function)
+store_option = click.option(
+    "--store", "store", required=True, metavar="DIR", help="Folder of the trace store."
+)
+# which parts of incoming calls to store
+intake_options = shared.option_set(
+    click.option(
+        "--redact",
+        multiple=True,
+        metavar="REGEX",
+        help="Replace what matches by [redacted], before it is written (repeatable).",
+    ),
+    click.option("--no-texts", is_flag=True, help="Keep neither questions nor texts of documents."),
+    click.option(
+        "--sample",
+        type=float,
+        default=1.0,
+        metavar="SHARE",
+        help="Keep this share of the traces, always the same ones.",
+    ),
+    click.option("--keep", metavar="TIME", help="Delete days older than that, such as 90d."),
+    click.option(
+        "--id-from",
+        metavar="FIELD",
+        help="Field of the metadata that holds the ids of documents, such as metadata.chunk.",
+    ),
+)
 
 
-def intake_options(function: Function) -> Function:
-    """Add what of the calls that arrive is kept."""
-    options = (
-        click.option(
-            "--redact",
-            multiple=True,
-            metavar="REGEX",
-            help="Replace what matches by [redacted], before it is written (repeatable).",
-        ),
-        click.option(
-            "--no-texts", is_flag=True, help="Keep neither questions nor texts of documents."
-        ),
-        click.option(
-            "--sample",
-            type=float,
-            default=1.0,
-            metavar="SHARE",
-            help="Keep this share of the traces, always the same ones.",
-        ),
-        click.option("--keep", metavar="TIME", help="Delete days older than that, such as 90d."),
-        click.option(
-            "--id-from",
-            metavar="FIELD",
-            help="Field of the metadata that holds the ids of documents, such as metadata.chunk.",
-        ),
-    )
-    for option in reversed(options):
-        function = option(function)
-    return function
-
-
-def intake_rules(redact: tuple[str, ...], sample: float, *, no_texts: bool) -> IntakeRules:
-    """Return the rules of these options."""
+def take_intake(choices: dict[str, Any]) -> tuple[IntakeRules, timedelta | None, str | None]:
+    """Return the rules of these options, how long calls are kept, and the field of ids."""
     from findwell.loop.monitoring.intake_rules import IntakeRules  # noqa: PLC0415
+    from findwell.loop.monitoring.times import parse_period  # noqa: PLC0415
 
-    return IntakeRules(redact=redact, texts=not no_texts, sample=sample)
+    texts, keep = not choices["no_texts"], choices["keep"]
+    rules = IntakeRules(redact=choices["redact"], texts=texts, sample=choices["sample"])
+    return rules, None if keep is None else parse_period(keep), choices["id_from"]
 
 
 def note_judge(names: Iterable[str], choices: Mapping[str, Any]) -> None:

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import sys
+from typing import Any
 
 import click
 
-from findwell.cli.monitor.options import intake_options, intake_rules, store_option
+from findwell.cli.monitor.options import intake_options, store_option, take_intake
 from findwell.core.errors import needs_package
 
 
@@ -47,7 +48,7 @@ def _as_token(context: click.Context, parameter: click.Parameter, text: str | No
     type=click.IntRange(0, 64),
     default=0,
     metavar="N",
-    help="Decode in so many processes beside this one; for more than 10,000 spans a second.",
+    help="Decode in so many further processes; for more than 10,000 spans a second.",
 )
 @click.option("--max-request", default="16MiB", metavar="SIZE", help="Longest body of a request.")
 @click.option("--max-rate", type=click.IntRange(1), metavar="N", help="Most spans a second.")
@@ -63,11 +64,7 @@ def command(
     max_request: str,
     max_rate: int | None,
     max_store: str,
-    redact: tuple[str, ...],
-    no_texts: bool,
-    sample: float,
-    keep: str | None,
-    id_from: str | None,
+    **choices: Any,  # noqa: ANN401
 ) -> None:
     """Take traces in from the exporters of OpenTelemetry, into a store, which is made if needed.
 
@@ -81,7 +78,6 @@ def command(
     """
     from findwell.io.storage.spool import parse_size  # noqa: PLC0415
     from findwell.loop.monitoring.store import TraceStore  # noqa: PLC0415
-    from findwell.loop.monitoring.store_files import parse_period  # noqa: PLC0415
 
     with needs_package("taking traces in", "monitor"):
         from findwell.loop.monitoring.receiver import ReceiverLimits  # noqa: PLC0415
@@ -92,7 +88,6 @@ def command(
         rate=max_rate,
         store=parse_size(max_store, "--max-store"),
     )
-    rules = intake_rules(redact, sample, no_texts=no_texts)
-    period = None if keep is None else parse_period(keep)
+    rules, keep, id_from = take_intake(choices)
     with TraceStore.open(store, create=True, rules=rules) as opened:
-        serve_traces(opened, address, limits=limits, workers=workers, keep=period, id_from=id_from)
+        serve_traces(opened, address, limits=limits, workers=workers, keep=keep, id_from=id_from)

@@ -11,13 +11,14 @@ from findwell.core.estimate import Estimate
 from findwell.core.requirement import FAIL, OPEN, PASS
 from findwell.evaluation.comparison.gates import EXIT, GateReport
 from findwell.evaluation.comparison.requirements import RequirementVerdict
-from findwell.loop.monitoring.baselines import parse_moment
 from findwell.loop.monitoring.signals import SIGNALS
+from findwell.loop.monitoring.times import parse_moment
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
     from datetime import datetime
 
+    from findwell.core.estimate import Estimate
     from findwell.loop.monitoring.store import TraceStore
 
 STATE = "alarms"  # its name in the catalogue of a store
@@ -52,10 +53,8 @@ class AlarmVerdict:
     period: str  # how long a period is, such as 1h: its calls are one observation
     periods: int  # that are over, of these values
     watched: str  # what was bet on, between 0 and 1
-    mean: float | None  # of that
-    low: float | None  # limits that hold at all times
-    high: float | None
-    line: float | None  # that it is held against
+    mean: Estimate  # of that, with limits that hold at all times
+    line: float | None  # that it is compared with
     log_evidence: float
     log_needed: float
     since: datetime | None = None  # of an alarm: when the change most likely began
@@ -71,7 +70,11 @@ class AlarmVerdict:
 
     def as_dict(self, *, texts: bool = True) -> dict[str, Any]:
         """Return the verdict for JSON; without `texts` no question is in it."""
-        found = asdict(self) | {"difference": self.difference}
+        limits = {"mean": self.mean.value, "low": self.mean.low, "high": self.mean.high}
+        found: dict[str, Any] = {}
+        for name, value in asdict(self).items():
+            found |= limits if name == "mean" else {name: value}
+        found["difference"] = self.difference
         if not isfinite(self.log_evidence):  # which JSON cannot write
             found["log_evidence"] = None
         for name in ("since", "opened", "resolved"):
@@ -128,7 +131,7 @@ class CheckReport:
     def as_gate(self) -> GateReport:
         """Return the verdicts as those of gates, for JUnit and the summary of a pull request.
 
-        A slice with too few calls is no error there, as it is none of the exit code, if other
+        A slice with too few calls is not an error there, matching the exit code, if other
         slices of the alert are decided.
         """
         decided = self._decided

@@ -13,9 +13,10 @@ from findwell.loop.monitoring.alarm_report import (
     STILL_OPEN,
     UNDECIDED,
 )
+from findwell.loop.monitoring.times import parse_moment
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Callable, Iterable, Mapping
     from datetime import datetime
 
     from findwell.loop.monitoring.alarm_report import AlarmVerdict, CheckReport
@@ -71,8 +72,9 @@ def sentence(verdict: AlarmVerdict) -> str:
 def bets_in_words(verdict: AlarmVerdict) -> str:
     """Say what was bet on, its mean with limits that hold at all times, and the line."""
     found = f"bet on {verdict.watched}"
-    if verdict.mean is not None and verdict.low is not None and verdict.high is not None:
-        found += f": mean {verdict.mean:.4g} ({verdict.low:.4g} … {verdict.high:.4g} at all times)"
+    mean, low, high = verdict.mean.value, verdict.mean.low, verdict.mean.high
+    if mean is not None and low is not None and high is not None:
+        found += f": mean {mean:.4g} ({low:.4g} … {high:.4g} at all times)"
     if verdict.line is not None:
         found += f", compared with {verdict.line:.4g}"
     needed = evidence(verdict.log_needed)
@@ -112,83 +114,75 @@ def prometheus_text(store: TraceStore) -> str:
     The route `/metrics` of a server may answer with it, as `text/plain; version=0.0.4`.
     """
     tests: Mapping[str, Any] = (store.state("alarms") or {}).get("tests", {})
-    last = [each["last"] for each in tests.values()]
     counts = store.counts()
     parts = [
-        _metric("findwell_alarm_open", "gauge", "1 while an alarm is open.", last, _is_open),
-        _metric("findwell_alarm_undecided", "gauge", "1 while there are too few calls.", last,
-                lambda each: float(each["outcome"] == UNDECIDED)),
-        _metric("findwell_signal", "gauge", "The signal, since watching began or the change.", last,
-                lambda each: each["now"]),
-        _metric("findwell_signal_baseline", "gauge", "What the signal is compared with.", last,
-                lambda each: each["before"]),
-        _metric("findwell_alarm_log_evidence", "gauge", "Logarithm of the evidence for a change.",
-                last, lambda each: each["log_evidence"]),
-        _metric("findwell_alarm_log_needed", "gauge", "Logarithm of the evidence of an alarm.",
-        last,
-                lambda each: each["log_needed"]),
-        _metric("findwell_checked_timestamp_seconds", "gauge", "When it was last checked.", last,
-                lambda each: _seconds(each["checked"])),
-        _plain("findwell_store_calls", "gauge", "Calls in the store.", counts.calls),
-        _plain("findwell_store_spans_total", "counter", "Spans that arrived.", counts.spans),
-        _plain("findwell_store_repeated_total", "counter", "Calls that arrived again.",
-               counts.repeated),
-        _plain("findwell_store_bytes", "gauge", "Bytes of the store.", counts.bytes),
-        *(
-            _by_reason(f"findwell_store_{name}_total", f"{what}, by reason.", numbers)
-            for name, what, numbers in (
-                ("malformed", "Spans that could not be read", counts.malformed),
-                ("dropped", "Calls that a rule left out", counts.dropped),
-            )
-        ),
-    ]  # fmt: skip
+        _metric(f"findwell_{name}", what, tests.values(), value)
+        for name, (what, value) in ALERT_METRICS.items()
+    ]
+    totals = {
+        "calls": ("gauge", "Calls in the store.", counts.calls),
+        "spans_total": ("counter", "Spans that arrived.", counts.spans),
+        "repeated_total": ("counter", "Calls that arrived again.", counts.repeated),
+        "bytes": ("gauge", "Bytes of the store.", counts.bytes),
+    }
+    for name, (kind, what, number) in totals.items():
+        parts.append(
+            f"{_head(f'findwell_store_{name}', kind, what)}findwell_store_{name} {number}\n"
+        )
+    reasons = {
+        "malformed": ("Spans that could not be read", counts.malformed),
+        "dropped": ("Calls that a rule left out", counts.dropped),
+    }
+    for name, (what, numbers) in reasons.items():
+        total = f"findwell_store_{name}_total"
+        parts.append(_head(total, "counter", f"{what}, by reason."))
+        parts += [f"{total}{_labels(reason=why)} {number}\n" for why, number in numbers.items()]
     return "".join(parts)
 
 
-def _is_open(each: Mapping[str, Any]) -> float:
-    return float(each["outcome"] in RAISED)
-
-
-def _seconds(text: str) -> float:
-    from findwell.loop.monitoring.baselines import parse_moment  # noqa: PLC0415
-
-    return parse_moment(text).timestamp()
+# what is written of the last state of each alert
+ALERT_METRICS: dict[str, tuple[str, Callable[[Mapping[str, Any]], float | None]]] = {
+    "alarm_open": ("1 while an alarm is open.", lambda last: float(last["outcome"] in RAISED)),
+    "alarm_undecided": (
+        "1 while there are too few calls.",
+        lambda last: float(last["outcome"] == UNDECIDED),
+    ),
+    "signal": ("The signal, since watching began or the change.", lambda last: last["now"]),
+    "signal_baseline": ("What the signal is compared with.", lambda last: last["before"]),
+    "alarm_log_evidence": (
+        "Logarithm of the evidence for a change.",
+        lambda last: last["log_evidence"],
+    ),
+    "alarm_log_needed": (
+        "Logarithm of the evidence of an alarm.",
+        lambda last: last["log_needed"],
+    ),
+    "checked_timestamp_seconds": (
+        "When it was last checked.",
+        lambda last: parse_moment(last["checked"]).timestamp(),
+    ),
+}
 
 
 def _head(name: str, kind: str, what: str) -> str:
     return f"# HELP {name} {what}\n# TYPE {name} {kind}\n"
 
 
-def _plain(name: str, kind: str, what: str, value: int) -> str:
-    """Write a count, with all its digits.
-
-    >>> print(_plain("findwell_store_calls", "gauge", "Calls.", 12345678).splitlines()[-1])
-    findwell_store_calls 12345678
-    """
-    return f"{_head(name, kind, what)}{name} {value}\n"
-
-
-def _by_reason(name: str, what: str, numbers: Mapping[str, int]) -> str:
-    rows = (f"{name}{_labels(reason=reason)} {number}\n" for reason, number in numbers.items())
-    return _head(name, "counter", what) + "".join(rows)
-
-
 def _metric(
     name: str,
-    kind: str,
     what: str,
-    rows: Iterable[Mapping[str, Any]],
-    value: Any,  # noqa: ANN401
+    tests: Iterable[Mapping[str, Any]],
+    value: Callable[[Mapping[str, Any]], float | None],
 ) -> str:
-    lines = []
-    for each in rows:
-        number = value(each)
+    lines = [_head(name, "gauge", what)]
+    for last in (each["last"] for each in tests):
+        number = value(last)
         if number is not None:
-            # all that tells series apart: a file with the same labels twice is refused as a whole
+            # all that distinguishes series: a file with the same labels twice is refused as a whole
             named = ("alert", "signal", "slice", "baseline", "kind")
-            labels = _labels(**{label: each.get(label, "") for label in named})
+            labels = _labels(**{label: last.get(label, "") for label in named})
             lines.append(f"{name}{labels} {number!r}\n")
-    return _head(name, kind, what) + "".join(lines)
+    return "".join(lines)
 
 
 def _labels(**named: str) -> str:

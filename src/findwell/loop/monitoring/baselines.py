@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -23,6 +23,7 @@ import numpy as np
 from findwell.core.errors import InputError, OptionError, nearest
 from findwell.evaluation.results.reuse import require_result
 from findwell.io.storage.folders import is_folder
+from findwell.loop.monitoring.times import DAY, EPOCH, UNITS, parse_moment
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -32,8 +33,6 @@ if TYPE_CHECKING:
     from findwell.loop.monitoring.signals import Signal
     from findwell.loop.monitoring.store import Mark
 
-DAY = timedelta(days=1)
-UNITS = {"h": timedelta(hours=1), "d": DAY, "w": 7 * DAY}
 WORDS = ("yesterday", "last-week", "last-month")
 FORM = (
     "write last-week, yesterday, last-7d, 2026-11-02/2026-11-09, before:MARK, a folder or a number"
@@ -126,7 +125,7 @@ def _marked(text: str, marks: Sequence[Mark]) -> tuple[datetime, datetime] | Non
         raise OptionError(f"unknown mark {name!r}", fix=f"{nearest(name, names)} ({known})".strip())
     until = max(times)
     earlier = [each.time for each in marks if each.time < until]
-    return max(earlier, default=datetime(1970, 1, 1, tzinfo=UTC)), until
+    return max(earlier, default=EPOCH), until
 
 
 def _interval(text: str) -> tuple[datetime, datetime] | None:
@@ -134,21 +133,6 @@ def _interval(text: str) -> tuple[datetime, datetime] | None:
     if not slash or not re.match(r"\d{4}-\d\d", since):
         return None
     return parse_moment(since), parse_moment(until)
-
-
-def parse_moment(text: str) -> datetime:
-    """Return a date or time as ISO 8601 writes it; without a zone it is in UTC.
-
-    >>> parse_moment("2026-11-02").isoformat(), parse_moment("2026-11-02T08:00+01:00").isoformat()
-    ('2026-11-02T00:00:00+00:00', '2026-11-02T07:00:00+00:00')
-    """
-    try:
-        moment = datetime.fromisoformat(text.strip())
-    except ValueError:
-        raise OptionError(
-            f"{text!r} is no date or time", fix="write 2026-11-02, or 2026-11-02T08:00"
-        ) from None
-    return moment.replace(tzinfo=UTC) if moment.tzinfo is None else moment.astimezone(UTC)
 
 
 def refuse_overlap(window: tuple[datetime, datetime], since: datetime) -> None:

@@ -11,7 +11,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime
+from datetime import datetime
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -32,6 +32,7 @@ from findwell.loop.monitoring.signals import (
     find_signals,
     texts_of,
 )
+from findwell.loop.monitoring.times import in_utc
 
 if TYPE_CHECKING:
     from findwell.core.progress import Report
@@ -354,8 +355,3 @@ def stored_signals(
     keys = [name for name in frame.columns if name not in order]
     labels = [name for name in values.columns if name not in (*KEY, *order)]
     return joined.select(*keys, *order, *labels)
-
-
-def in_utc(moment: datetime) -> datetime:
-    """Return a moment in UTC; one without a zone is in UTC already."""
-    return moment.replace(tzinfo=UTC) if moment.tzinfo is None else moment.astimezone(UTC)

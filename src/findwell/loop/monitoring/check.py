@@ -21,6 +21,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import asdict, dataclass, replace
 from datetime import UTC, datetime, timedelta
+from functools import cached_property
 from math import isfinite, log
 from typing import TYPE_CHECKING, Any
 
@@ -28,6 +29,7 @@ import numpy as np
 import polars as pl
 
 from findwell.core.errors import OptionError, choose
+from findwell.core.estimate import Estimate
 from findwell.io.read.traces.schema import RETRIEVER
 from findwell.loop.monitoring.alarm_report import (
     ALARM,
@@ -41,15 +43,12 @@ from findwell.loop.monitoring.alarm_report import (
     WatchedCall,
 )
 from findwell.loop.monitoring.alerts import Alert, parse_alert
-from findwell.loop.monitoring.baselines import (
-    Baseline,
-    find_baseline,
-    parse_moment,
-    refuse_overlap,
-)
+from findwell.loop.monitoring.baselines import Baseline, find_baseline, refuse_overlap
 from findwell.loop.monitoring.call_values import stored_signals
 from findwell.loop.monitoring.detectors import (
+    ALL_TIMES,
     AT_THE_END,
+    RUN_LENGTH,
     SEASONS,
     SINGLE,
     Bound,
@@ -58,16 +57,17 @@ from findwell.loop.monitoring.detectors import (
     against_result,
     at_line,
     bound_of,
-    length_in_words,
+    period_in_words,
 )
-from findwell.loop.monitoring.time_buckets import bucket_length
-from findwell.statistics.sequential import (
-    bernstein_sequence,
-    change_evidence,
-    change_point,
-    e_bh,
-    hedged_limits,
+from findwell.loop.monitoring.times import (
+    MICROSECOND,
+    bucket_length,
+    in_utc,
+    microseconds,
+    parse_moment,
 )
+from findwell.statistics.change_points import change_evidence, change_point
+from findwell.statistics.sequential import bernstein_sequence, e_bh, hedged_limits
 from findwell.statistics.values import check_share
 
 if TYPE_CHECKING:
@@ -76,305 +76,18 @@ if TYPE_CHECKING:
     from findwell.loop.monitoring.store import TraceStore
     from findwell.loop.monitoring.webhook import Webhook
 
-LOOKING_BACK = ("unseen",)  # signals that are higher, the fewer calls before are known
-DELETED = "calls of the baseline were deleted, without which old documents look new: --rebaseline"
-MOST_SLICES = 50  # values of one column that are watched; those with most calls
-
-
-@dataclass(frozen=True, slots=True)
-class PeriodChoice:
-    """How calls are put together: see `findwell.loop.monitoring.detectors`."""
-
-    length: int | None = None  # microseconds; None: as the baseline shows, or an hour
-    season: str = ""
-    until: int | None = None  # periods that end later may still get calls
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class WatchedSlice:
-    """One alert for one slice: the calls, and how they are bet on."""
-
-    key: str
-    alert: Alert
-    slice: str
-    baseline: str  # as it was written; empty: none
-    kind: str  # whose lists are looked at
-    rows: pl.DataFrame  # time, trace, span, value; in the order of time
-    bets: BoundedSignal | None
-    before: float | None
-    reason: str
-    state: dict[str, Any]
-    until: int | None = None  # periods that end later are not looked at yet
-
-    def cut(self, rows: pl.DataFrame | None = None) -> CutCalls:
-        """Return calls, by default all that are watched, cut into periods that are over."""
-        assert self.bets is not None  # noqa: S101 - the caller has looked
-        rows = self.watched if rows is None else rows
-        values = rows["value"].to_numpy().astype(np.float64)
-        return self.bets.cut(_microseconds(rows), values, self.until)
-
-    @property
-    def watched(self) -> pl.DataFrame:
-        """The rows since watching began, or was begun anew, that have a value."""
-        rows = self.rows.drop_nulls("value")
-        since = self.state.get("since")
-        return rows if since is None else rows.filter(pl.col("time") >= parse_moment(since))
-
-    @property
-    def earlier(self) -> int:
-        """How many periods a check has seen that are not among those watched any longer.
-
-        Their days were deleted, or a later beginning was asked for. What was bet on them is lost:
-        otherwise every day that goes would be a new chance to be wrong.
-        """
-        seen, cut = self._seen, self.cut()
-        if seen is None:
-            return 0
-        before = int(seen["n"])
-        if len(cut) and _end(cut) >= seen["until"]:
-            before = int((cut.times[cut.ends - 1] <= seen["until"]).sum())
-        return int(max(seen["earlier"], seen["n"] - before))
-
-    @property
-    def _seen(self) -> dict[str, Any] | None:
-        """What was seen in periods of this length; of another one nothing is known."""
-        seen: dict[str, Any] | None = self.state.get("seen")
-        same = seen is not None and self.bets is not None and seen["length"] == self.bets.length
-        return seen if same else None
-
-    def note_seen(self) -> None:
-        """Remember how many periods there were; a look at the past says nothing new."""
-        if self.bets is None:
-            return
-        cut, seen = self.cut(), self._seen
-        if not len(cut) or (seen and _end(cut) < seen["until"]):
-            return
-        known = {"earlier": self.earlier, "until": _end(cut), "length": self.bets.length}
-        self.state["seen"] = known | {"n": known["earlier"] + len(cut)}
-
-
-def _end(cut: CutCalls) -> int:
-    """Return when the last call of the last period began."""
-    return int(cut.times[cut.ends[-1] - 1])
-
-
-def _microseconds(rows: pl.DataFrame) -> Ints:
-    return rows["time"].dt.timestamp("us").to_numpy()
-
-
-def watched_slices(  # noqa: PLR0917
-    store: TraceStore,
-    alerts: list[Alert],
-    baseline: Baseline | None,
-    span: tuple[datetime | None, datetime],
-    saved: dict[str, Any],
-    alpha: float,
-    kind: str,
-    given: dict[str, Any],
-    choice: PeriodChoice,
-) -> tuple[list[WatchedSlice], list[str]]:
-    """Return a test for each alert and slice, and what a user should know about them."""
-    window = None if baseline is None else baseline.window
-    if baseline is not None and baseline.number is not None:
-        alerts = [_of_number(each) for each in alerts]
-    text = "" if baseline is None else baseline.text
-    frames = _frames(store, alerts, span, window, kind, given)
-    parts, notes = [], []
-    for alert in alerts:
-        for column in alert.by or ("",):
-            opened = _opened(saved, alert, column, text, kind)
-            chosen, left_out = _slices(*frames[alert.signal, column], column, opened)
-            parts += [(alert, column, value) for value in chosen]
-            if left_out:
-                notes.append(
-                    f"{alert.text}: {left_out} further values of {column} with fewer calls are not "
-                    f"watched, only {MOST_SLICES}"
-                )
-    compared = any(reference.height for _, reference in frames.values())
-    if window is not None and not compared and any(each.needs_baseline for each in alerts):
-        counts = store.counts()
-        held = "it is empty" if counts.first is None else f"it has {counts.first:%Y-%m-%d %H:%M}"
-        held += "" if counts.last is None else f" to {counts.last:%Y-%m-%d %H:%M}"
-        notes.append(
-            f"the store has no call in the baseline, {window[0]:%Y-%m-%d %H:%M} to "
-            f"{window[1]:%Y-%m-%d %H:%M} UTC; {held}"
-        )
-    error = alpha / 2 / max(len(parts), 1)
-    found = []
-    for alert, column, value in parts:
-        name = "" if value is None else f"{column}={value}"
-        key = _key(alert, name, text, kind)
-        state = saved.get("tests", {}).get(key, {})
-        watched, reference = frames[alert.signal, column]
-        rows = _of_slice(watched, alert.signal, column, value)
-        known = _of_slice(reference, alert.signal, column, value).drop_nulls("value")
-        bets, before, reason = _bets(alert, baseline, known, error, state, choice)
-        found.append(
-            WatchedSlice(
-                key, alert, name, text, kind, rows, bets, before, reason, state, choice.until
-            )
-        )
-    return found, notes
-
-
-def _of_number(alert: Alert) -> Alert:
-    """Return an alert that compares with a number: nothing bounds the mean of some signals."""
-    bounded = isfinite(alert.about.bounds[1])
-    return alert if bounded or alert.quantile is not None else replace(alert, quantile=0.5)
-
-
-def _frames(  # noqa: PLR0917
-    store: TraceStore,
-    alerts: list[Alert],
-    span: tuple[datetime | None, datetime],
-    window: tuple[datetime, datetime] | None,
-    kind: str,
-    given: dict[str, Any],
-) -> dict[tuple[str, str], tuple[pl.DataFrame, pl.DataFrame]]:
-    """Return the calls that are watched, and those of the baseline, by signal and column to slice.
-
-    All are read at once, but for signals that compare a call with earlier ones of its slice: the
-    columns that other alerts are sliced by must make no difference to them.
-    """
-    wanted = [(each.about, column) for each in alerts for column in each.by or ("",)]
-    together = tuple(dict.fromkeys(each for about, each in wanted if each and not about.history))
-    groups: dict[tuple[bool, tuple[str, ...]], dict[tuple[str, str], str]] = {}
-    for about, column in wanted:
-        alone = (column,) if column else ()
-        group = about.history, alone if about.history else together
-        groups.setdefault(group, {})[about.name, column] = about.kind or kind
-    found = {}
-    for (_, columns), members in groups.items():
-        names = list(dict.fromkeys(name for name, _ in members))
-        options: dict[str, Any] = {"by": columns, "kind": kind, **given}
-        watched = stored_signals(store, names, since=span[0], until=span[1], **options)
-        reference = watched.clear()
-        if window is not None:
-            reference = stored_signals(store, names, since=window[0], until=window[1], **options)
-        for member, of in members.items():
-            rows, known = (each.filter(pl.col("kind") == of) for each in (watched, reference))
-            found[member] = rows, known
-    return found
-
-
-def _key(alert: Alert, name: str, baseline: str, kind: str) -> str:
-    """Return what a state is kept under; the lists of rerankers are watched by themselves."""
-    key = f"{alert.text} | {name} | {baseline}"
-    return key if kind == RETRIEVER else f"{kind}: {key}"
-
-
-def _opened(saved: dict[str, Any], alert: Alert, column: str, baseline: str, kind: str) -> set[str]:
-    """Return the values of a column for which an alarm is open."""
-    names = (each["last"]["slice"] for each in saved.get("tests", {}).values() if "open" in each)
-    return {
-        name.removeprefix(f"{column}=")
-        for name in names
-        if name.startswith(f"{column}=")
-        and "open" in saved["tests"].get(_key(alert, name, baseline, kind), {})
-    }
-
-
-def _slices(
-    watched: pl.DataFrame, reference: pl.DataFrame, column: str, opened: set[str]
-) -> tuple[list[str | None], int]:
-    """Return the values of a column that are watched, None for all, and how many are not.
-
-    An alarm that is open stays among them, however few calls there are of late.
-    """
-    if not column:
-        return [None], 0
-    every = pl.concat([watched.select(column), reference.select(column)])
-    counts = every.group_by(column).len("\0n").sort(["\0n", column], descending=[True, False])
-    names = counts[column].to_list()
-    chosen = opened.union(names[:MOST_SLICES])
-    return sorted(chosen) or [None], len(set(names) - chosen)
-
-
-def _of_slice(frame: pl.DataFrame, signal: str, column: str, value: str | None) -> pl.DataFrame:
-    rows = frame if value is None else frame.filter(pl.col(column) == value)
-    return rows.select("time", "trace", "span", value=pl.col(signal).cast(pl.Float64))
-
-
-def _bets(  # noqa: PLR0917
-    alert: Alert,
-    baseline: Baseline | None,
-    calls: pl.DataFrame,
-    error: float,
-    state: dict[str, Any],
-    choice: PeriodChoice,
-) -> tuple[BoundedSignal | None, float | None, str]:
-    """Return how an alert is bet on, the value that it is compared with, or why neither is."""
-    if alert.line is not None:
-        return at_line(alert, alert.line, choice.length), alert.line, ""
-    if baseline is not None and baseline.number is not None:
-        low, high = alert.about.bounds
-        if not low <= baseline.number <= high:
-            raise OptionError(
-                f"{alert.signal} lies between {low:g} and {high:g}, and the baseline is "
-                f"{baseline.number:g}",
-                fix="write a share, such as 2%" if high == 1 else "choose another number",
-            )
-        return at_line(alert, baseline.number, choice.length), baseline.number, ""
-    if baseline is not None and baseline.result is not None:
-        known = baseline.values(alert.about)
-        bets = against_result(alert, known, error, choice.length)
-        before = summary_of(alert, known)
-        return (None, before, bets) if isinstance(bets, str) else (bets, before, "")
-    values = calls["value"].to_numpy().astype(np.float64)
-    kept = state.get("baseline")
-    # its calls were deleted since, or maybe those before it, which some signals look back at
-    looks_back = alert.signal in LOOKING_BACK
-    if kept is not None and (kept["n"] > len(values) or (looks_back and kept["n"] == len(values))):
-        gone = looks_back and kept["n"] > len(values) and "open" not in state
-        saved = None if gone else BoundedSignal.from_dict(kept["bets"])
-        return saved, kept["value"], DELETED if gone else ""
-    times = _microseconds(calls)
-    bets = against_calls(alert, times, values, choice.length, choice.season)
-    before = summary_of(alert, values)
-    if isinstance(bets, str):
-        return None, before, bets
-    state["baseline"] = {"n": len(values), "value": before, "bets": bets.as_dict()}
-    return bets, before, ""
-
-
-def summary_of(alert: Alert, values: Floats) -> float | None:
-    """Return the signal in its own unit: the mean, as charts show it, or a quantile."""
-    known = values[~np.isnan(values)]
-    if not len(known):
-        return None
-    return float(known.mean() if alert.quantile is None else np.quantile(known, alert.quantile))
-
-
-OUTBOX = "webhooks"  # its name in the catalogue
+OUTBOX = "webhooks"  # the name of messages in the catalogue
 SHOWN_CALLS = 5
 MANY = 100_000  # periods from which on limits are those that cost little
+MOST_SLICES = 50  # values of one column that are watched; those with most calls
 FORGOTTEN = timedelta(days=30)  # alerts that were not checked for so long
-MICROSECOND = timedelta(microseconds=1)
-EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+SETTLE = timedelta(minutes=10)  # calls that arrive later than this after a period are late
 RECOVERY = 0.05  # chance of taking what still goes on for over
+LOOKING_BACK = ("unseen",)  # signals that are higher, the fewer calls before are known
+DELETED = "calls of the baseline were deleted, without which old documents look new: --rebaseline"
 NO_CALLS = "there are no calls to look at"
 NO_VALUES = "no call has a value"
 TOO_FEW = "too few periods: even the worst values could not raise it yet"
-SETTLE = timedelta(minutes=10)  # calls that arrive later than this after a period are late
-
-
-@dataclass(frozen=True, slots=True)
-class _Promise:
-    """What holds of the family while nothing changes."""
-
-    alpha: float  # of the evidence
-    run_length: int | None
-    tests: int
-    together: int = 1  # alarms that are raised at once, by e-BH
-
-    @property
-    def rate(self) -> float:
-        return self.alpha if self.run_length is None else 1 / self.run_length
-
-    @property
-    def log_needed(self) -> float:
-        """What each alarm takes: the less, the more there are."""
-        return log(max(self.tests, 1) / self.rate / self.together)
 
 
 def check(
@@ -392,7 +105,7 @@ def check(
     period: str | None = None,
     season: str | None = None,
     settle: timedelta | str = SETTLE,
-    kind: str = "retriever",
+    kind: str = RETRIEVER,
     **given: Any,  # noqa: ANN401
 ) -> CheckReport:
     """Compare the calls of a store with alerts; see `findwell.loop.monitoring.alerts`.
@@ -419,31 +132,44 @@ def check(
             fix="leave out remember=False, or the webhook",
         )
     listed = [alerts] if isinstance(alerts, str | Alert) else list(alerts)
-    asked = {each.text: each for each in map(_alert, listed)}
+    asked = [each if isinstance(each, Alert) else parse_alert(each) for each in listed]
     if not asked:
         raise OptionError("there is no alert to check", fix='add one, such as --alert "empty>2%"')
     now = _moment(until) or datetime.now(UTC)
-    choice = PeriodChoice(
-        None if period is None else _length(period),
-        "" if season is None else choose("season", season, SEASONS),
-        (now - _waiting(settle) - EPOCH) // MICROSECOND,
-    )
     saved: dict[str, Any] = {} if rebaseline else store.state(STATE) or {}
-    found = _baseline(store, asked.values(), baseline, now, saved)
+    found = _baseline(store, asked, baseline, now, saved)
     begin = _moment(since) or (found.window[1] if found and found.window else None)
     if found is not None and found.window is not None and begin is not None:
         refuse_overlap(found.window, begin)
-    tests, notes = watched_slices(
-        store, list(asked.values()), found, (begin, now), saved, alpha, kind, given, choice
+    if isinstance(settle, str):
+        settle = timedelta() if settle == "0" else bucket_length(settle)
+    if found is not None and found.number is not None:
+        asked = [_of_number(each) for each in asked]
+    length = None
+    if period is not None:
+        length = SINGLE if period == "call" else bucket_length(period) // MICROSECOND
+    watch = Watch(
+        store,
+        list({each.text: each for each in asked}.values()),
+        found,
+        (begin, now),
+        saved,
+        alpha,
+        kind,
+        given,
+        length,
+        "" if season is None else choose("season", season, SEASONS),
+        microseconds(now - settle),
     )
+    tests, notes = watch.slices()
     estimated = found is not None and found.result is not None
-    promise = _Promise(alpha / 2 if estimated else alpha, run_length, len(tests))
+    promise = Promise(alpha / 2 if estimated else alpha, run_length, len(tests))
     decided = _with_questions(store, _decide(tests, promise, now))
     report = CheckReport(
         verdicts=tuple(decided),
         checked=now,
         since=begin,
-        baseline="" if found is None else found.text,
+        baseline=watch.compared_with,
         window=None if found is None else found.window,
         alpha=alpha,
         run_length=run_length,
@@ -453,31 +179,17 @@ def check(
         return report
     # one step: after a crash either both are there, the alarm and the message about it, or neither
     with store.changing_states(STATE, *([] if webhook is None else [OUTBOX])) as (state, *outbox):
-        verdicts = _remember(state, tests, decided, found, now, fresh=rebaseline)
+        verdicts = watch.remember(state, tests, decided, fresh=rebaseline)
         report = replace(report, verdicts=tuple(verdicts))
         if webhook is not None:
             webhook.enqueue(outbox[0], report)
     return report
 
 
-def _alert(given: str | Alert) -> Alert:
-    return given if isinstance(given, Alert) else parse_alert(given)
-
-
-def _length(period: str) -> int:
-    return SINGLE if period == "call" else bucket_length(period) // MICROSECOND
-
-
-def _waiting(settle: timedelta | str) -> timedelta:
-    if isinstance(settle, str):
-        return timedelta() if settle == "0" else bucket_length(settle)
-    return settle
-
-
 def _moment(given: datetime | str | None) -> datetime | None:
-    if given is None or isinstance(given, str):
-        return None if given is None else parse_moment(given)
-    return given.replace(tzinfo=UTC) if given.tzinfo is None else given.astimezone(UTC)
+    if given is None:
+        return None
+    return parse_moment(given) if isinstance(given, str) else in_utc(given)
 
 
 def _baseline(
@@ -508,7 +220,317 @@ def _baseline(
     return found
 
 
-def _decide(tests: list[WatchedSlice], promise: _Promise, now: datetime) -> list[AlarmVerdict]:
+def _of_number(alert: Alert) -> Alert:
+    """Return an alert that compares with a number: nothing bounds the mean of some signals."""
+    bounded = isfinite(alert.about.bounds[1])
+    return alert if bounded or alert.quantile is not None else replace(alert, quantile=0.5)
+
+
+@dataclass(frozen=True)
+class Watch:
+    """What is watched: alerts on the calls of a time, compared with a baseline."""
+
+    store: TraceStore
+    alerts: list[Alert]
+    baseline: Baseline | None
+    span: tuple[datetime | None, datetime]
+    saved: dict[str, Any]  # the states of earlier checks
+    alpha: float
+    kind: str  # whose lists are looked at
+    given: dict[str, Any]  # for `signal_frame`
+    length: int | None = None  # of a period, in microseconds; None: as the baseline shows
+    season: str = ""
+    until: int | None = None  # periods that end later may still get calls
+
+    @property
+    def compared_with(self) -> str:
+        """The baseline as it was written; empty: none."""
+        return "" if self.baseline is None else self.baseline.text
+
+    def slices(self) -> tuple[list[WatchedSlice], list[str]]:
+        """Return a test for each alert and slice, and what a user should know about them."""
+        parts, notes = [], []
+        for alert in self.alerts:
+            for column in alert.by or ("",):
+                chosen, left_out = self._values(alert, column)
+                parts += [(alert, column, value) for value in chosen]
+                if left_out:
+                    notes.append(
+                        f"{alert.text}: {left_out} further values of {column} with fewer calls are "
+                        f"not watched, only {MOST_SLICES}"
+                    )
+        window = None if self.baseline is None else self.baseline.window
+        compared = any(reference.height for _, reference in self._frames.values())
+        if window is not None and not compared and any(each.needs_baseline for each in self.alerts):
+            counts = self.store.counts()
+            held = "is empty" if counts.first is None else f"has {counts.first:%Y-%m-%d %H:%M}"
+            held += "" if counts.last is None else f" to {counts.last:%Y-%m-%d %H:%M}"
+            notes.append(
+                f"the store has no call in the baseline, {window[0]:%Y-%m-%d %H:%M} to "
+                f"{window[1]:%Y-%m-%d %H:%M} UTC; it {held}"
+            )
+        error = self.alpha / 2 / max(len(parts), 1)
+        return [self._slice(*part, error) for part in parts], notes
+
+    @cached_property
+    def _frames(self) -> dict[tuple[str, str], tuple[pl.DataFrame, pl.DataFrame]]:
+        """The calls that are watched, and those of the baseline, by signal and column to slice.
+
+        All are read at once, but for signals that compare a call with earlier ones of its slice:
+        the columns that other alerts are sliced by must make no difference to them.
+        """
+        wanted = [(each.about, column) for each in self.alerts for column in each.by or ("",)]
+        together = tuple(
+            dict.fromkeys(name for about, name in wanted if name and not about.history)
+        )
+        groups: dict[tuple[bool, tuple[str, ...]], dict[tuple[str, str], str]] = {}
+        for about, column in wanted:
+            alone = (column,) if column else ()
+            group = about.history, alone if about.history else together
+            groups.setdefault(group, {})[about.name, column] = about.kind or self.kind
+        found = {}
+        for (_, columns), members in groups.items():
+            names = list(dict.fromkeys(name for name, _ in members))
+            options: dict[str, Any] = {"by": columns, "kind": self.kind, **self.given}
+            since, until = self.span
+            watched = stored_signals(self.store, names, since=since, until=until, **options)
+            reference = watched.clear()
+            if self.baseline is not None and self.baseline.window is not None:
+                since, until = self.baseline.window
+                reference = stored_signals(self.store, names, since=since, until=until, **options)
+            for member, of in members.items():
+                rows, known = (each.filter(pl.col("kind") == of) for each in (watched, reference))
+                found[member] = rows, known
+        return found
+
+    def _key(self, alert: Alert, name: str) -> str:
+        """Return what a state is kept under; the lists of rerankers are watched by themselves."""
+        key = f"{alert.text} | {name} | {self.compared_with}"
+        return key if self.kind == RETRIEVER else f"{self.kind}: {key}"
+
+    def _values(self, alert: Alert, column: str) -> tuple[list[str | None], int]:
+        """Return the values of a column that are watched, None for all, and how many are not.
+
+        An alarm that is open stays among them, however few calls there are now.
+        """
+        if not column:
+            return [None], 0
+        tests = self.saved.get("tests", {})
+        sliced = {each["last"]["slice"] for each in tests.values() if "open" in each}
+        opened = {
+            name.removeprefix(f"{column}=")
+            for name in sliced
+            if name.startswith(f"{column}=") and "open" in tests.get(self._key(alert, name), {})
+        }
+        every = pl.concat([each.select(column) for each in self._frames[alert.signal, column]])
+        counts = every.group_by(column).len("\0n").sort(["\0n", column], descending=[True, False])
+        names = counts[column].to_list()
+        chosen = opened.union(names[:MOST_SLICES])
+        return sorted(chosen) or [None], len(set(names) - chosen)
+
+    def _slice(self, alert: Alert, column: str, value: str | None, error: float) -> WatchedSlice:
+        rows, known = (
+            (each if value is None else each.filter(pl.col(column) == value)).select(
+                "time", "trace", "span", value=pl.col(alert.signal).cast(pl.Float64)
+            )
+            for each in self._frames[alert.signal, column]
+        )
+        name = "" if value is None else f"{column}={value}"
+        key = self._key(alert, name)
+        state = self.saved.get("tests", {}).get(key, {})
+        bets, before, reason = self._bets(alert, known.drop_nulls("value"), error, state)
+        return WatchedSlice(key, alert, name, rows, bets, before, reason, state, self.until)
+
+    def _bets(
+        self, alert: Alert, calls: pl.DataFrame, error: float, state: dict[str, Any]
+    ) -> tuple[BoundedSignal | None, float | None, str]:
+        """Return how an alert is bet on, the value that it is compared with, or why neither is."""
+        baseline = self.baseline
+        if alert.line is not None:
+            return at_line(alert, alert.line, self.length), alert.line, ""
+        if baseline is not None and baseline.number is not None:
+            low, high = alert.about.bounds
+            if not low <= baseline.number <= high:
+                raise OptionError(
+                    f"{alert.signal} lies between {low:g} and {high:g}, and the baseline is "
+                    f"{baseline.number:g}",
+                    fix="write a share, such as 2%" if high == 1 else "choose another number",
+                )
+            return at_line(alert, baseline.number, self.length), baseline.number, ""
+        if baseline is not None and baseline.result is not None:
+            known = baseline.values(alert.about)
+            bets = against_result(alert, known, error, self.length)
+            before = _summary(alert, known)
+            return (None, before, bets) if isinstance(bets, str) else (bets, before, "")
+        times, values = _times_and_values(calls)
+        kept = state.get("baseline")
+        # its calls were deleted since, or maybe those before it, which some signals look back at
+        looks_back = alert.signal in LOOKING_BACK
+        if kept and (kept["n"] > len(values) or (looks_back and kept["n"] == len(values))):
+            gone = looks_back and kept["n"] > len(values) and "open" not in state
+            saved = None if gone else BoundedSignal.from_dict(kept["bets"])
+            return saved, kept["value"], DELETED if gone else ""
+        bets = against_calls(alert, times, values, self.length, self.season)
+        before = _summary(alert, values)
+        if isinstance(bets, str):
+            return None, before, bets
+        state["baseline"] = {"n": len(values), "value": before, "bets": bets.as_dict()}
+        return bets, before, ""
+
+    def remember(
+        self,
+        saved: dict[str, Any],
+        tests: list[WatchedSlice],
+        verdicts: list[AlarmVerdict],
+        *,
+        fresh: bool,
+    ) -> list[AlarmVerdict]:
+        """Change the states; what another check has changed meanwhile is not news here."""
+        found = []
+        every = saved.setdefault("tests", {})
+        baselines = saved.setdefault("baselines", {})
+        if fresh:
+            for key in [key for key in every if key.endswith(f" | {self.compared_with}")]:
+                del every[key]
+            baselines.pop(self.compared_with, None)
+        used = any(each.alert.needs_baseline and each.before is not None for each in tests)
+        if self.baseline is not None and self.baseline.window is not None and used:
+            baselines[self.compared_with] = [each.isoformat() for each in self.baseline.window]
+        looked = datetime.now(UTC)  # whatever moment the check was about
+        for test, verdict in zip(tests, verdicts, strict=True):
+            was_open = verdict.outcome in (STILL_OPEN, RESOLVED)
+            if was_open != (every.get(test.key, {}).get("open") is not None):
+                found.append(_of_another(verdict))  # and what the other has saved stays
+                continue
+            test.note_seen()
+            about = verdict.as_dict()
+            last = {
+                "checked": self.span[1].isoformat(),
+                "looked": looked.isoformat(),
+                **{name: about[name] for name in ("alert", "signal", "slice")},
+                "baseline": self.compared_with,
+                "kind": self.kind,
+                **{name: about[name] for name in ("outcome", "now", "before", "n")},
+                **{name: about[name] for name in ("log_evidence", "log_needed")},
+            }
+            every[test.key] = {**test.state, "last": last}
+            found.append(verdict)
+        old = (looked - FORGOTTEN).isoformat()
+        for key in [key for key, each in every.items() if each["last"]["looked"] < old]:
+            del every[key]
+        for name in [
+            name for name in baselines if not any(k.endswith(f" | {name}") for k in every)
+        ]:
+            del baselines[name]  # not compared with for so long: it is found again
+        return found
+
+
+def _of_another(verdict: AlarmVerdict) -> AlarmVerdict:
+    """Return a verdict on what another check has raised or resolved meanwhile: it is no news."""
+    if verdict.outcome == RESOLVED:
+        quiet = replace(verdict, outcome=QUIET, calls=())
+        return replace(quiet, since=None, opened=None, resolved=None)
+    return replace(verdict, outcome=STILL_OPEN) if verdict.outcome == ALARM else verdict
+
+
+def _times_and_values(rows: pl.DataFrame) -> tuple[Ints, Floats]:
+    times = rows["time"].dt.timestamp("us").to_numpy()
+    return times, rows["value"].to_numpy().astype(np.float64)
+
+
+def _summary(alert: Alert, values: Floats) -> float | None:
+    """Return the signal in its own unit: the mean, as charts show it, or a quantile."""
+    known = values[~np.isnan(values)]
+    if not len(known):
+        return None
+    return float(known.mean() if alert.quantile is None else np.quantile(known, alert.quantile))
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class WatchedSlice:
+    """One alert for one slice: the calls, and how they are bet on."""
+
+    key: str
+    alert: Alert
+    slice: str
+    rows: pl.DataFrame  # time, trace, span, value; in the order of time
+    bets: BoundedSignal | None
+    before: float | None
+    reason: str
+    state: dict[str, Any]
+    until: int | None = None  # periods that end later are not looked at yet
+
+    def cut(self, rows: pl.DataFrame | None = None) -> CutCalls:
+        """Return calls, by default all that are watched, cut into periods that are over."""
+        assert self.bets is not None  # noqa: S101 - the caller has looked
+        return self.bets.cut(*_times_and_values(self.watched if rows is None else rows), self.until)
+
+    @property
+    def watched(self) -> pl.DataFrame:
+        """The rows with a value since watching began, or was begun again."""
+        rows = self.rows.drop_nulls("value")
+        since = self.state.get("since")
+        return rows if since is None else rows.filter(pl.col("time") >= parse_moment(since))
+
+    @property
+    def earlier(self) -> int:
+        """How many periods a check has seen that are not among those watched any longer.
+
+        Their days were deleted, or a later beginning was asked for. What was bet on them is lost:
+        otherwise every day that goes would be a new chance to be wrong.
+        """
+        seen, cut = self._seen, self.cut()
+        if seen is None:
+            return 0
+        before = int(seen["n"])
+        if len(cut) and cut.last_time >= seen["until"]:
+            before = int((cut.times[cut.ends - 1] <= seen["until"]).sum())
+        return int(max(seen["earlier"], seen["n"] - before))
+
+    @property
+    def _seen(self) -> dict[str, Any] | None:
+        """What was seen in periods of this length; of another one nothing is known."""
+        seen: dict[str, Any] | None = self.state.get("seen")
+        same = seen is not None and self.bets is not None and seen["length"] == self.bets.length
+        return seen if same else None
+
+    def note_seen(self) -> None:
+        """Remember how many periods there were; a look at the past says nothing new."""
+        if self.bets is None:
+            return
+        cut, seen = self.cut(), self._seen
+        if not len(cut) or (seen and cut.last_time < seen["until"]):
+            return
+        known = {"earlier": self.earlier, "until": cut.last_time, "length": self.bets.length}
+        self.state["seen"] = known | {"n": known["earlier"] + len(cut)}
+
+
+@dataclass(frozen=True, slots=True)
+class Promise:
+    """What holds of the family while nothing changes."""
+
+    alpha: float  # of the evidence
+    run_length: int | None
+    tests: int
+    together: int = 1  # alarms that are raised at once, by e-BH
+
+    @property
+    def rate(self) -> float:
+        """The error rate: of all time, or of a period."""
+        return self.alpha if self.run_length is None else 1 / self.run_length
+
+    @property
+    def log_needed(self) -> float:
+        """What each alarm takes: the less, the more there are."""
+        return log(max(self.tests, 1) / self.rate / self.together)
+
+    @property
+    def detector(self) -> str:
+        """What keeps the promise."""
+        return ALL_TIMES if self.run_length is None else RUN_LENGTH
+
+
+def _decide(tests: list[WatchedSlice], promise: Promise, now: datetime) -> list[AlarmVerdict]:
     """Return the verdicts; open alarms keep the evidence that raised them."""
     evidence = []
     for test in tests:
@@ -518,9 +540,7 @@ def _decide(tests: list[WatchedSlice], promise: _Promise, now: datetime) -> list
         elif test.bets is None:
             evidence.append(-np.inf)
         else:
-            long_run = promise.run_length is not None
-            found = test.bets.evidence(test.cut(), run_length=long_run, earlier=test.earlier)
-            evidence.append(found)
+            evidence.append(test.bets.evidence(test.cut(), promise.detector, test.earlier))
     rejected = e_bh(evidence, promise.rate)
     raised, one_more = (replace(promise, together=sum(rejected) + more) for more in (0, 1))
     return [
@@ -530,20 +550,19 @@ def _decide(tests: list[WatchedSlice], promise: _Promise, now: datetime) -> list
 
 
 def _verdict(
-    test: WatchedSlice, evidence: float, promise: _Promise, now: datetime, *, rejected: bool
+    test: WatchedSlice, evidence: float, promise: Promise, now: datetime, *, rejected: bool
 ) -> AlarmVerdict:
+    rows = test.watched
     if test.bets is None:
-        return _row(test, UNDECIDED, test.watched, evidence, promise, reason=test.reason)
+        return _row(test, UNDECIDED, rows, evidence, promise, reason=test.reason)
     if test.state.get("open") is not None:
         return _of_open(test, evidence, promise, now)
-    rows = test.watched
     if rejected:
         return _raised(test, rows, evidence, promise, now)
-    long_run = promise.run_length is not None
-    known: dict[str, Any] = {"run_length": long_run, "earlier": test.earlier}
-    if test.bets.most_evidence(len(test.cut()), **known) < promise.log_needed:
+    most, earlier = test.bets.most_evidence, test.earlier
+    if most(len(test.cut()), promise.detector, earlier) < promise.log_needed:
         reason = TOO_FEW if rows.height else NO_VALUES if test.rows.height else NO_CALLS
-        if test.bets.most_evidence(MANY, **known) < promise.log_needed:
+        if most(MANY, promise.detector, earlier) < promise.log_needed:
             reason = AT_THE_END
         return _row(test, UNDECIDED, rows, evidence, promise, reason=reason)
     return _row(test, QUIET, rows, evidence, promise)
@@ -554,24 +573,16 @@ def _row(  # noqa: PLR0917
     outcome: str,
     rows: pl.DataFrame,
     evidence: float,
-    promise: _Promise,
+    promise: Promise,
     bound: Bound | None = None,
     **more: Any,  # noqa: ANN401
 ) -> AlarmVerdict:
     """Return the verdict about some rows."""
     values = rows["value"].to_numpy().astype(np.float64)
-    mean = low = high = line = None
-    cut = None if test.bets is None else test.cut(rows)
-    if test.bets is not None and cut is not None:
-        bound = bound or test.bets.bounds[0]
-        line = bound.mean
-        stream = test.bets.level_stream(bound, cut)
-        stream = stream[~np.isnan(stream)]
-        if len(stream):
-            mean = float(stream.mean())
-            low, high = _limits(stream, promise.alpha)
-            if not low <= mean <= high:  # they are of one mean, and there was more than one
-                low = high = None
+    stream, line, periods = np.empty(0), None, 0
+    if test.bets is not None:
+        cut, bound = test.cut(rows), bound or test.bets.bounds[0]
+        stream, line, periods = test.bets.level_stream(bound, cut), bound.mean, len(cut)
     return AlarmVerdict(
         alert=test.alert.text,
         signal=test.alert.signal,
@@ -579,14 +590,12 @@ def _row(  # noqa: PLR0917
         outcome=outcome,
         unit=test.alert.about.unit,
         before=test.before,
-        now=summary_of(test.alert, values),
+        now=_summary(test.alert, values),
         n=len(values),
-        period="" if test.bets is None else length_in_words(test.bets.length),
-        periods=0 if cut is None else len(cut),
+        period="" if test.bets is None else period_in_words(test.bets.length),
+        periods=periods,
         watched="" if test.bets is None else test.bets.transform,
-        mean=mean,
-        low=low,
-        high=high,
+        mean=_at_all_times(stream, promise.alpha),
         line=line,
         log_evidence=evidence,
         log_needed=promise.log_needed,
@@ -594,16 +603,26 @@ def _row(  # noqa: PLR0917
     )
 
 
-def _limits(stream: Floats, alpha: float) -> tuple[float, float]:
-    """Return limits of the mean at all times: the tighter ones, or of very many calls the cheap."""
+def _at_all_times(stream: Floats, alpha: float) -> Estimate:
+    """Return a mean with limits at all times: the tighter ones, or of very many periods the cheap.
+
+    They are limits of one mean: where there was more than one, it may lie outside, and has none.
+    """
+    stream = stream[~np.isnan(stream)]
+    if not len(stream):
+        return Estimate(None, None, None, 1 - alpha, "", 0)
+    mean = float(stream.mean())
     if len(stream) <= MANY:
-        return hedged_limits(stream, alpha=alpha)
-    low, high = bernstein_sequence(stream, alpha=alpha)
-    return float(low[-1]), float(high[-1])
+        low, high = hedged_limits(stream, alpha=alpha)
+    else:
+        low, high = (float(each[-1]) for each in bernstein_sequence(stream, alpha=alpha))
+    if low <= mean <= high:
+        return Estimate(mean, low, high, 1 - alpha, "confidence-sequence", len(stream))
+    return Estimate(mean, None, None, 1 - alpha, "", len(stream))
 
 
 def _raised(
-    test: WatchedSlice, rows: pl.DataFrame, evidence: float, promise: _Promise, now: datetime
+    test: WatchedSlice, rows: pl.DataFrame, evidence: float, promise: Promise, now: datetime
 ) -> AlarmVerdict:
     """Return a new alarm: since when, how large, which calls; and note it in the state."""
     assert test.bets is not None  # noqa: S101 - there is no evidence without bets
@@ -636,9 +655,9 @@ def _worst(rows: pl.DataFrame, bound: Bound) -> tuple[WatchedCall, ...]:
     )
 
 
-def _of_open(test: WatchedSlice, evidence: float, promise: _Promise, now: datetime) -> AlarmVerdict:
+def _of_open(test: WatchedSlice, evidence: float, promise: Promise, now: datetime) -> AlarmVerdict:
     """Return an alarm that is open, or resolved by the calls after it was raised."""
-    assert test.bets is not None  # noqa: S101
+    assert test.bets is not None  # noqa: S101 - it was raised by bets
     opened = test.state["open"]
     bound = bound_of(opened["bound"])
     since, raised = parse_moment(opened["since"]), parse_moment(opened["opened"])
@@ -672,68 +691,6 @@ def _of_open(test: WatchedSlice, evidence: float, promise: _Promise, now: dateti
             return _row(test, RESOLVED, after, evidence, promise, bound, resolved=now, **known)
     current = rows.filter(pl.col("time") >= since)
     return _row(test, STILL_OPEN, current, evidence, promise, bound, **known)
-
-
-def _remember(
-    saved: dict[str, Any],
-    tests: list[WatchedSlice],
-    verdicts: list[AlarmVerdict],
-    baseline: Baseline | None,
-    now: datetime,
-    *,
-    fresh: bool,
-) -> list[AlarmVerdict]:
-    """Change the states; what another check has raised or resolved meanwhile is not news here."""
-    found = []
-    text = "" if baseline is None else baseline.text
-    every = saved.setdefault("tests", {})
-    if fresh:
-        for key in [key for key in every if key.endswith(f" | {text}")]:
-            del every[key]
-        saved.get("baselines", {}).pop(text, None)
-    used = any(each.alert.needs_baseline and each.before is not None for each in tests)
-    if baseline is not None and baseline.window is not None and used:
-        window = [each.isoformat() for each in baseline.window]
-        saved.setdefault("baselines", {})[baseline.text] = window
-    looked = datetime.now(UTC)  # whatever moment the check was about
-    for test, verdict in zip(tests, verdicts, strict=True):
-        was_open = verdict.outcome in (STILL_OPEN, RESOLVED)
-        if was_open != (every.get(test.key, {}).get("open") is not None):
-            found.append(_of_another(verdict))  # and what the other has saved stays
-            continue
-        test.note_seen()
-        last = {
-            "checked": now.isoformat(),
-            "looked": looked.isoformat(),
-            "alert": verdict.alert,
-            "signal": verdict.signal,
-            "slice": verdict.slice,
-            "baseline": test.baseline,
-            "kind": test.kind,
-            "outcome": verdict.outcome,
-            "now": verdict.now,
-            "before": verdict.before,
-            "n": verdict.n,
-            "log_evidence": verdict.as_dict()["log_evidence"],
-            "log_needed": verdict.log_needed,
-        }
-        every[test.key] = {**test.state, "last": last}
-        found.append(verdict)
-    old = (looked - FORGOTTEN).isoformat()
-    for key in [key for key, each in every.items() if each["last"]["looked"] < old]:
-        del every[key]
-    known = saved.get("baselines", {})
-    for name in [name for name in known if not any(k.endswith(f" | {name}") for k in every)]:
-        del known[name]  # not compared with for so long: it is found again
-    return found
-
-
-def _of_another(verdict: AlarmVerdict) -> AlarmVerdict:
-    """Return a verdict on what another check has raised or resolved meanwhile: it is no news."""
-    if verdict.outcome == RESOLVED:
-        quiet = replace(verdict, outcome=QUIET, calls=())
-        return replace(quiet, since=None, opened=None, resolved=None)
-    return replace(verdict, outcome=STILL_OPEN) if verdict.outcome == ALARM else verdict
 
 
 def _with_questions(store: TraceStore, verdicts: list[AlarmVerdict]) -> list[AlarmVerdict]:

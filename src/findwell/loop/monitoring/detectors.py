@@ -20,13 +20,16 @@ For a percentile the mean is that of 1 beyond the line, else 0: the share of cal
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from functools import partial
 from math import log
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any, Self, TypeAlias
 
 import numpy as np
 
+from findwell.core.plugins import Registry
+from findwell.loop.monitoring.times import MICROSECOND, spelled_length
 from findwell.statistics.intervals import interval
 from findwell.statistics.sequential import (
     ChangePoint,
@@ -38,8 +41,6 @@ from findwell.statistics.sequential import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from findwell.core.data import Floats, Ints
     from findwell.loop.monitoring.alerts import Alert
     from findwell.loop.monitoring.signals import Signal
@@ -69,6 +70,11 @@ class CutCalls:
 
     def __len__(self) -> int:
         return len(self.starts)
+
+    @property
+    def last_time(self) -> int:
+        """When the last call of the last period began."""
+        return int(self.times[self.ends[-1] - 1])
 
     def means(self, values: Floats) -> Floats:
         """Return the mean of each period over values that are defined."""
@@ -142,6 +148,15 @@ def resemblance(means: Floats) -> float:
     return float(max(by_lag[lags - 1] * (count / lags) ** 0.5 for lags in LAGS))
 
 
+def period_in_words(length: int) -> str:
+    """Write the length of a period, in microseconds.
+
+    >>> period_in_words(HOUR), period_in_words(DAY), period_in_words(15 * 60_000_000)
+    ('1h', '1d', '15m')
+    """
+    return "1 call" if length == SINGLE else spelled_length(length * MICROSECOND, "dhm")
+
+
 def season_cells(times: Ints, season: str) -> Ints:
     """Return the hour of the day, or of the week, of each call."""
     return np.asarray(times // HOUR % SEASONS[season])
@@ -166,25 +181,28 @@ def seasonal_profile(times: Ints, values: Floats, season: str) -> tuple[Floats, 
         return np.asarray(sums / counts), np.asarray(values - others)
 
 
-def length_in_words(length: int) -> str:
-    """Write the length of a period.
-
-    >>> length_in_words(HOUR), length_in_words(DAY), length_in_words(15 * 60_000_000)
-    ('1h', '1d', '15m')
-    """
-    if length == SINGLE:
-        return "1 call"
-    for unit, size in (("d", DAY), ("h", HOUR)):
-        if length % size == 0:
-            return f"{length // size}{unit}"
-    return f"{length // 60_000_000}m"
-
-
 FEWEST, FEWEST_PERIODS = 2, 16  # values, and periods, of a baseline
 MOST_REFERENCE = 1000  # periods of a baseline that are kept, for ranks
 MANY = 10_000  # periods that are as good as any number of them
 FEW_IN_BASELINE = "the baseline has too few values"
 AT_THE_END = "the baseline is at the limit of this signal: it cannot go further in that direction"
+
+
+Detector: TypeAlias = Callable[..., "Floats"]
+ALL_TIMES, RUN_LENGTH = "all-times", "run-length"
+# from values between 0 and 1 and the mean that they are bet against, None for ranks, to the
+# logarithm of the evidence after each; `earlier` values were there before them
+DETECTORS: Registry[Detector] = Registry("detector", group="findwell.detectors")
+DETECTORS.register(ALL_TIMES, change_evidence)
+
+
+def _run_length(stream: Floats, mean: float | None, *, side: str, earlier: int) -> Floats:
+    """Return the evidence of Shiryaev and Roberts, whose gamblers each begin with 1."""
+    del earlier  # no one's money is part of another's
+    return shiryaev_roberts(stream, mean, side=side)
+
+
+DETECTORS.register(RUN_LENGTH, _run_length)
 
 
 @dataclass(frozen=True, slots=True)
@@ -266,24 +284,24 @@ class BoundedSignal:
         below, upto = (np.searchsorted(known, levels, side=side) for side in ("left", "right"))
         return np.where(np.isnan(levels), np.nan, (below + upto + 1) / (2 * len(known) + 2))
 
-    def evidence(self, cut: CutCalls, *, run_length: bool = False, earlier: int = 0) -> float:
+    def evidence(self, cut: CutCalls, detector: str = ALL_TIMES, earlier: int = 0) -> float:
         """Return the logarithm of the evidence after the last period: the mean over the bounds.
 
         `earlier` periods were watched before these, and are not there any longer.
         """
         if not len(cut):
-            return 0.0 if not run_length else -np.inf
-        method = _method(earlier, run_length=run_length)
+            return 0.0 if detector == ALL_TIMES else -np.inf
+        method = partial(DETECTORS.find(detector), earlier=earlier)
         found = [
             float(method(self.stream(bound, cut), bound.against, side=bound.side)[-1])
             for bound in self.bounds
         ]
         return float(np.logaddexp.reduce(found) - log(len(found)))
 
-    def most_evidence(self, count: int, *, run_length: bool = False, earlier: int = 0) -> float:
+    def most_evidence(self, count: int, detector: str = ALL_TIMES, earlier: int = 0) -> float:
         """Return what the evidence would be, had all of this many periods been as bad as can be."""
         count = min(count, MANY)
-        method = _method(earlier, run_length=run_length)
+        method = partial(DETECTORS.find(detector), earlier=earlier)
         found = []
         for bound in self.bounds:
             worst = np.zeros(count)
@@ -321,11 +339,6 @@ def bound_of(saved: dict[str, Any]) -> Bound:
     """Return a bound that was saved."""
     lists = {name: saved[name] and tuple(saved[name]) for name in ("reference", "profile")}
     return Bound(**(saved | lists))
-
-
-def _method(earlier: int, *, run_length: bool) -> Callable[..., Floats]:
-    # the gamblers of Shiryaev and Roberts each begin with 1: no one's money is part of another's
-    return shiryaev_roberts if run_length else partial(change_evidence, earlier=earlier)
 
 
 def _past(values: Floats, beyond: float | None, *, upward: bool) -> Floats:
@@ -423,7 +436,7 @@ def against_calls(  # noqa: PLR0917
         means = means[~np.isnan(means)]
         if len(means) < FEWEST_PERIODS:
             return (
-                f"the baseline has {len(means)} periods of {length_in_words(chosen)}, too few to "
+                f"the baseline has {len(means)} periods of {period_in_words(chosen)}, too few to "
                 f"compare with: take one of {FEWEST_PERIODS} or more, or a shorter period "
                 "(--period) if you know that its calls do not depend on those of the period before"
             )

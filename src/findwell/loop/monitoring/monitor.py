@@ -12,18 +12,12 @@ import polars as pl
 from findwell.core.errors import OptionError, takes_options
 from findwell.core.forks import refuse_after_fork
 from findwell.loop.labels.estimates import ppi
-from findwell.loop.monitoring.baselines import parse_moment
-from findwell.loop.monitoring.call_values import (
-    JudgedSample,
-    in_utc,
-    slice_names,
-    stored_signals,
-)
+from findwell.loop.monitoring.call_values import JudgedSample, slice_names, stored_signals
 from findwell.loop.monitoring.check import SETTLE, check
 from findwell.loop.monitoring.signals import KEY, References, find_signals
 from findwell.loop.monitoring.store import TraceStore
-from findwell.loop.monitoring.store_files import parse_period
-from findwell.loop.monitoring.time_buckets import bucket_length, buckets, with_silence
+from findwell.loop.monitoring.time_buckets import buckets, with_silence
+from findwell.loop.monitoring.times import DAY, bucket_length, in_utc, parse_moment, parse_period
 
 if TYPE_CHECKING:
     import os
@@ -37,7 +31,6 @@ if TYPE_CHECKING:
     from findwell.loop.monitoring.webhook import Webhook
     from findwell.measures import Measure
 
-DAY = timedelta(days=1)
 AT_ONCE = 100_000  # calls whose values are held at the same time, about
 Moment = datetime | timedelta | str
 
@@ -159,7 +152,7 @@ class Monitor:
         settle: timedelta | str = SETTLE,
         **options: Unpack[SignalOptions],
     ) -> CheckReport:
-        """Tell whether signals have changed, with alarms that may be looked at at any time.
+        """Tell whether signals have changed, with alarms that you can check as often as you like.
 
         `alerts` are such as `"empty>2%"`, `"p95>800ms"` or `"context_relevancy drops by service"`.
         `baseline` is what those without a number compare with: `last-week`, `before:MARK`, a

@@ -12,7 +12,8 @@ from findwell.core.errors import OptionError
 from findwell.loop.monitoring.alarm_report import KnownAlarm, WatchedAlert, known_alarms
 from findwell.loop.monitoring.call_values import COLUMNS, stored_signals
 from findwell.loop.monitoring.signals import SIGNALS, find_signals
-from findwell.loop.monitoring.time_buckets import LONGEST, AroundMark, around_mark, bucket_length
+from findwell.loop.monitoring.time_buckets import LONGEST, AroundMark, around_mark, bucket_start
+from findwell.loop.monitoring.times import MICROSECOND, bucket_length, spelled_length
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -28,7 +29,7 @@ AROUND = 40_000  # calls on both sides of a mark, at most about
 BUCKETS = 60  # points of a chart, at most about
 REMEMBERED = 100_000  # calls of a store up to which those before the period are looked at, too
 SLOWLY = 20_000  # calls of a period up to which texts are looked at
-DENSEST = 400  # points, where somebody chose the length
+DENSEST = 400  # points, where a user chose the length
 SHORTEST = timedelta(minutes=2)  # on either side of a mark
 SLICES = 6  # lines of a chart
 LOOKED_AT = 2_000  # calls whose attributes are looked at
@@ -38,7 +39,7 @@ AHEAD = timedelta(hours=1)  # clocks of others may be wrong
 
 @dataclass(frozen=True, slots=True)
 class Look:
-    """What somebody wants to see."""
+    """What a user wants to see."""
 
     period: str = ""  # one of PERIODS; empty: as much as is quickly shown
     every: str = ""  # length of a bucket; empty: as fits the period
@@ -99,8 +100,8 @@ def overview(monitor: Monitor, look: Look) -> Overview:
     if (end - start) / length > DENSEST:
         length = bucket_length(_fitting(end - start))
     start = _aligned(start, length)
-    until = end + timedelta(microseconds=1)
-    every = _spelled(length)
+    until = end + MICROSECOND
+    every = spelled_length(length)
     look = replace(look, period=period, every=every)
     by = [look.by] if look.by else []
     names, left_out = _affordable(store, look, start, until)
@@ -160,30 +161,15 @@ def _fitting(span: timedelta) -> str:
     return next((each for each in LENGTHS if span / bucket_length(each) <= BUCKETS), LENGTHS[-1])
 
 
-def _spelled(length: timedelta) -> str:
-    """Write a length of time as options take it."""
-    seconds = int(length.total_seconds())
-    size, unit = next(
-        (size, unit)
-        for unit, size in (("w", 604800), ("d", 86400), ("h", 3600), ("m", 60))
-        if seconds % size == 0
-    )
-    return f"{seconds // size}{unit}"
-
-
 def _aligned(moment: datetime, length: timedelta) -> datetime:
     """Return where the bucket of a moment begins."""
-    frame = pl.DataFrame({"time": [moment]})
-    step = f"{int(length.total_seconds())}s"
-    if length % timedelta(days=7) == timedelta(0):
-        step = f"{length.days // 7}w"
-    found = frame.select(pl.col("time").dt.truncate(step)).item()
+    found = pl.DataFrame({"time": [moment]}).select(bucket_start(length)).item()
     assert isinstance(found, datetime)  # noqa: S101
     return found
 
 
 def _slices(table: pl.DataFrame, look: Look) -> tuple[list[str], int]:
-    """Return the slices with most calls, and how many there are beside them."""
+    """Return the slices with most calls, and how many others there are."""
     if not look.by:
         return [], 0
     counted = table.filter(pl.col("signal") == "queries").group_by(look.by).agg(pl.sum("n"))
@@ -229,8 +215,7 @@ def _columns(store: TraceStore, end: datetime) -> dict[str, list[str]]:
     return {name: values for name, values in found.items() if FEW <= len(values) <= MANY}
 
 
-VALUE = "value of the signal"  # a column beside those of the traces
-MICROSECOND = timedelta(microseconds=1)
+VALUE = "value of the signal"  # a column next to those of the traces
 TELLING = ("error", "empty", "latency", "duplicates", "top_score")  # by which a few are picked
 
 

@@ -271,7 +271,7 @@ class TraceReceiver:
         return batch, added
 
     def _check(self, scope: Mapping[str, Any], headers: Mapping[str, str], kind: str) -> bool:
-        """Tell whether the body is zipped; refuse what is no request of OTLP that can be read."""
+        """Tell whether the body is zipped; refuse what is not a readable request of OTLP."""
         if scope["path"] != PATH:
             raise Refusal(404, f"traces are sent to {PATH}; metrics and logs are not taken")
         if scope["method"] != "POST":
@@ -371,7 +371,7 @@ class RequestBody:
     async def drain(self, most: int, length: str = "") -> None:
         """Read the rest: many clients look at the answer only when all is sent."""
         if length.isdecimal() and int(length[:18]) > 4 * most:
-            return  # nobody sends that much before looking
+            return  # no client sends that much before it looks
         total = 0
         with contextlib.suppress(Refusal, _GoneError):
             async for part in self.parts():

@@ -36,12 +36,12 @@ from findwell.loop.monitoring.store_files import (
     LISTED,
     SMALL,
     DayFile,
-    Upkeep,
+    StoreFiles,
     call_keys,
     let_wait,
-    parse_period,
     unpacked,
 )
+from findwell.loop.monitoring.times import EPOCH, MICROSECOND, in_utc, microseconds, parse_period
 
 if TYPE_CHECKING:
     import sqlite3
@@ -50,9 +50,35 @@ FILE = "catalogue.db"
 APPLICATION = 0x66696E74  # "fint": tells it from other SQLite files
 LAYOUT = 1  # raised when the tables or the columns of the Parquet files change
 
+REPEATED, SPANS, MALFORMED, DROPPED = "repeated", "spans", "malformed", "dropped"
+RECOGNISED = 3_600.0  # seconds for which a body that is sent again is recognised as a whole
+KEYS_AT_ONCE = 500  # in one query
+COUNT = """
+INSERT INTO counted VALUES (?, ?, ?)
+ON CONFLICT (what, reason) DO UPDATE SET number = number + excluded.number
+"""
+LONGEST_TRACE = timedelta(days=1)  # hops of a trace are counted over so long a time
+HANDLES = 400  # files that a scan holds open, so that putting together does not disturb it
+NAME = 200  # characters of a mark
+TOGETHER = 64  # batches that are written in one step: one wait for the disk for all
+TICK = 1.0  # seconds between two looks at what is to be tidied
+COMPACT, RETAIN = 60.0, 3_600.0  # seconds between two such works
+WAITING = "SELECT content FROM waiting"
+WITHIN = "WHERE last >= :after AND first < :before"
+SPREAD = """
+SELECT * FROM (
+    SELECT calls, first, last FROM file UNION ALL SELECT calls, first, last FROM waiting
+)"""
+TOTALS = """
+SELECT coalesce(sum(calls), 0), min(first), max(last), sum(file), sum(file * bytes) FROM (
+    SELECT calls, first, last, bytes, 1 AS file FROM file
+    UNION ALL SELECT calls, first, last, bytes, 0 FROM waiting
+    UNION ALL SELECT 0, NULL, NULL, 0, 0
+)
+"""
 # A batch of calls is in `waiting` when it is acknowledged, and later in a Parquet file; `first`
 # and `last` are the earliest and the latest time in it, in microseconds since 1970. `seen` holds
-# a hash of the trace and the span of each call that is kept, `batch` one of each body of late.
+# a hash of the trace and the span of each call that is kept, `batch` one of each recent body.
 TABLES = """
 CREATE TABLE file (
     number INTEGER PRIMARY KEY, day TEXT NOT NULL, name TEXT NOT NULL UNIQUE,
@@ -77,10 +103,10 @@ CREATE TABLE state (name TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID;
 
 
 def check_layout(connection: sqlite3.Connection, path: Path) -> None:
-    """Refuse a database that is none of traces, or that a newer findwell wrote."""
+    """Raise unless this is a trace store that this findwell can read."""
     if connection.execute("PRAGMA application_id").fetchone()[0] != APPLICATION:
         raise InputError(
-            "this SQLite database is no catalogue of a trace store",
+            "this SQLite database is not the catalogue of a trace store",
             where=str(path),
             fix="name the folder that findwell monitor serve or findwell monitor ingest made",
         )
@@ -104,15 +130,6 @@ def create_catalogue(path: Path) -> None:
         create_durable(draft, TRACES, TABLES, application=APPLICATION, layout=LAYOUT, rows={})
         with contextlib.suppress(FileExistsError):
             os.link(draft, path)  # a rename would take the place of another one's
-
-
-REPEATED, SPANS, MALFORMED, DROPPED = "repeated", "spans", "malformed", "dropped"
-BATCHES = 3_600.0  # seconds for which a body that is sent again is recognised as a whole
-KEYS = 500  # in one query
-COUNT = """
-INSERT INTO counted VALUES (?, ?, ?)
-ON CONFLICT (what, reason) DO UPDATE SET number = number + excluded.number
-"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -149,52 +166,44 @@ def acknowledge(connection: sqlite3.Connection, arrivals: Sequence[Arrival]) -> 
     added, frames = [], []
     for each in arrivals:
         calls = each.batch.frame.select(calls_among()).item()
-        if _is_known(connection, each.batch.digest):
-            added.append(Added(0, calls, each.dropped))
-            _count(connection, {(REPEATED, ""): calls})
-            continue
+        if each.batch.digest is not None:
+            seen = (each.batch.digest, time.time())
+            if not connection.execute("INSERT OR IGNORE INTO batch VALUES (?, ?)", seen).rowcount:
+                added.append(Added(0, calls, each.dropped))  # the same body has arrived before
+                connection.execute(COUNT, (REPEATED, "", calls))
+                continue
         new = each.kept.filter(pl.Series(_note_new(connection, each.keys), dtype=pl.Boolean))
         frames += [new] if new.height else []
         kept, found = (table.select(calls_among()).item() for table in (new, each.kept))
         added.append(Added(kept, found - kept, each.dropped))
-        _count(
-            connection,
-            {(SPANS, ""): calls if each.batch.spans is None else each.batch.spans}
-            | {(REPEATED, ""): found - kept}
-            | {(MALFORMED, reason): n for reason, n in each.batch.malformed.items()}
-            | {(DROPPED, reason): n for reason, n in each.dropped.items()},
-        )
+        spans = calls if each.batch.spans is None else each.batch.spans
+        numbers = [(SPANS, "", spans), (REPEATED, "", found - kept)]
+        numbers += [(MALFORMED, *pair) for pair in each.batch.malformed.items()]
+        numbers += [(DROPPED, *pair) for pair in each.dropped.items()]
+        connection.executemany(COUNT, [number for number in numbers if number[-1]])
     if frames:
         let_wait(connection, pl.concat(frames))
-    connection.execute("DELETE FROM batch WHERE arrived < ?", (time.time() - BATCHES,))
+    connection.execute("DELETE FROM batch WHERE arrived < ?", (time.time() - RECOGNISED,))
     return added
 
 
 def check_calls(frame: pl.DataFrame) -> None:
-    """Refuse a table that is none of calls."""
+    """Raise unless this is a table of calls."""
     if frame.schema != TRACE_SCHEMA:
         wrong = [name for name, dtype in TRACE_SCHEMA.items() if frame.schema.get(name) != dtype]
         raise InputError(
-            f"this is no table of calls: {', '.join(wrong) or 'other columns'}",
+            f"this is not a table of calls: {', '.join(wrong) or 'other columns'}",
             fix="give what findwell.io.read.traces.decode or read_traces returns",
         )
     if frame.select(pl.any_horizontal(pl.col("trace", "span", "time").is_null()).any()).item():
         raise InputError("a call has no trace, span or time", fix="leave such calls out")
 
 
-def _is_known(connection: sqlite3.Connection, digest: bytes | None) -> bool:
-    """Tell whether the same body has arrived of late; else note that it has now."""
-    if digest is None:
-        return False
-    added = connection.execute("INSERT OR IGNORE INTO batch VALUES (?, ?)", (digest, time.time()))
-    return added.rowcount == 0
-
-
 def _note_new(connection: sqlite3.Connection, keys: Sequence[bytes]) -> list[bool]:
     """Tell which keys are there for the first time, and note them."""
     known: set[bytes] = set()
-    for start in range(0, len(keys), KEYS):
-        some = keys[start : start + KEYS]
+    for start in range(0, len(keys), KEYS_AT_ONCE):
+        some = keys[start : start + KEYS_AT_ONCE]
         marks = ",".join("?" * len(some))
         rows = connection.execute(f"SELECT key FROM seen WHERE key IN ({marks})", some)  # noqa: S608
         known.update(key for (key,) in rows)
@@ -205,15 +214,6 @@ def _note_new(connection: sqlite3.Connection, keys: Sequence[bytes]) -> list[boo
     fresh = sorted(key for key, each in zip(keys, new, strict=True) if each)
     connection.executemany("INSERT INTO seen VALUES (?)", [(key,) for key in fresh])
     return new
-
-
-def _count(connection: sqlite3.Connection, numbers: Mapping[tuple[str, str], int]) -> None:
-    connection.executemany(COUNT, [(*name, number) for name, number in numbers.items() if number])
-
-
-LONGEST_TRACE = timedelta(days=1)  # hops of a trace are counted over so long a time
-HANDLES = 400  # files that a scan holds open, so that putting together does not disturb it
-NAME = 200  # characters of a mark
 
 
 @dataclass(frozen=True, slots=True)
@@ -255,8 +255,8 @@ class TraceStore:
         self.path = path
         self.rules = rules
         self.keep: timedelta | None = None  # what is older is not taken in
-        self._file = DurableFile(path / FILE, TRACES, timeout=timeout)
-        self._upkeep = Upkeep(path, self._file)
+        self._catalogue = DurableFile(path / FILE, TRACES, timeout=timeout)
+        self._files = StoreFiles(path, self._catalogue)
 
     @classmethod
     def open(
@@ -269,13 +269,20 @@ class TraceStore:
     ) -> Self:
         """Open the folder of a store; with `create`, make one where there is none.
 
-        `rules` say what of new calls is kept. `timeout` is how many seconds a call waits for
+        `rules` say which parts of new calls are kept. `timeout` is how many seconds to wait for
         other processes that write.
         """
         refuse_after_fork()
         found = Path(path)
         if not (found / FILE).is_file():
-            _refuse(found) if not create else _make(found)
+            if not create:
+                raise InputError(
+                    "there is no trace store here",
+                    where=str(found),
+                    fix="name the folder that findwell monitor serve or findwell monitor ingest "
+                    "made",
+                )
+            _make(found)
         return cls(found, rules=rules or IntakeRules(), timeout=timeout)
 
     def __enter__(self) -> Self:
@@ -289,7 +296,7 @@ class TraceStore:
 
     def close(self) -> None:
         """Close the catalogue."""
-        self._file.close()
+        self._catalogue.close()
 
     # adding
 
@@ -315,10 +322,10 @@ class TraceStore:
             check_calls(batch.frame)
             kept, dropped = self.rules.apply(batch.frame, oldest=oldest)
             arrivals.append(Arrival(batch, kept, dropped, call_keys(kept)))
-        with self._file.writing() as connection:
+        with self._catalogue.writing() as connection:
             added = acknowledge(connection, arrivals)
         with contextlib.suppress(SaveError):  # what is acknowledged waits in the catalogue
-            self._upkeep.flush(due=not tidied, most=BEHIND if tidied else 0)
+            self._files.flush(due=not tidied, most=BEHIND if tidied else 0)
         return added
 
     # files
@@ -328,11 +335,11 @@ class TraceStore:
 
         With `due`, only if they are many or have waited long.
         """
-        return self._upkeep.flush(due=due)
+        return self._files.flush(due=due)
 
     def compact(self) -> int:
         """Put small files of a day together; return how many files there are fewer."""
-        return self._upkeep.compact()
+        return self._files.compact()
 
     def retain(self, keep: timedelta | str) -> int:
         """Delete the days that ended longer ago than this, and do not take in what is older.
@@ -341,7 +348,7 @@ class TraceStore:
         """
         self.keep = keep if isinstance(keep, timedelta) else parse_period(keep)
         self.flush()
-        return self._upkeep.delete_before(datetime.now(UTC) - self.keep)
+        return self._files.delete_before(datetime.now(UTC) - self.keep)
 
     # reading
 
@@ -352,24 +359,24 @@ class TraceStore:
         may have arrived in any order: hops are counted, and retrievers inside of others left out,
         over all that began up to a day before `since`.
         """
-        after = None if since is None else _utc(since) - LONGEST_TRACE
-        before = None if until is None else _utc(until)
+        after = None if since is None else in_utc(since) - LONGEST_TRACE
+        before = None if until is None else in_utc(until)
         calls = pl.concat(self._parts(after, before))
         if after is not None:
             calls = calls.filter(pl.col("time") >= after)
         if before is not None:
             calls = calls.filter(pl.col("time") < before)
         calls = with_hops(without_inner(calls))
-        return calls if since is None else calls.filter(pl.col("time") >= _utc(since))
+        return calls if since is None else calls.filter(pl.col("time") >= in_utc(since))
 
     def _parts(self, after: datetime | None, before: datetime | None) -> list[pl.LazyFrame]:
         """Return the tables that calls of this time may stand in, as they are at one moment."""
         limits = {
-            "after": -(2**62) if after is None else _microseconds(after),
-            "before": 2**62 if before is None else _microseconds(before),
+            "after": -(2**62) if after is None else microseconds(after),
+            "before": 2**62 if before is None else microseconds(before),
         }
         while True:
-            with self._file.reading() as connection, contextlib.suppress(FileNotFoundError):
+            with self._catalogue.reading() as connection, contextlib.suppress(FileNotFoundError):
                 # else one was put together with others since the catalogue was read
                 listed = connection.execute(f"{LISTED} {WITHIN} ORDER BY day, first", limits)
                 scans = self._scans([DayFile(*row) for row in listed])
@@ -393,9 +400,9 @@ class TraceStore:
 
     def calls_about(self, since: datetime | None = None, until: datetime | None = None) -> int:
         """Return about how many calls began in a time, by what the catalogue says of its files."""
-        start = -(2**62) if since is None else _microseconds(_utc(since))
-        end = 2**62 if until is None else _microseconds(_utc(until))
-        with self._file.reading() as connection:
+        start = -(2**62) if since is None else microseconds(since)
+        end = 2**62 if until is None else microseconds(until)
+        with self._catalogue.reading() as connection:
             limits = {"after": start, "before": end}
             rows = connection.execute(f"{SPREAD} {WITHIN}", limits).fetchall()
         shares = (
@@ -416,12 +423,15 @@ class TraceStore:
 
     def counts(self) -> StoreCounts:
         """Return what the store holds, and what has arrived."""
-        with self._file.reading() as connection:
+        with self._catalogue.reading() as connection:
             totals = connection.execute(TOTALS).fetchone()
             counted: dict[str, Counter[str]] = {}
             for what, reason, number in connection.execute("SELECT * FROM counted"):
                 counted.setdefault(what, Counter())[reason] = number
         calls, first, last, files, size = totals
+        for ending in ("", "-wal"):
+            with contextlib.suppress(OSError):
+                size += (self.path / f"{FILE}{ending}").stat().st_size
         return StoreCounts(
             calls=calls,
             spans=counted.get(SPANS, Counter())[""],
@@ -431,15 +441,8 @@ class TraceStore:
             first=_moment(first),
             last=_moment(last),
             files=files,
-            bytes=size + self._catalogue_bytes(),
+            bytes=size,
         )
-
-    def _catalogue_bytes(self) -> int:
-        size = 0
-        for ending in ("", "-wal"):
-            with contextlib.suppress(OSError):
-                size += (self.path / f"{FILE}{ending}").stat().st_size
-        return size
 
     # marks and states
 
@@ -451,50 +454,34 @@ class TraceStore:
                 "the name of a mark is one line of text, up to 200 characters",
                 fix='name it, such as "v2.3 chunker"',
             )
-        mark = Mark(name, _utc(time or datetime.now(UTC)))
-        with self._file.writing() as connection:
+        mark = Mark(name, in_utc(time or datetime.now(UTC)))
+        with self._catalogue.writing() as connection:
             connection.execute(
                 "INSERT OR IGNORE INTO mark (name, time) VALUES (?, ?)",
-                (mark.name, _microseconds(mark.time)),
+                (mark.name, microseconds(mark.time)),
             )
         return mark
 
     def marks(self) -> list[Mark]:
         """Return the marks, the earliest first."""
-        rows = self._file.rows("SELECT name, time FROM mark ORDER BY time, number")
+        rows = self._catalogue.rows("SELECT name, time FROM mark ORDER BY time, number")
         return [Mark(name, EPOCH + timedelta(microseconds=each)) for name, each in rows]
 
     def state(self, name: str) -> Any:  # noqa: ANN401
         """Return what was saved under a name, such as the state of alarms; None if nothing."""
-        rows = self._file.rows("SELECT value FROM state WHERE name = ?", (name,))
+        rows = self._catalogue.rows("SELECT value FROM state WHERE name = ?", (name,))
         return json.loads(rows[0][0]) if rows else None
 
     @contextlib.contextmanager
     def changing_states(self, *names: str) -> Iterator[list[dict[str, Any]]]:
         """Read states, change them and save all of them or none, while no other process does."""
-        with self._file.writing() as connection:
+        with self._catalogue.writing() as connection:
             query = "SELECT value FROM state WHERE name = ?"
             rows = [connection.execute(query, (name,)).fetchone() for name in names]
             values: list[dict[str, Any]] = [json.loads(row[0]) if row else {} for row in rows]
             yield values
             saved = [(name, json.dumps(value)) for name, value in zip(names, values, strict=True)]
             connection.executemany("INSERT OR REPLACE INTO state VALUES (?, ?)", saved)
-
-
-EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
-WAITING = "SELECT content FROM waiting"
-WITHIN = "WHERE last >= :after AND first < :before"
-SPREAD = """
-SELECT * FROM (
-    SELECT calls, first, last FROM file UNION ALL SELECT calls, first, last FROM waiting
-)"""
-TOTALS = """
-SELECT coalesce(sum(calls), 0), min(first), max(last), sum(file), sum(file * bytes) FROM (
-    SELECT calls, first, last, bytes, 1 AS file FROM file
-    UNION ALL SELECT calls, first, last, bytes, 0 FROM waiting
-    UNION ALL SELECT 0, NULL, NULL, 0, 0
-)
-"""
 
 
 def is_trace_store(path: object) -> bool:
@@ -504,17 +491,15 @@ def is_trace_store(path: object) -> bool:
     return (Path(path) / FILE).is_file() and (Path(path) / FOLDER).is_dir()
 
 
-def _refuse(path: Path) -> None:
-    raise InputError(
-        "there is no trace store here",
-        where=str(path),
-        fix="name the folder that findwell monitor serve or findwell monitor ingest made",
-    )
-
-
 def _make(path: Path) -> None:
     try:
-        if path.is_dir() and any(each.name != FOLDER for each in _foreign(path)):
+        # what another process just makes there is not foreign
+        foreign = (
+            each.name
+            for each in (path.iterdir() if path.is_dir() else ())
+            if each.name != FOLDER and not each.name.startswith((".findwell-", FILE))
+        )
+        if any(foreign):
             raise SaveError(
                 "the folder holds something else",
                 where=str(path),
@@ -530,29 +515,9 @@ def _make(path: Path) -> None:
         ) from None
 
 
-def _foreign(path: Path) -> Iterator[Path]:
-    """Yield what is in a folder, but for what another process just makes there."""
-    for each in path.iterdir():
-        if not each.name.startswith((".findwell-", FILE)):
-            yield each
-
-
-def _utc(moment: datetime) -> datetime:
-    """Return a moment in UTC; one without a zone is in UTC already."""
-    return moment.replace(tzinfo=UTC) if moment.tzinfo is None else moment.astimezone(UTC)
-
-
-def _microseconds(moment: datetime) -> int:
-    return (moment - EPOCH) // timedelta(microseconds=1)
-
-
 def _moment(microseconds: int | None) -> datetime | None:
-    return None if microseconds is None else EPOCH + timedelta(microseconds=microseconds)
+    return None if microseconds is None else EPOCH + microseconds * MICROSECOND
 
-
-TOGETHER = 64  # batches that are written in one step: one wait for the disk for all
-TICK = 1.0  # seconds between two looks at what is to be tidied
-COMPACT, RETAIN = 60.0, 3_600.0  # seconds between two such works
 
 Entry: TypeAlias = "tuple[Batch, Future[Added]]"
 
@@ -560,7 +525,7 @@ Entry: TypeAlias = "tuple[Batch, Future[Added]]"
 class StoreWriter:
     """Writes batches one after another; its answer to each is given when it is on disk.
 
-    A second thread puts what was written into files, and old days away, so that nobody waits for
+    A second thread puts what was written into files, and old days away, so that no one waits for
     that.
     """
 
@@ -610,7 +575,7 @@ class StoreWriter:
     def _write(self, entries: list[Entry]) -> None:
         try:
             added = self._store.add_batches([batch for batch, _ in entries], tidied=True)
-        except BaseException as error:  # noqa: BLE001 - whoever waits must be told, whatever it is
+        except BaseException as error:  # noqa: BLE001 - the callers that wait must know, whatever it is
             for _, answer in entries:
                 answer.set_exception(error)
         else:

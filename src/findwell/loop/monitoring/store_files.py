@@ -16,12 +16,12 @@ import re
 import secrets
 import time
 from dataclasses import astuple, dataclass
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
 import polars as pl
 
-from findwell.core.errors import InputError, OptionError, SaveError
+from findwell.core.errors import InputError, SaveError
 from findwell.io.read.traces.schema import calls_among
 from findwell.io.storage.files import create_file, make_folder, removed_at_the_end
 
@@ -32,9 +32,17 @@ if TYPE_CHECKING:
 
     from findwell.io.storage.database import DurableFile
 
+WAITING_BYTES = 16 << 20  # in the catalogue before they are put into files
+BEHIND = 4 * WAITING_BYTES  # beyond that, who adds calls must wait
+WAITING_PARTS = 256  # that are read one by one: more are put together
+WAITING_SECONDS = 600.0
+SMALL, MANY = 8 << 20, 12  # so many files of a day that are smaller than that become one
+MERGED = 64 << 20  # bytes of files that are put together at once
+SETTLED = 3_600.0  # seconds after which a day that is over is put together
+LISTED = "SELECT day, name, calls, bytes, first, last FROM file"
 FOLDER = "queries"
 GROUP = 16_384  # calls in a group of rows: what is read at once
-ABANDONED = 3_600  # seconds after which the draft of another process is nobody's
+ABANDONED = 3_600  # seconds after which the draft of another process is abandoned
 NAMES = re.compile(r"calls-[0-9a-f]{16}\.parquet")
 DAYS = re.compile(r"[+-]?[0-9]{4,}-[0-9]{2}-[0-9]{2}")
 DRAFTS = re.compile(r"\.findwell-[0-9a-f]{16}\.draft")
@@ -82,7 +90,7 @@ class DayFile:
     last: int
 
     def __post_init__(self) -> None:
-        """Refuse a name that leads out of the store: a catalogue may be somebody else's."""
+        """Refuse a name that leads out of the store: a catalogue may be a stranger's."""
         if not (DAYS.fullmatch(self.day) and NAMES.fullmatch(self.name)):
             raise InputError(
                 f"the catalogue of the store names a file that is not one of calls: {self.name!r}",
@@ -125,7 +133,7 @@ def drafts_of_days(store: Path, calls: pl.DataFrame) -> Iterator[list[Draft]]:
 @contextlib.contextmanager
 def draft_of_day(store: Path, day: str, calls: pl.LazyFrame) -> Iterator[Draft]:
     """Write the draft of a file of one day, which is on disk then."""
-    # not in the folder of the day: who reads that as a whole must not find what is no Parquet
+    # not in the folder of the day: a reader of the whole folder must find only Parquet
     path = store / f".findwell-{secrets.token_hex(8)}.draft"
     with removed_at_the_end(path):
         with _told_as_unsaved(day, store):
@@ -198,17 +206,7 @@ def _on_disk(path: Path) -> None:
         os.close(handle)
 
 
-WAITING_BYTES = 16 << 20  # in the catalogue before they are put into files
-BEHIND = 4 * WAITING_BYTES  # beyond that, who adds calls must wait
-WAITING_PARTS = 256  # that are read one by one: more are put together
-WAITING_SECONDS = 600.0
-SMALL, MANY = 8 << 20, 12  # so many files of a day that are smaller than that become one
-MERGED = 64 << 20  # bytes of files that are put together at once
-SETTLED = 3_600.0  # seconds after which a day that is over is put together
-LISTED = "SELECT day, name, calls, bytes, first, last FROM file"
-
-
-class Upkeep:
+class StoreFiles:
     """The work on the files of one store."""
 
     def __init__(self, store: Path, catalogue: DurableFile) -> None:
@@ -301,7 +299,7 @@ class Upkeep:
         return fewer
 
     def _settled(self, files: Iterable[DayFile]) -> bool:
-        """Tell whether nothing was added to a day of late."""
+        """Tell whether nothing was added to a day recently."""
         with contextlib.suppress(OSError):
             written = max(each.path(self._store).stat().st_mtime for each in files)
             return time.time() - written > SETTLED
@@ -358,19 +356,3 @@ def _list_files(connection: sqlite3.Connection, files: Iterable[DayFile]) -> Non
         "INSERT INTO file (day, name, calls, bytes, first, last) VALUES (?, ?, ?, ?, ?, ?)",
         [astuple(each) for each in files],
     )
-
-
-def parse_period(text: str) -> timedelta:
-    """Return a length of time.
-
-    >>> parse_period("90d"), parse_period("12h"), parse_period("4w")
-    (datetime.timedelta(days=90), datetime.timedelta(seconds=43200), datetime.timedelta(days=28))
-    """
-    found = re.fullmatch(r"\s*(\d{1,6})\s*([hdw])\s*", text.lower(), re.ASCII)
-    if found is None or not int(found[1]):
-        raise OptionError(
-            f"{text!r} is not a length of time",
-            fix="write a number of hours, days or weeks, such as 12h, 90d or 4w",
-        )
-    unit = {"h": "hours", "d": "days", "w": "weeks"}[found[2]]
-    return timedelta(**{unit: int(found[1])})

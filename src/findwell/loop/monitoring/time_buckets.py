@@ -7,9 +7,8 @@ Poisson. Of many buckets some will miss; alarms use what holds at all times.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from statistics import NormalDist
 from typing import TYPE_CHECKING
@@ -17,7 +16,6 @@ from typing import TYPE_CHECKING
 import numpy as np
 import polars as pl
 
-from findwell.core.errors import OptionError
 from findwell.core.estimate import Estimate
 from findwell.io.read.traces.schema import RERANKER
 from findwell.loop.monitoring.call_values import LABEL, VERDICT, slice_names, stored_signals
@@ -28,6 +26,7 @@ from findwell.loop.monitoring.signals import (
     Signal,
     find_signals,
 )
+from findwell.loop.monitoring.times import HOUR, MICROSECOND, WEEK, bucket_length
 from findwell.statistics.intervals import intervals, quantile_interval
 from findwell.statistics.prediction_powered import FEW, ppi_mean
 from findwell.statistics.unpaired import unpaired_interval
@@ -36,15 +35,11 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from findwell.core.data import Floats
-    from findwell.loop.monitoring.signals import Signal
     from findwell.loop.monitoring.store import Mark, TraceStore
 
-HOUR = timedelta(hours=1)
 POISSON = "poisson-score"
 PPI = "ppi"  # the mean of a judge, corrected by labels
 BUCKET_START, COUNT = "\0bucket", "\0count"  # no attribute that calls are sliced by is so named
-NAMED = {"minute": "1m", "hour": "1h", "day": "1d", "week": "1w"}
-SECONDS = {"m": 60, "h": 3600, "d": 86400, "w": 604800}
 BUCKET: dict[str, pl.DataType] = {
     "signal": pl.String(),
     "n": pl.Int64(),
@@ -54,20 +49,6 @@ BUCKET: dict[str, pl.DataType] = {
     "high": pl.Float64(),
     "method": pl.String(),
 }
-
-
-def bucket_length(every: str) -> timedelta:
-    """Return the length of a bucket: minute, hour, day, week, or a number of them, as in 15m or 6h.
-
-    >>> bucket_length("15m"), bucket_length("day")
-    (datetime.timedelta(seconds=900), datetime.timedelta(days=1))
-    """
-    found = re.fullmatch(r"([1-9]\d{0,4})([mhdw])", NAMED.get(every, every))
-    if not found:
-        raise OptionError(
-            f"{every!r} is no length of time", fix="write 15m, 1h, 6h, 1d or 1w, or hour, day, week"
-        )
-    return timedelta(seconds=int(found[1]) * SECONDS[found[2]])
 
 
 def buckets(
@@ -94,12 +75,15 @@ def buckets(
         table = summarise(frame, pl.col("time").min(), length, slices, level, given, kind)
         return table.rename({BUCKET_START: "time"})
     length = bucket_length(every)
-    start = pl.col("time").dt.truncate(f"{int(length.total_seconds())}s")
-    if length % timedelta(days=7) == timedelta(0):  # weeks begin on Monday
-        start = pl.col("time").dt.truncate(f"{length.days // 7}w")
-    table = summarise(frame, start, length, slices, level, given, kind)
+    table = summarise(frame, bucket_start(length), length, slices, level, given, kind)
     table = table.rename({BUCKET_START: "time"})
     return with_silence(table, slices, length, level) if "queries" in frame.columns else table
+
+
+def bucket_start(length: timedelta) -> pl.Expr:
+    """Return where the bucket of a time begins; weeks begin on Monday."""
+    seconds, weeks = f"{int(length.total_seconds())}s", f"{length // WEEK}w"
+    return pl.col("time").dt.truncate(seconds if length % WEEK else weeks)
 
 
 def _whole(times: pl.Series) -> timedelta:
@@ -295,14 +279,12 @@ LONGEST = timedelta(days=7)  # on either side of a mark
 
 @dataclass(frozen=True, slots=True)
 class SignalAround:
-    """A signal before a mark and after it, each with an interval, and how far they differ."""
+    """A signal before a mark and after it, and how far they differ."""
 
     signal: Signal
-    before: dict[str, float | None]  # value, low, high, n
-    after: dict[str, float | None]
-    difference: float | None
-    low: float | None  # None where only the intervals of the two sides are known
-    high: float | None
+    before: Estimate
+    after: Estimate
+    difference: Estimate  # without limits where only those of the two sides are known
 
     @property
     def verdict(self) -> str:
@@ -310,9 +292,10 @@ class SignalAround:
 
         Empty if the interval of the difference has zero in it, or is unknown.
         """
-        if self.low is None or self.high is None or self.low <= 0 <= self.high:
+        low, high = self.difference.low, self.difference.high
+        if low is None or high is None or low <= 0 <= high:
             return ""
-        moved = "higher" if self.low > 0 else "lower"
+        moved = "higher" if low > 0 else "lower"
         if self.signal.worse == "either":
             return moved
         return "worse" if moved == self.signal.worse else "better"
@@ -348,7 +331,7 @@ def around_mark(
     if counts.first is None or counts.last is None:
         return None
     others = [each.time for each in store.marks() if each.time != mark.time]
-    last = counts.last + timedelta(microseconds=1)
+    last = counts.last + MICROSECOND
     until = min([end or last, last, *(time for time in others if time > mark.time)])
     first = max([counts.first, *(time for time in others if time < mark.time)])
     until = min(until, mark.time + longest)
@@ -361,47 +344,36 @@ def around_mark(
     frame = stored_signals(store, plain, since=first, until=until, by=slices, kind=kind)
     if slices:
         frame = frame.filter(pl.col(by) == only)
-    before = frame.filter(pl.col("time") < mark.time)
-    after = frame.filter(pl.col("time") >= mark.time)
-    if not before.height or not after.height:
+    before = frame.filter(pl.col("time") < mark.time), mark.time - first
+    after = frame.filter(pl.col("time") >= mark.time), until - mark.time
+    if not before[0].height or not after[0].height:
         return None
-    rows = [_around(each, before, after, (first, mark.time, until)) for each in wanted]
+    rows = (_around(each, before, after) for each in wanted)
     return AroundMark(mark, first, until, [row for row in rows if row is not None])
 
 
 def _around(
-    signal: Signal,
-    before: pl.DataFrame,
-    after: pl.DataFrame,
-    times: tuple[datetime, datetime, datetime],
+    signal: Signal, before: tuple[pl.DataFrame, timedelta], after: tuple[pl.DataFrame, timedelta]
 ) -> SignalAround | None:
-    found = [
-        _summary(signal, side, length)
-        for side, length in ((before, times[1] - times[0]), (after, times[2] - times[1]))
-    ]
-    values = [side["value"] for side in found]
-    if values[0] is None and values[1] is None:
+    """Compare two sides: their calls, and how long they are."""
+    one, other = (_of_side(signal, *side) for side in (before, after))
+    if one.value is None and other.value is None:
         return None
-    made: Estimate | None = None
+    made = _plain(None, 0)
     if signal.summary == "mean":
-        sides = (side[signal.name].cast(pl.Float64).to_numpy() for side in (before, after))
-        low, high = signal.bounds
-        made = unpaired_interval(*(np.asarray(side) for side in sides), bounds=(low, high))
-    difference = None if None in values else values[1] - values[0]  # type: ignore[operator]
-    limits = (None, None) if made is None else (made.low, made.high)
-    return SignalAround(signal, found[0], found[1], difference, *limits)
+        values = (side[signal.name].cast(pl.Float64).to_numpy() for side, _ in (before, after))
+        made = unpaired_interval(*map(np.asarray, values), bounds=signal.bounds)
+    unknown = one.value is None or other.value is None
+    value = None if unknown else other.value - one.value  # type: ignore[operator]
+    return SignalAround(signal, one, other, replace(made, value=value))
 
 
-def _summary(signal: Signal, side: pl.DataFrame, length: timedelta) -> dict[str, float | None]:
+def _of_side(signal: Signal, side: pl.DataFrame, length: timedelta) -> Estimate:
     """Return the value of one side, of all calls together; a rate is over the whole of its time."""
-    frame = side.select("time", "kind", signal.name)
-    row = buckets(frame, None).row(0, named=True)
-    found: dict[str, float | None] = {key: row[key] for key in ("value", "low", "high", "n")}
-    if signal.summary == "count":  # the side may begin or end with silence
-        first, last = side["time"].min(), side["time"].max()
-        assert isinstance(first, datetime)  # noqa: S101
-        assert isinstance(last, datetime)  # noqa: S101
-        share = max(last - first, timedelta(hours=1)) / length
-        for key in ("value", "low", "high"):
-            found[key] = None if found[key] is None else found[key] * share  # type: ignore[operator]
-    return found
+    row = buckets(side.select("time", "kind", signal.name), None).row(0, named=True)
+    # a side may begin or end with silence
+    share = _whole(side["time"]) / length if signal.summary == "count" else 1.0
+    value, low, high = (
+        None if row[key] is None else row[key] * share for key in ("value", "low", "high")
+    )
+    return Estimate(value, low, high, 0.95, row["method"], row["n"], row["undefined"])

@@ -16,9 +16,9 @@ from starlette.routing import Route
 
 from findwell.core.errors import FindwellError, OptionError
 from findwell.loop.monitoring.alarm_report import STATE
-from findwell.loop.monitoring.baselines import parse_moment
 from findwell.loop.monitoring.overview import Look, worst_calls
 from findwell.loop.monitoring.signals import find_signals
+from findwell.loop.monitoring.times import parse_moment
 from findwell.show.html import MONITOR, document
 from findwell.show.monitor_page import calls_page, monitor_page
 from findwell.show.web.server import Site

@@ -10,13 +10,15 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol
 
-from findwell.io.read.traces.parts import MANY_DOCUMENTS, RERANKED, WRONG_DOCUMENT
 from findwell.io.read.traces.schema import INNER, RERANKER, RETRIEVER, RetrievalCall
 from findwell.io.read.traces.span import (
     DOCUMENTS,
+    MANY_DOCUMENTS,
     NO_ID,
     NOT_A_SPAN,
     REDACTED,
+    RERANKED,
+    WRONG_DOCUMENT,
     MalformedSpanError,
     parsed,
 )
@@ -24,9 +26,8 @@ from findwell.io.read.traces.span import (
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from findwell.io.read.traces.parts import TakenParts
     from findwell.io.read.traces.schema import Retrieved
-    from findwell.io.read.traces.span import Said, Span, SpanTally
+    from findwell.io.read.traces.span import Said, Span, SpanTally, TakenParts
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,7 +106,7 @@ EVALUATION = "gen_ai.evaluation.result"
 def convention_of(
     attributes: Mapping[str, Any], value_of: Callable[[Any], Any], name: object
 ) -> str:
-    """Return the convention of a span that is a retrieval call; "" where it is none.
+    """Return the convention of a span that is a retrieval call; "" for other spans.
 
     It is asked before the span is read whole, so the attributes may be of any kind that `value_of`
     reads.

@@ -26,7 +26,6 @@ from findwell.io.read.traces.otlp import (
     spans_of_body,
     spans_of_request,
 )
-from findwell.io.read.traces.parts import TakenParts
 from findwell.io.read.traces.schema import Decoded, frame_of_calls, number_hops, with_inner_marked
 from findwell.io.read.traces.span import (
     BODY_FIELDS,
@@ -34,6 +33,7 @@ from findwell.io.read.traces.span import (
     NESTED,
     MalformedSpanError,
     SpanTally,
+    TakenParts,
     check_parts,
     number_of,
 )
@@ -140,7 +140,7 @@ class TraceReader:
 
 
 def parse_json(data: bytes | str) -> Any:  # noqa: ANN401
-    """Parse JSON; what is none is malformed."""
+    """Parse JSON; anything else is malformed."""
     try:
         return json.loads(data)
     except RecursionError:
@@ -171,7 +171,7 @@ PARQUET, FIELD = b"PAR1", b"\n"  # how files of Parquet and requests of protobuf
 def read_traces(path: str | os.PathLike[str], *, id_from: str | None = None) -> Iterator[Decoded]:
     """Return the retrieval calls of a file, or of all files of a folder, part by part.
 
-    What a folder holds beside traces is counted as a file that cannot be read.
+    What a folder holds in addition to traces is counted as a file that cannot be read.
     """
     yield from read_all(path, TraceReader(id_from))
 

@@ -35,9 +35,8 @@ from findwell.io.read.traces.span import (
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
-    from findwell.io.read.traces.parts import TakenParts
     from findwell.io.read.traces.schema import RetrievalCall
-    from findwell.io.read.traces.span import Said, SpanTally
+    from findwell.io.read.traces.span import Said, SpanTally, TakenParts
 
 Record: TypeAlias = Mapping[str, Any]
 

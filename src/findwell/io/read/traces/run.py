@@ -27,9 +27,8 @@ from findwell.io.read.tables import frame, pandas_columns, pandas_rows
 from findwell.io.read.traces.decoding import EXPLODED, TraceReader, is_protobuf, read_all, read_rows
 from findwell.io.read.traces.exports import is_export
 from findwell.io.read.traces.otlp import is_request
-from findwell.io.read.traces.parts import NO_FIELD, UNNAMED
 from findwell.io.read.traces.schema import RERANKER, RETRIEVER, number_hops, outermost
-from findwell.io.read.traces.span import parsed
+from findwell.io.read.traces.span import NO_FIELD, UNNAMED, parsed
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -274,7 +273,7 @@ def _carries(chosen: pl.DataFrame) -> frozenset[str]:
 
 
 def _refuse_positions(reading: ReadContext, where: str) -> None:
-    """Refuse to join calls and gold by their positions: nobody asks in the order of a gold."""
+    """Refuse to join calls and gold by their positions: no one asks in the order of gold labels."""
     if reading.names == "position":
         raise InputError(
             "nothing joins these traces with the gold: they know questions, and the gold only ids",

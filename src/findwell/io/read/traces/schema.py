@@ -191,7 +191,7 @@ def _cut(values: pl.DataFrame, sizes: Ints, unknown: list[bool]) -> dict[str, pl
 def number_hops(frame: pl.DataFrame) -> pl.DataFrame:
     """Count the retriever calls of each trace by time: 0, 1, …; the rows keep their order.
 
-    A reranker has the hop of the last retriever before it that stands beside it, which is inside
+    A reranker has the hop of the last retriever before it that stands next to it, which is inside
     of the same span; where there is none, that of the last one before it.
     """
     if not frame.height:
@@ -207,7 +207,7 @@ def with_hops(calls: pl.LazyFrame) -> pl.LazyFrame:
     order = ["time", first.not_(), "span"]
     hop = first.cast(pl.Int64).cum_sum().over("trace", order_by=order) - 1
     beside = pl.when(first).then("hop").forward_fill().over("trace", "parent", order_by=order)
-    # in two steps: inside of the second window the first would see only the calls beside each other
+    # in two steps: inside the second window the first would see only the calls next to each other
     return calls.with_columns(hop=hop).with_columns(
         hop=pl.coalesce(beside, "hop").clip(lower_bound=0).cast(pl.UInt32)
     )
