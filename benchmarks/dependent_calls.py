@@ -27,7 +27,6 @@ from findwell.loop.monitoring.detectors import (
     BoundedSignal,
     against_calls,
 )
-from findwell.statistics.change_points import change_evidence, shiryaev_roberts
 from findwell.statistics.intervals import interval
 from findwell.statistics.sequential import change_evidence, shiryaev_roberts
 

@@ -18,7 +18,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
     from datetime import datetime
 
-    from findwell.core.estimate import Estimate
     from findwell.loop.monitoring.store import TraceStore
 
 STATE = "alarms"  # its name in the catalogue of a store

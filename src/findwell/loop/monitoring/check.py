@@ -66,8 +66,13 @@ from findwell.loop.monitoring.times import (
     microseconds,
     parse_moment,
 )
-from findwell.statistics.change_points import change_evidence, change_point
-from findwell.statistics.sequential import bernstein_sequence, e_bh, hedged_limits
+from findwell.statistics.sequential import (
+    bernstein_sequence,
+    change_evidence,
+    change_point,
+    e_bh,
+    hedged_limits,
+)
 from findwell.statistics.values import check_share
 
 if TYPE_CHECKING:

@@ -15,17 +15,17 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Any, TypeAlias
 
-from findwell.io.read.object_fields import first_named, look_up
-from findwell.io.read.object_sources import (
+from findwell.io.read.objects import chunk_names, first_named, look_up, place_id
+from findwell.io.read.traces.schema import Annotation, RetrievalCall, Retrieved
+from findwell.io.read.values import text_id
+from findwell.io.read.vocabulary import (
     ID_NAMES,
+    METADATA_NAMES,
     SCORE_NAMES,
     SOURCE_NAMES,
     START_NAMES,
     TEXT_NAMES,
 )
-from findwell.io.read.objects import METADATA_NAMES, chunk_names, place_id
-from findwell.io.read.traces.schema import Annotation, RetrievalCall, Retrieved
-from findwell.io.read.values import text_id
 
 # What is longer is cut, what is more is left out; both are counted. No call retrieves as much on
 # purpose, and a store must not be filled by one span.
