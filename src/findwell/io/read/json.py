@@ -114,7 +114,8 @@ class JsonLines(Format):
             return named or _begins_as_record(first)
         if not isinstance(record, dict):
             return named
-        return several or _has_shape(record)
+        known = {"query", "question", "reference"}.intersection(record)
+        return several or bool(known) or any(shape_of(record, each) for each in ("run", "gold"))
 
     def run(self, source: Source, name: str) -> RunStream:
         """Read what was retrieved, block by block."""
@@ -177,11 +178,6 @@ def _stream(source: Source, state: State, name: str, first: list[Entry]) -> RunS
         about=lambda: join_about(about),
         **first_look(state, first, "retrieved"),
     )
-
-
-def _has_shape(record: dict[str, object]) -> bool:
-    known = {"query", "question", "reference"}.intersection(record)
-    return bool(known) or any(shape_of(record, role) for role in ("run", "gold"))
 
 
 def _begins_as_record(line: bytes) -> bool:

@@ -200,8 +200,8 @@ def has_field(value: object, path: str) -> bool:
 def look_up(value: object, path: str) -> Any:  # noqa: ANN401
     """Return what stands under a dotted path, or under a name that itself has dots; else None."""
     whole = _get_field(value, path)
-    if whole is not ABSENT:
-        return whole
+    if whole is not ABSENT or "." not in path:
+        return None if whole is ABSENT else whole
     head, _, rest = path.partition(".")
     found = _get_field(value, head) if rest else ABSENT
     return None if found is ABSENT else look_up(found, rest)

@@ -132,13 +132,6 @@ def _own_hop(hop: object, reading: ReadContext) -> object:
     return hop
 
 
-def holds_entries(value: object) -> bool:
-    """Tell whether a field that may hold texts holds entries with ids."""
-    return isinstance(value, list) and any(
-        isinstance(entry, Mapping) and "doc" in entry for entry in value
-    )
-
-
 def _named(record: Mapping[str, Any], shape: Shape) -> str:
     """Return what names the query of a record, for messages."""
     names = (*shape.query, *shape.question)
@@ -256,15 +249,8 @@ def entries(values: Iterable[object], where: str, unit: str = "record") -> Itera
         yield Entry(value, number, functools.partial(place.format, where, unit, number))
 
 
-def parse(entry: Entry, shape: Shape, role: str, reading: ReadContext) -> Parsed:
-    """Read a record of a shape, with its texts if wanted; errors say where the record is."""
-    try:
-        return _parse(entry, shape, ROLES[role], reading)
-    except InputError as error:
-        raise InputError(error.what, where=entry.where(), fix=error.fix) from None
-
-
-def _parse(entry: Entry, shape: Shape, sides: tuple[str, ...], reading: ReadContext) -> Parsed:
+def parse(entry: Entry, shape: Shape, sides: tuple[str, ...], reading: ReadContext) -> Parsed:
+    """Read a record of a shape, with its texts if wanted."""
     record, texts = entry.value, reading.texts
     if not isinstance(record, Mapping):
         raise InputError(
@@ -435,11 +421,7 @@ def _doc(value: object, query: str) -> str:
     """Return the id of a document; what a blank one means is decided later."""
     if not isinstance(value, str):
         return _converted(identifier, value, query)
-    return value if value.isascii() else _converted(_letters, value, query)
-
-
-def _letters(value: object) -> str:
-    return whole_letters(str(value))
+    return value if value.isascii() else _converted(lambda _: whole_letters(value), value, query)
 
 
 def _score(value: object, query: str) -> float:
@@ -471,7 +453,7 @@ def _no_field(record: Mapping[Any, Any], names: tuple[str, ...], query: str) -> 
     )
 
 
-def twice(query: str, where: str) -> InputError:
+def twice(query: str, where: str = "") -> InputError:
     """Return the error for a query with two records."""
     return InputError(
         f"query {query!r} has more than one record", where=where, fix="keep one record per query"
@@ -613,9 +595,8 @@ def find_shape(listed: Iterable[Entry], role: str, *, skip: bool = False) -> Sha
             break
     if unknown is not None:
         raise unknown
-    return known_shapes()[
-        "findwell"
-    ]  # no records, or something else, which is reported where it is read
+    # no records, or something else, which is reported where it is read
+    return known_shapes()["findwell"]
 
 
 def read_part(entries: Iterable[Entry], state: State) -> RecordRows:
@@ -626,20 +607,22 @@ def read_part(entries: Iterable[Entry], state: State) -> RecordRows:
     for entry in entries:
         state.records = entry.number
         try:
-            parsed = parse(entry, state.shape, state.role, state.reading)
+            parsed = parse(entry, state.shape, ROLES[state.role], state.reading)
             if parsed.named_by == "question":
                 parsed = parsed._replace(query=state.nth(parsed.query))
             if parsed.query in known:
                 if not state.last_wins:
-                    raise twice(parsed.query, entry.where())
+                    raise twice(parsed.query)
                 replaced.append(parsed.query)
         except InputError as error:
-            state.reading.meet(error)
+            state.reading.meet(InputError(error.what, where=entry.where(), fix=error.fix))
             continue
         known.add(parsed.query)
         understood[parsed.query] = parsed
         if parsed.twice:
-            state.reading.note(_repeated(parsed.twice))
+            message = "record in which a field occurs more than once: the last one counts"
+            names = parsed.twice[:EXAMPLES]
+            state.reading.note(Finding("repeated-field", 1, names, message, "keep one of them"))
         for chosen, other in parsed.rivals:
             note_rivals(state, chosen, other)
     state.findings += finding_about(
@@ -689,14 +672,10 @@ def _frame(rows: list[tuple[Any, ...]], schema: dict[str, Any], state: State) ->
 
 
 def _table(about: list[dict[str, Any]]) -> pl.DataFrame:
-    names = list(dict.fromkeys(chain.from_iterable(about))) or ["query"]
-    return pl.DataFrame(
-        {
-            name: pl.Series(name, [entry.get(name) for entry in about], pl.String)
-            if name == "query"
-            else describing(name, [entry.get(name) for entry in about])
-            for name in names
-        }
+    table = pl.DataFrame({"query": [entry["query"] for entry in about]}, {"query": pl.String})
+    names = [name for name in dict.fromkeys(chain.from_iterable(about)) if name != "query"]
+    return table.with_columns(
+        describing(name, [entry.get(name) for entry in about]) for name in names
     )
 
 
@@ -719,14 +698,12 @@ def _plain(column: pl.Series) -> pl.Series:
     kind = column.dtype
     if not (kind.is_nested() or kind in (pl.Binary, pl.Object) or kind == pl.Duration):
         return column
-    texts = [None if value is None else _written(value) for value in column.to_list()]
-    return pl.Series(column.name, texts, dtype=pl.String)
-
-
-def _written(value: Any) -> str:  # noqa: ANN401
-    if isinstance(value, list | dict):
-        return json.dumps(value, ensure_ascii=False, default=str)
-    return str(value)
+    write = functools.partial(json.dumps, ensure_ascii=False, default=str)
+    texts = (
+        value if value is None else write(value) if isinstance(value, list | dict) else str(value)
+        for value in column.to_list()
+    )
+    return pl.Series(column.name, list(texts), dtype=pl.String)
 
 
 def join_about(tables: list[pl.DataFrame]) -> pl.DataFrame:
@@ -775,7 +752,13 @@ def _texts_used(record: Mapping[str, Any], state: State) -> list[str]:
         with contextlib.suppress(InputError):  # which is reported where the record is read
             sides = ROLES[state.role]
             record = with_own_entries(record, state.shape, sides, state.reading.afresh())
-    return [name for name in used if not holds_entries(record[name])]
+    return [name for name in used if not _holds_ids(record[name])]
+
+
+def _holds_ids(value: object) -> bool:
+    """Tell whether a field that may hold texts holds entries with ids."""
+    listed = value if isinstance(value, list) else ()
+    return any(isinstance(entry, Mapping) and "doc" in entry for entry in listed)
 
 
 def note_rivals(state: State, chosen: str, other: str, count: int = 1) -> None:
@@ -783,13 +766,3 @@ def note_rivals(state: State, chosen: str, other: str, count: int = 1) -> None:
     if count:
         what = "record with another field of the same meaning"
         state.reading.note(two_names(count, chosen, (other,), what))
-
-
-def _repeated(names: tuple[str, ...]) -> Finding:
-    return Finding(
-        "repeated-field",
-        1,
-        names[:EXAMPLES],
-        "record in which a field occurs more than once: the last one counts",
-        "keep one of them",
-    )

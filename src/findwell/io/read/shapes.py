@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import functools
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, fields
 from typing import Any
 
@@ -362,21 +362,19 @@ def unknown_shape(names: Iterable[str], role: str, where: str) -> InputError:
     given = [str(name) for name in names]
     missing = [side for side in ROLES[role] if not _holds(given, side)] or list(ROLES[role])
     guesses = list(filter(None, (nearest(name, [side]) for side in missing for name in given)))[:1]
+    advice = guesses
+    if role == "samples" and "gold" in missing:
+        advice.append(f"give what should be found: {GIVE_GOLD}")
+    advice.append(_closest(given, role))
+    if missing == ["gold"] and _holds(given, "question"):
+        advice.append("or let a judge say what is relevant: -m context_precision")
     return InputError(
         f"the record has no field {' and no field '.join(map(repr, missing))}"
         f" ({', '.join(MEANS[side] for side in missing)}), nor what other tools call it; "
         f"found only {', '.join(map(shorten, given[:20])) or 'nothing'}",
         where=where,
-        fix="; ".join([*guesses, *_advice(given, missing, role)]),
+        fix="; ".join(advice),
     )
-
-
-def _advice(given: list[str], missing: list[str], role: str) -> Iterator[str]:
-    if role == "samples" and "gold" in missing:
-        yield f"give what should be found: {GIVE_GOLD}"
-    yield _closest(given, role)
-    if missing == ["gold"] and _holds(given, "question"):
-        yield "or let a judge say what is relevant: -m context_precision"
 
 
 def _holds(given: list[str], side: str) -> bool:
