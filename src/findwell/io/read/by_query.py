@@ -292,17 +292,15 @@ def _about(frame: pl.DataFrame, query: pl.Series, shape: Shape) -> pl.DataFrame:
     """Return what describes the queries: lists as JSON, objects only with care."""
     picked = shape.pick(frame.columns)
     named: list[str] = [name for name in ("question", "reference") if name in picked]
-    columns = {name: _described(_only(frame[picked[name]])) for name in named}
+    columns = {}
+    for name in named:
+        column = frame[picked[name]]
+        if isinstance(column.dtype, pl.List):  # answers in lists of one, as in `Shape.native`
+            _doubt_if((column.list.len() != 1).any())
+            column = column.list.first()
+        columns[name] = _described(column)
     columns |= {name: _described(frame[name]) for name in shape.rest(frame.columns)}
     return pl.DataFrame({"query": query} | columns)
-
-
-def _only(column: pl.Series) -> pl.Series:
-    """Take answers out of lists of one, as `Shape.native` does."""
-    if not isinstance(column.dtype, pl.List):
-        return column
-    _doubt_if((column.list.len() != 1).any())
-    return column.list.first()
 
 
 def _described(column: pl.Series) -> pl.Series:

@@ -6,6 +6,7 @@ only messages need it, so that it may take its time.
 
 from __future__ import annotations
 
+import re
 from array import array
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
     from findwell.io.read.source import Source
 
 QUOTE = b'"'
+CLOSING = re.compile(rb'(?:[^"]|"")*+"')  # up to the quote that closes; two of them are one inside
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,8 +124,7 @@ def _quote_error(source: Source, row: _Row, names: list[str]) -> InputError:
 
 
 def _names(source: Source, separator: str, header: _Row) -> list[str]:
-    lines = (line for line in _lines(source))
-    text = next((line for number, line in enumerate(lines, start=1) if number == header.line), b"")
+    text = next(islice(_lines(source), header.line - 1, None), b"")
     cells = text.decode("utf-8", "replace").split(separator)
     return [shorten(cell.strip().strip('"')) for cell in cells]
 
@@ -194,20 +195,12 @@ class _OpenRow:
             self.inside, self._opened, at = True, (number, self.columns), at + 1
         if not self.inside:
             return at
-        end = _closing(line, at)
-        if end < 0:
+        closing = CLOSING.match(line, at)
+        if closing is None:
             return -1
+        end = closing.end() - 1
         self.inside = False
         if line[end + 1 : end + 2] not in (b"", separator):
             # a quote that closes lines later was not meant to: the one that opened is to blame
             self.blame(BEHIND if self._opened[0] == number else UNCLOSED)
         return end + 1
-
-
-def _closing(line: bytes, at: int) -> int:
-    """Return where a quote closes, -1 if not on this line; two of them are one of the text."""
-    while True:
-        end = line.find(QUOTE, at)
-        if end < 0 or line[end + 1 : end + 2] != QUOTE:
-            return end
-        at = end + 2

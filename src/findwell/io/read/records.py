@@ -747,11 +747,13 @@ def texts_as_ids(state: State, listed: Iterable[Entry]) -> list[Finding]:
 
 
 def _texts_used(record: Mapping[str, Any], state: State) -> list[str]:
-    used = state.shape.uses_texts([key for key, value in record.items() if value is not None])
+    picked = state.shape.pick([key for key, value in record.items() if value is not None])
+    sides = (picked.get(side, "") for side in ("retrieved", "gold"))
+    used = [name for name in sides if name in state.shape.texts]
     if used:
         with contextlib.suppress(InputError):  # which is reported where the record is read
-            sides = ROLES[state.role]
-            record = with_own_entries(record, state.shape, sides, state.reading.afresh())
+            role, reading = ROLES[state.role], state.reading.afresh()
+            record = with_own_entries(record, state.shape, role, reading)
     return [name for name in used if not _holds_ids(record[name])]
 
 

@@ -160,12 +160,6 @@ class Shape:
             self.adapt(found, record, texts=texts)
         return found
 
-    def uses_texts(self, names: Iterable[str]) -> list[str]:
-        """Return the fields of texts that serve as ids in a record with these fields."""
-        picked = self.pick(names)
-        sides = (picked.get(side) for side in ("retrieved", "gold"))
-        return [side for side in sides if side in self.texts]
-
 
 def _texts_of(values: Any) -> Any:  # noqa: ANN401
     """Return the texts of a list in which some stand in entries, beside ids."""

@@ -122,9 +122,12 @@ def replacing(folder: str | os.PathLike[str]) -> Iterator[Path]:
         made += make_folder(target.parent)
         is_folder(target)
         _clear_away(target)
-        with _draft(target) as draft:
-            yield draft
-            _put(draft, target)
+        with new_locked_folder(lambda: _name(target, NEW)) as draft:
+            try:
+                yield draft
+                _put(draft, target)
+            finally:
+                discard(draft)  # what is under its name in the end
     finally:
         with contextlib.suppress(OSError):  # a folder that holds the result stays
             for parent in made:
@@ -143,16 +146,6 @@ def is_folder(path: str | os.PathLike[str]) -> bool:
         return target.is_dir()
     except (OSError, ValueError):  # no path at all: whoever reads it says so
         return False
-
-
-@contextlib.contextmanager
-def _draft(target: Path) -> Iterator[Path]:
-    """Make a hidden folder, locked; what is under its name in the end is deleted."""
-    with new_locked_folder(lambda: _name(target, NEW)) as draft:
-        try:
-            yield draft
-        finally:
-            discard(draft)
 
 
 def _put(draft: Path, target: Path) -> None:
