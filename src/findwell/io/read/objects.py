@@ -24,7 +24,7 @@ from uuid import UUID
 import polars as pl
 
 from findwell.core.errors import InputError
-from findwell.core.findings import EXAMPLES, Finding, FindingKind, shorten
+from findwell.core.findings import EXAMPLES, Finding, FindingKind, finding_about, shorten
 from findwell.core.plugins import Registry
 from findwell.io.read.values import text_id
 from findwell.io.read.vocabulary import (
@@ -363,18 +363,15 @@ class EntryNotes:
             )
             for name, ids in self.fields.items()
         ]
-        found += [
-            Finding(
+        for name, ids in self.shared.items():
+            found += finding_about(
                 FindingKind.SHARED_ID,
-                len(ids),
-                tuple(dict.fromkeys(ids))[:EXAMPLES],
+                ids,
                 f"chunk with the same id as a different chunk of its list, from {name}: chunks of "
                 "one document count as one",
                 "if the gold labels whole documents, this is right; otherwise name a field that "
                 "differs for each chunk (--id-from, id_from=)",
             )
-            for name, ids in self.shared.items()
-        ]
         if self.hashed:
             found.append(
                 Finding(
