@@ -34,7 +34,7 @@ IDS = ("query", "doc")
 COMMA = re.compile(r"[-+]?\d*,\d+")  # a decimal as some languages write it
 SAID = ("annotator", "state")  # who said it, and whether it is a label or an adjudication
 TEXTS = (*IDS, *SAID, "group", "text")
-FACTS = ("text", "start", "end")  # what a row may say beside the id
+FACTS = ("text", "start", "end")  # what a row may say in addition to the id
 MAY_LACK = ("group", *SAID, *FACTS)  # columns in which a row may have nothing
 
 
@@ -202,7 +202,7 @@ def _column(name: str, values: list[Any]) -> pl.Series:
 def _labelled(
     table: pl.DataFrame, grade: str, place: TablePlace, reading: ReadContext
 ) -> tuple[pl.DataFrame, TablePlace]:
-    """Leave out the pairs that nobody has labelled yet."""
+    """Leave out the pairs without a label."""
     column = table[grade]
     blank = column.is_null()
     if column.dtype == pl.String:
@@ -303,7 +303,7 @@ def _checked(
     where: Callable[[int], str],
     reading: ReadContext,
 ) -> pl.DataFrame:
-    """Refuse missing and blank ids and numbers that are none, with the row, or leave it out."""
+    """Refuse rows with missing or blank ids or with values that are not numbers, or skip them."""
     good = pl.repeat(True, rows.height, eager=True)
     for column in rows.iter_columns():
         decides = column.name != "rank" or "score" not in names  # otherwise the rank is not used

@@ -3,7 +3,7 @@
 A chunk may say which document it was cut from (`source`) and which characters of that it holds
 (`start`, `end`; the end is not part of it). Offsets count Unicode characters of the text as it is:
 line breaks are not translated, and only a byte-order mark at the beginning of a file is dropped. A
-title beside the text is not read, since offsets count from the beginning of the text.
+title next to the text is not read, since offsets count from the beginning of the text.
 """
 
 from __future__ import annotations

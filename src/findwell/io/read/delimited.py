@@ -122,7 +122,7 @@ def _lines(source: Source) -> Iterator[bytes]:
 
 
 def _rows(source: Source, separator: bytes) -> Iterator[_Row]:
-    """Go through the records, the header first; blank lines before it are none."""
+    """Go through the records, the header first; without blank lines before it."""
     row = _Row(0)
     begun = False
     for number, raw in enumerate(_lines(source), start=1):

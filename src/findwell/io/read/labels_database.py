@@ -102,7 +102,7 @@ def reading(path: Path) -> Iterator[sqlite3.Connection]:
 
 
 def check_layout(connection: sqlite3.Connection, path: Path) -> None:
-    """Refuse a database that is none of labels, or that a newer findwell wrote."""
+    """Refuse a database that holds no labels, or that a newer findwell wrote."""
     if connection.execute("PRAGMA application_id").fetchone()[0] != APPLICATION:
         raise InputError(
             "this SQLite database holds no labels of findwell",
@@ -124,7 +124,7 @@ def states(connection: sqlite3.Connection) -> pl.DataFrame:
     `planned` is the inclusion probability that was kept with the label; `probability` is the one
     that makes estimates from these labels right. The pairs of the sample come in a random order,
     and those up to the first about which nothing is said are a sample themselves: the probability
-    is their share of the stratum. It is null for a label that somebody gave to another pair, which
+    is their share of the stratum. It is null for a label that was given to another pair, which
     was not drawn or whose turn has not come: people choose such pairs for a reason.
     """
     rows = connection.execute(STATES).fetchall()

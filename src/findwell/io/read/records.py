@@ -61,7 +61,7 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 SIDES = ("query", "retrieved", "gold")  # every other field describes the query
-FIRST = 10  # records by which it is decided what the others are like
+FIRST_RECORDS = 10  # records by which it is decided what the others are like
 CARRIED = {"text": "texts", "quote": "texts", "start": "places"}
 RUN = {"query": pl.String, "doc": pl.String, "score": pl.Float64}
 GOLD = {"query": pl.String, "doc": pl.String, "grade": pl.Float64, "group": pl.Int64}
@@ -140,7 +140,7 @@ def _named(record: Mapping[str, Any], shape: Shape) -> str:
 
 
 def _compares_texts(record: Mapping[str, Any], shape: Shape, notes: EntryNotes) -> bool:
-    """Tell whether texts serve as ids: objects have none, or are held against bare texts."""
+    """Tell whether texts serve as ids: objects have none, or are compared with bare texts."""
     others = (record.get(name) for name in shape.texts)
     listed = (entry for other in others if isinstance(other, list | tuple) for entry in other)
     return bool(notes.hashed) or any(isinstance(entry, str) for entry in listed)
@@ -490,7 +490,7 @@ class RecordRows:
 
 
 @dataclass(slots=True)
-class State:
+class RecordScan:
     """How far the reading of one input has come."""
 
     shape: Shape
@@ -515,7 +515,7 @@ class State:
         self.pending.clear()
         return self.queries
 
-    def repeated(self) -> str | None:
+    def repeated_query(self) -> str | None:
         """Return a query that occurs in several parts, if there is one."""
         if len(self.pending) < 2:
             return None
@@ -542,7 +542,7 @@ class Collected:
     """All parts of an input, ready to become a run, a gold, or both."""
 
     parts: list[RecordRows]
-    state: State
+    state: RecordScan
     first: Iterable[Entry]  # the first records, or all of them
     texts: list[Finding]  # which fields of texts served as ids
 
@@ -577,7 +577,7 @@ class Collected:
 def read_records(given: Iterable[Entry], role: str, reading: ReadContext) -> Collected:
     """Read records one by one; their shape is that of the first one that has any."""
     listed = list(given)
-    state = State(find_shape(listed, role, skip=reading.skip), role, reading)
+    state = RecordScan(find_shape(listed, role, skip=reading.skip), role, reading)
     part = read_part(listed, state)
     return Collected([part], state, listed, texts_as_ids(state, listed))
 
@@ -599,7 +599,7 @@ def find_shape(listed: Iterable[Entry], role: str, *, skip: bool = False) -> Sha
     return known_shapes()["findwell"]
 
 
-def read_part(entries: Iterable[Entry], state: State) -> RecordRows:
+def read_part(entries: Iterable[Entry], state: RecordScan) -> RecordRows:
     """Read records one by one."""
     understood: dict[str, Parsed] = {}
     replaced: list[str] = []
@@ -634,7 +634,7 @@ def read_part(entries: Iterable[Entry], state: State) -> RecordRows:
     return _part(list(understood.values()), state)
 
 
-def _part(records: list[Parsed], state: State) -> RecordRows:
+def _part(records: list[Parsed], state: RecordScan) -> RecordRows:
     run: list[tuple[Any, ...]] = []
     gold: list[tuple[Any, ...]] = []
     flaws: dict[str, str] = {}
@@ -663,7 +663,7 @@ def _part(records: list[Parsed], state: State) -> RecordRows:
     return RecordRows(_frame(run, RUN, state), _frame(gold, GOLD, state), about, flaws)
 
 
-def _frame(rows: list[tuple[Any, ...]], schema: dict[str, Any], state: State) -> pl.DataFrame:
+def _frame(rows: list[tuple[Any, ...]], schema: dict[str, Any], state: RecordScan) -> pl.DataFrame:
     frame = pl.DataFrame(rows, schema=schema | TEXT | SEARCHES | WEIGHT, orient="row")
     frame = frame if schema is RUN and state.shape.searches else frame.drop(SEARCHES)
     frame = frame if frame["weight"].count() else frame.drop(WEIGHT)
@@ -716,9 +716,9 @@ def join_about(tables: list[pl.DataFrame]) -> pl.DataFrame:
         return pl.concat([table.cast(pl.String) for table in tables], how="diagonal")
 
 
-def first_look(state: State, first: Iterable[Entry], side: str) -> dict[str, Any]:
-    """Tell by the first records what names their queries, and what one side carries beside ids."""
-    values = (entry.value for entry in islice(first, FIRST))
+def first_look(state: RecordScan, first: Iterable[Entry], side: str) -> dict[str, Any]:
+    """Tell by the first records what names their queries, and what one side carries next to ids."""
+    values = (entry.value for entry in islice(first, FIRST_RECORDS))
     records = [value for value in values if isinstance(value, Mapping)]
     if not records:
         return {}
@@ -737,7 +737,7 @@ def first_look(state: State, first: Iterable[Entry], side: str) -> dict[str, Any
     return {"named_by": name_of(fields, state.reading.names), "carries": frozenset(carries)}
 
 
-def texts_as_ids(state: State, listed: Iterable[Entry]) -> list[Finding]:
+def texts_as_ids(state: RecordScan, listed: Iterable[Entry]) -> list[Finding]:
     """Report which fields of texts served as ids."""
     values = (entry.value for entry in listed)
     used = [_texts_used(record, state) for record in values if isinstance(record, Mapping)]
@@ -746,7 +746,7 @@ def texts_as_ids(state: State, listed: Iterable[Entry]) -> list[Finding]:
     return [text_as_id(count, names)] if count else []
 
 
-def _texts_used(record: Mapping[str, Any], state: State) -> list[str]:
+def _texts_used(record: Mapping[str, Any], state: RecordScan) -> list[str]:
     picked = state.shape.pick([key for key, value in record.items() if value is not None])
     sides = (picked.get(side, "") for side in ("retrieved", "gold"))
     used = [name for name in sides if name in state.shape.texts]
@@ -763,7 +763,7 @@ def _holds_ids(value: object) -> bool:
     return any(isinstance(entry, Mapping) and "doc" in entry for entry in listed)
 
 
-def note_rivals(state: State, chosen: str, other: str, count: int = 1) -> None:
+def note_rivals(state: RecordScan, chosen: str, other: str, count: int = 1) -> None:
     """Report that one field counts, and another one of the same meaning does not."""
     if count:
         what = "record with another field of the same meaning"

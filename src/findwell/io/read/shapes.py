@@ -41,7 +41,7 @@ class Shape:
     query: tuple[str, ...] = ()
     question: tuple[str, ...] = ()
     reference: tuple[str, ...] = ()
-    scores: tuple[str, ...] = ()  # a list beside the retrieved one
+    scores: tuple[str, ...] = ()  # a list next to the retrieved one
     texts: frozenset[str] = frozenset()  # those of all these fields that hold texts instead of ids
     others: tuple[str, ...] = ()  # known, and describing the query
     needs: frozenset[str] = frozenset()  # without these it is another shape
@@ -129,7 +129,7 @@ class Shape:
     def native(
         self, record: Mapping[str, Any], *, cells: bool = False, texts: bool = False
     ) -> dict[str, Any]:
-        """Return the record under findwell's names, with texts beside ids if they are wanted.
+        """Return the record under findwell's names, with texts next to ids if they are wanted.
 
         With `cells` every value is a text.
         """
@@ -162,7 +162,7 @@ class Shape:
 
 
 def _texts_of(values: Any) -> Any:  # noqa: ANN401
-    """Return the texts of a list in which some stand in entries, beside ids."""
+    """Return the texts of a list in which some stand in entries, next to ids."""
     if not isinstance(values, list) or not any(isinstance(value, Mapping) for value in values):
         return values
     return [value.get("text") if isinstance(value, Mapping) else value for value in values]
@@ -178,7 +178,7 @@ def _answer(value: Any, *, cells: bool) -> Any:  # noqa: ANN401
 
 
 def _put_beside(entries: Any, where: str, field_: str, name: str, values: Any) -> Any:  # noqa: ANN401
-    """Put each value of a list beside its document; `where` and `field_` name the two fields."""
+    """Put each value of a list next to its document; `where` and `field_` name the two fields."""
     try:
         docs, numbers = [] if entries is None else list(entries), list(values)
     except TypeError:
