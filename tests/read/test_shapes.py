@@ -506,12 +506,13 @@ register_shape(Shape("mine", query=("key",), retrieved=("hits",), gold=("truth",
 """
 
 
-def test_a_plugin_adds_a_shape(tmp_path: Path) -> None:
+@pytest.mark.parametrize("group", ["findwell.formats", "findwell.shapes"])
+def test_a_plugin_adds_a_shape(group: str, tmp_path: Path) -> None:
     (tmp_path / "thirdparty.py").write_text(PLUGIN)
     info = tmp_path / "thirdparty-1.0.dist-info"
     info.mkdir()
     (info / "METADATA").write_text("Metadata-Version: 2.1\nName: thirdparty\nVersion: 1.0\n")
-    (info / "entry_points.txt").write_text("[findwell.formats]\nmine = thirdparty\n")
+    (info / "entry_points.txt").write_text(f"[{group}]\nmine = thirdparty\n")
     code = (
         "import findwell\n"
         'data = [{"key": "q", "hits": ["a", "b"], "truth": ["b"]}]\n'

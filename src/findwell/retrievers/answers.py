@@ -32,7 +32,10 @@ if TYPE_CHECKING:
 
 FACTS = {"score": pl.Float64, **dict.fromkeys(("text", "source"), pl.String)}
 FACTS |= dict.fromkeys(("start", "end"), pl.Int64)
-DIGITS = {"latency_ms": 4, "started_s": 6, "ended_s": 6, "cpu_ms": 4}
+COSTS: dict[str, type[pl.DataType]] = dict.fromkeys(
+    ("latency_ms", "started_s", "ended_s", "cpu_ms", "peak_memory_mb"), pl.Float64
+)
+COSTS |= {"concurrency": pl.Int64, "error": pl.String}
 BEGINNING = b'{"configuration": "'  # of every line of a file of answers
 NEEDED = {"configuration", "query", "question", "retrieved", "error"}
 ENCODER = json.JSONEncoder(ensure_ascii=False, default=str)  # metadata may hold anything
@@ -51,9 +54,9 @@ class Answer:
     memory: float | None  # the most that the process had, in megabytes
     concurrency: int
 
-    def record(self) -> dict[str, Any]:
-        """Return the answer as it is kept in a file; times of a failed one mean nothing."""
-        costs: dict[str, Any] = {"retrieved": self.entries}
+    def costs(self) -> dict[str, Any]:
+        """Return what the answer cost; times of a failed one mean nothing."""
+        costs: dict[str, Any] = {}
         if self.error is None:
             costs["latency_ms"] = round((self.ended - self.started) * 1000, 4)
             costs["started_s"], costs["ended_s"] = round(self.started, 6), round(self.ended, 6)
@@ -145,33 +148,7 @@ def _about(queries: pl.DataFrame, answers: Sequence[Answer]) -> pl.DataFrame:
     """Return what is known about the queries, and what each answer cost; failures have no times."""
     flat = [name for name, kind in queries.schema.items() if not kind.is_nested()]
     known = queries.select(each for each in flat if each not in TIMED)
-    floats = dict.fromkeys((*DIGITS, "peak_memory_mb"), pl.Float64)
-    costs = pl.DataFrame(
-        [
-            (
-                (each.ended - each.started) * 1000,
-                each.started,
-                each.ended,
-                None if each.cpu is None else each.cpu * 1000,
-                each.memory,
-                each.concurrency,
-                each.error,
-            )
-            for each in answers
-        ],
-        schema={**floats, "concurrency": pl.Int64, "error": pl.String},
-        orient="row",
-    )
-    timed = pl.col("error").is_null()
-    return known.hstack(
-        costs.with_columns(
-            pl.col("cpu_ms").round(DIGITS["cpu_ms"]),
-            *(
-                pl.when(timed).then(pl.col(name).round(DIGITS[name])).alias(name)
-                for name in ("latency_ms", "started_s", "ended_s")
-            ),
-        )
-    )
+    return known.hstack(pl.DataFrame([each.costs() for each in answers], schema=COSTS))
 
 
 def as_json_lines(run: Run) -> Iterator[str]:
@@ -249,7 +226,7 @@ class AnswerLog:
         """Write an answer; what is written survives this process."""
         query, question = self._queries[answer.number]
         line = {"configuration": self._identity, "query": query, "question": question}
-        text = ENCODER.encode(line | answer.record())
+        text = ENCODER.encode(line | {"retrieved": answer.entries} | answer.costs())
         try:
             os.write(self._handle, text.encode("utf-8", "backslashreplace") + b"\n")
         except OSError as error:

@@ -245,7 +245,7 @@ def too_many(answered: int, failed: int, reason: str) -> RetrieverError:
     return RetrieverError(
         f"the retriever failed for {failed} of {answered + failed} questions, the last time with "
         f"{reason}",
-        fix="mend the retriever and start again; --max-errors (max_errors=) allows more failures",
+        fix="fix the retriever and start again; --max-errors (max_errors=) allows more failures",
     )
 
 

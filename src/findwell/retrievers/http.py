@@ -181,19 +181,18 @@ def _checked(url: str) -> str:
 
 def _parsed(template: object) -> Any:  # noqa: ANN401
     """Return the body of a template: an object, JSON text, or the path of a file with it."""
+    where = "template"
     if isinstance(template, os.PathLike):
+        where = os.fspath(template)
         try:
-            text = Path(template).read_text(encoding="utf-8")
+            template = Path(where).read_text(encoding="utf-8")
         except (OSError, UnicodeError) as error:
             reason = getattr(error, "strerror", None) or "it is no text"
-            raise InputError(f"{reason}", where=os.fspath(template)) from None
-        return _json(text, os.fspath(template))
-    return _json(template, "template") if isinstance(template, str) else template
-
-
-def _json(text: str, where: str) -> Any:  # noqa: ANN401
+            raise InputError(f"{reason}", where=where) from None
+    if not isinstance(template, str):
+        return template
     try:
-        return json.loads(text)
+        return json.loads(template)
     except ValueError as error:
         fix = f'write placeholders in quotes: {{"query": "{QUESTION}", "size": "{SIZE}"}}'
         raise InputError(f"the template is no JSON: {error}", where=where, fix=fix) from None

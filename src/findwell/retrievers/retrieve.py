@@ -28,8 +28,6 @@ from findwell.retrievers.dispatch import Dispatcher, too_many
 from findwell.retrievers.retriever import RetrievalOptions, Retriever, name_of
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from findwell.core.data import Run
     from findwell.core.progress import Report
     from findwell.retrievers.retriever import RetrieverLike
@@ -81,6 +79,8 @@ def ask_all(settings: Retriever, queries: pl.DataFrame, progress: Report | None 
     pairs: list[tuple[str, str]] = queries.select("query", "question").rows()
     answers: dict[int, Answer] = {}
     findings: list[Finding] = []
+    notes = EntryNotes()
+    reported = 0.0
     with ExitStack() as opened:
         log = None
         if settings.resume is not None:
@@ -88,50 +88,34 @@ def ask_all(settings: Retriever, queries: pl.DataFrame, progress: Report | None 
             answers |= log.answers
             findings = _resumed(log)
         left = [(at, question) for at, (_, question) in enumerate(pairs) if at not in answers]
-        report = _Reporter(progress, len(pairs), len(answers))
+        since = max((answer.ended for answer in answers.values()), default=0.0)
 
         def take(answer: Answer) -> None:
+            nonlocal reported
             answers[answer.number] = answer
             if log is not None:
                 log.add(answer)
-            report.add(answer)
+            now, done = time.monotonic(), len(answers)
+            if progress is not None and (now - reported >= OFTEN or done == len(pairs)):
+                reported = now
+                failed = sum(each.error is not None for each in answers.values())
+                progress(Progress(done, len(pairs), f"{failed} failed" if failed else ""))
 
+        read = partial(entries_of, id_from=settings.id_from, notes=notes)
+        before = time.process_time()
         if left:
-            since = max((answer.ended for answer in answers.values()), default=0.0)
-            findings += _ask(settings, left, take, since)
+            warmup = [question for _, question in left[: settings.warmup]]
+            Dispatcher(settings, read, take, since).ask(left, warmup)
+    # the processor's work is shared out evenly where several questions were asked at a time
+    mean = (time.process_time() - before) / (len(left) or 1)
+    for answer in (answers[at] for at, _ in left):
+        if answer.cpu is None and answer.error is None:
+            answer.cpu = mean
     listed = [answers[at] for at in range(len(pairs))]
     if all(answer.error for answer in listed):
         raise too_many(0, len(listed), str(listed[-1].error))
     run = to_run(settings.name or name_of(settings.target), queries, listed)
-    return replace(run, findings=(*run.findings, *findings))
-
-
-def _ask(
-    settings: Retriever,
-    left: list[tuple[int, str]],
-    take: Callable[[Answer], None],
-    since: float,
-) -> list[Finding]:
-    """Ask what is left, and return what is strange about the ids of documents.
-
-    The processor's work is shared out evenly where several questions were asked at a time.
-    """
-    new: list[Answer] = []
-    notes = EntryNotes()
-
-    def keep(answer: Answer) -> None:
-        new.append(answer)
-        take(answer)
-
-    read = partial(entries_of, id_from=settings.id_from, notes=notes)
-    warmup = [question for _, question in left[: settings.warmup]]
-    before = time.process_time()
-    Dispatcher(settings, read, keep, since).ask(left, warmup)
-    mean = (time.process_time() - before) / (len(new) or 1)
-    for answer in new:
-        if answer.cpu is None and answer.error is None:
-            answer.cpu = mean
-    return notes.findings()
+    return replace(run, findings=(*run.findings, *findings, *notes.findings()))
 
 
 def _resumed(log: AnswerLog) -> list[Finding]:
@@ -147,25 +131,6 @@ def _resumed(log: AnswerLog) -> list[Finding]:
             Finding("other-configuration", log.others, (log.path.name,), message, "name a new file")
         )
     return found
-
-
-class _Reporter:
-    """Reports progress, though not for every answer."""
-
-    def __init__(self, report: Report | None, total: int, done: int) -> None:
-        self._report, self._total, self._done, self._errors = report, total, done, 0
-        self._last = 0.0
-
-    def add(self, answer: Answer) -> None:
-        self._done += 1
-        self._errors += answer.error is not None
-        if self._report is None:
-            return
-        now = time.monotonic()
-        if now - self._last >= OFTEN or self._done == self._total:
-            self._last = now
-            note = f"{self._errors} failed" if self._errors else ""
-            self._report(Progress(self._done, self._total, note))
 
 
 def load_questions(data: object) -> pl.DataFrame:

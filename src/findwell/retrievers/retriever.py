@@ -13,7 +13,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import Any, Protocol, TypeAlias, TypedDict
+from typing import Any, NamedTuple, Protocol, TypeAlias, TypedDict
 
 from findwell.core.data import Gold, Run, RunStream
 from findwell.core.errors import FindwellError, InputError, OptionError, choose
@@ -90,11 +90,15 @@ class Retriever:
 
     def __post_init__(self) -> None:
         """Check the numbers, and that the target can be asked at all."""
-        for what, least in (("concurrency", 1), ("retries", 0), ("warmup", 0)):
-            _at_least(what, getattr(self, what), least)
-        for what, least in (("k", 1), ("max_errors", 0)):
-            if getattr(self, what) is not None:
-                _at_least(what, getattr(self, what), least)
+        least = {"concurrency": 1, "retries": 0, "warmup": 0, "k": 1, "max_errors": 0}
+        for what, number in least.items():
+            value = getattr(self, what)
+            if value is None and what in ("k", "max_errors"):
+                continue
+            if not isinstance(value, int) or isinstance(value, bool) or value < number:
+                raise OptionError(
+                    f"{what} is {value!r}", fix=f"give a whole number from {number} up"
+                )
         if self.timeout is not None and not 0 < self.timeout < float("inf"):
             raise OptionError(f"timeout is {self.timeout!r}", fix="give seconds above 0, or None")
         call_of(self.target, self.k)
@@ -107,11 +111,6 @@ class Retriever:
 
 
 RetrieverLike: TypeAlias = Retriever | Callable[..., Any] | Invokable | Retrieving | Runnable
-
-
-def _at_least(what: str, value: object, least: int) -> None:
-    if not isinstance(value, int) or isinstance(value, bool) or value < least:
-        raise OptionError(f"{what} is {value!r}", fix=f"give a whole number from {least} up")
 
 
 def is_retriever(data: object) -> bool:
@@ -130,8 +129,7 @@ def is_retriever(data: object) -> bool:
     return callable(data) or any(callable(getattr(data, name, None)) for name in METHODS)
 
 
-@dataclass(frozen=True, slots=True)
-class Call:
+class Call(NamedTuple):
     """How a retriever is called with a question."""
 
     function: Callable[[str], Any]

@@ -47,7 +47,7 @@ def load_run(
 
     With `skip_bad` a record that cannot be read is left out and becomes a finding; the run is then
     read whole. Without it the first such record is an error. With `texts` the texts and offsets
-    beside the ids are kept, with `about` everything that describes the queries. `names` is what
+    next to the ids are kept, with `about` everything that describes the queries. `names` is what
     names the queries: the `id` of a record, by default, or its `question` or its `position`, which
     are also used where a record has no id. Retrieved things may be objects of other frameworks
     (docs/inputs.md); `id_from` is the field that holds their ids, such as `metadata.chunk`. Of
@@ -168,7 +168,7 @@ def _opened(data: PathLike | Source, reading: ReadContext) -> Source:
 
 def _no_attributes(where: str) -> InputError:
     return InputError(
-        "query_from (--query-from) names an attribute of traces, and this run is none",
+        "query_from (--query-from) names an attribute of traces, and this run has no traces",
         where=where,
         fix="leave it out: records name their queries themselves",
     )

@@ -34,7 +34,7 @@ IDS = ("query", "doc")
 COMMA = re.compile(r"[-+]?\d*,\d+")  # a decimal as some languages write it
 SAID = ("annotator", "state")  # who said it, and whether it is a label or an adjudication
 TEXTS = (*IDS, *SAID, "group", "text")
-FACTS = ("text", "start", "end")  # what a row may say beside the id
+FACTS = ("text", "start", "end")  # what a row may say in addition to the id
 MAY_LACK = ("group", *SAID, *FACTS)  # columns in which a row may have nothing
 
 
@@ -144,7 +144,9 @@ def gold_of(
     names = find_columns(table.columns, ("grade", "group", *SAID), place.where, reading)
     if "annotator" not in names:
         names.pop("state", None)
-    if "grade" in names and ("annotator" in names or _are_pairs(names)):
+    # rows of a question, a text and a label, as people write them for a judge
+    asked = names["query"].strip().casefold() in QUESTION_COLUMNS
+    if "grade" in names and ("annotator" in names or (asked and is_text(names["doc"]))):
         table, place = _labelled(table, names["grade"], place, reading)
     rows = _typed(table, names, place, reading, cells=cells)
     if "annotator" in names:
@@ -197,16 +199,10 @@ def _column(name: str, values: list[Any]) -> pl.Series:
         return pl.Series(name, [None if each is None else str(each) for each in values], pl.String)
 
 
-def _are_pairs(names: Mapping[str, str]) -> bool:
-    """Tell whether rows are a question, a text and a label, as people write them for a judge."""
-    asked = names["query"].strip().casefold() in QUESTION_COLUMNS
-    return asked and is_text(names["doc"])
-
-
 def _labelled(
     table: pl.DataFrame, grade: str, place: TablePlace, reading: ReadContext
 ) -> tuple[pl.DataFrame, TablePlace]:
-    """Leave out the pairs that nobody has labelled yet."""
+    """Leave out the pairs without a label."""
     column = table[grade]
     blank = column.is_null()
     if column.dtype == pl.String:
@@ -229,15 +225,6 @@ def _decided(rows: pl.DataFrame, reading: ReadContext) -> pl.DataFrame:
     found = final_grades(rows.with_columns(state=state), keys)
     reading.note(*disputed(found))
     return found.drop("disputed", "annotator", "state")
-
-
-def _note_texts(rows: pl.DataFrame, names: dict[str, str], reading: ReadContext) -> None:
-    """Report that texts serve as ids: what contains white space is not an id."""
-    if reading.texts or not is_text(names["doc"]):
-        return
-    texts = int(rows["doc"].str.contains(r"\s").sum())
-    if texts:
-        reading.note(text_as_id(texts, (names["doc"],), "row"))
 
 
 def _unpadded(table: pl.DataFrame, names: dict[str, str], reading: ReadContext) -> pl.DataFrame:
@@ -290,7 +277,10 @@ def _typed(
     if named_by(table.columns, reading) == "question":
         rows = rows.with_columns(rows["query"].str.replace_all(r"\s+", " ").str.strip_chars())
     rows = _checked(rows, picked, names, lambda at: place.row(at + 1), reading)
-    _note_texts(rows, names, reading)
+    if not reading.texts and is_text(names["doc"]):  # what contains white space is not an id
+        texts = int(rows["doc"].str.contains(r"\s").sum())
+        if texts:
+            reading.note(text_as_id(texts, (names["doc"],), "row"))
     return rows
 
 
@@ -313,7 +303,7 @@ def _checked(
     where: Callable[[int], str],
     reading: ReadContext,
 ) -> pl.DataFrame:
-    """Refuse missing and blank ids and numbers that are none, with the row, or leave it out."""
+    """Refuse rows with missing or blank ids or with values that are not numbers, or skip them."""
     good = pl.repeat(True, rows.height, eager=True)
     for column in rows.iter_columns():
         decides = column.name != "rank" or "score" not in names  # otherwise the rank is not used
@@ -332,22 +322,14 @@ def _checked(
 
 def _wrong(name: str, column: str, picked: pl.DataFrame, at: int, where: str) -> InputError:
     value = picked[name][at]
-    what = (
-        f"the {name} is missing"
-        if value is None or not str(value).strip()
-        else f"the {name} {str(value)[:40]!r} is not a {_called(name, value)}"
-    )
+    what = f"the {name} is missing"
+    if value is not None and str(value).strip():
+        number = pl.Series([str(value).strip()]).cast(pl.Float64, strict=False)[0]
+        kind = "text" if name in TEXTS else "number" if number is None else "finite number"
+        what = f"the {name} {str(value)[:40]!r} is not a {kind}"
     fix = f"give every row a {name}"
     if name == "grade":
         fix = f"give grades as {UNDERSTOOD}"
     elif COMMA.fullmatch(str(value)):
         fix = f"write decimals with a point: {str(value).replace(',', '.')}"
     return InputError(f"{what} (column {column!r})", where=where, fix=fix)
-
-
-def _called(name: str, value: object) -> str:
-    """Say what a value is not."""
-    if name in TEXTS:
-        return "text"
-    number = pl.Series([str(value).strip()]).cast(pl.Float64, strict=False)[0]
-    return "number" if number is None else "finite number"

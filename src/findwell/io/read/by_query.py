@@ -18,14 +18,14 @@ from findwell.core.keys import blank_ids
 from findwell.core.timing import TIMED
 from findwell.io.read.by_document import known_columns
 from findwell.io.read.records import (
-    FIRST,
+    FIRST_RECORDS,
     GOLD,
     RUN,
     TEXT,
     Collected,
     Entry,
     RecordRows,
-    State,
+    RecordScan,
     find_shape,
     is_own_entry,
     name_of,
@@ -65,17 +65,17 @@ def read_frame(
     With `cells` every value is a text, as in a CSV file.
     """
     shape = find_shape(islice(_rows(frame, place), 1), role)
-    state = State(shape, role, reading)
+    state = RecordScan(shape, role, reading)
     part = None if cells else columnar_part(frame, state)
     if part is None:
         part = read_part(_rows(frame, place, cells=cells), state)
-    first = list(islice(_rows(frame, place, cells=cells), FIRST))
+    first = list(islice(_rows(frame, place, cells=cells), FIRST_RECORDS))
     texts = texts_as_ids(state, _rows(frame, place) if shape.texts else ())
     return Collected([part], state, first, texts)
 
 
 def _rows(frame: pl.DataFrame, place: TablePlace, *, cells: bool = False) -> Iterator[Entry]:
-    """Go through the rows as records; a row of nothing is none."""
+    """Go through the rows as records, without empty rows."""
     for number, row in enumerate(frame.iter_rows(named=True), start=1):
         if any(value is not None for value in row.values()):
             yield Entry(row, number, functools.partial(place.row, number), cells)
@@ -90,7 +90,7 @@ def _doubt_if(condition: object) -> None:
         raise _DoubtError
 
 
-def columnar_part(frame: pl.DataFrame, state: State) -> RecordRows | None:
+def columnar_part(frame: pl.DataFrame, state: RecordScan) -> RecordRows | None:
     """Return what the records of a frame make, or None if they need care."""
     shape = state.shape
     present = [name for name, kind in frame.schema.items() if kind != pl.Null]
@@ -122,7 +122,7 @@ def columnar_part(frame: pl.DataFrame, state: State) -> RecordRows | None:
     return RecordRows(run, gold, about)
 
 
-def _queries(frame: pl.DataFrame, picked: dict[str, str], state: State) -> pl.Series:
+def _queries(frame: pl.DataFrame, picked: dict[str, str], state: RecordScan) -> pl.Series:
     """Return what names the queries of the records: ids, questions or positions."""
     named_by = name_of(dict.fromkeys(picked, "?"), state.reading.names)
     ids, questions = state.shape.query, state.shape.question
@@ -161,22 +161,22 @@ def _ids(column: pl.Series, *, text: bool = False) -> pl.Series:
     return column.cast(pl.String)
 
 
-def _kept(state: State) -> dict[str, Any]:
-    """Return the columns that are kept beside the ids."""
+def _kept(state: RecordScan) -> dict[str, Any]:
+    """Return the columns that are kept next to the ids."""
     return TEXT if state.reading.texts else {}
 
 
 def _run(
-    frame: pl.DataFrame, query: pl.Series, picked: dict[str, str], state: State
+    frame: pl.DataFrame, query: pl.Series, picked: dict[str, str], state: RecordScan
 ) -> pl.DataFrame:
     """Make the rows of a run; an empty list is a row without a document."""
     lists = _lists(frame[picked["retrieved"]])
     columns = {"query": query, "unit": lists}
     if "scores" in picked:
-        columns["score"] = _beside(frame[picked["scores"]], lists)
+        columns["score"] = _as_long(frame[picked["scores"]], lists)
     texts = _text_field(frame, "retrieved", state)
     if texts is not None and texts != picked["retrieved"]:
-        columns["text"] = _beside(frame[texts], lists)
+        columns["text"] = _as_long(frame[texts], lists)
     rows = pl.DataFrame(columns).explode(list(columns)[1:], empty_as_null=True)
     units = rows["unit"]
     fields = units.struct.unnest() if isinstance(units.dtype, pl.Struct) else pl.DataFrame()
@@ -196,13 +196,13 @@ def _run(
     return made.with_columns(_facts(fields, len(doc)))
 
 
-def _gold(frame: pl.DataFrame, query: pl.Series, name: str, state: State) -> pl.DataFrame:
+def _gold(frame: pl.DataFrame, query: pl.Series, name: str, state: RecordScan) -> pl.DataFrame:
     """Make the rows of a gold."""
     lists = _lists(frame[name])
     columns = {"query": query, "item": lists}
     texts = _text_field(frame, "gold", state)
     if texts is not None and texts != name:
-        columns["text"] = _beside(frame[texts], lists)
+        columns["text"] = _as_long(frame[texts], lists)
     rows = pl.DataFrame(columns).explode(list(columns)[1:], empty_as_null=False)
     item = rows["item"]
     _doubt_if(item.null_count())
@@ -235,7 +235,7 @@ def _grouped(rows: pl.DataFrame, before: int) -> pl.DataFrame:
     return rows.with_columns(group=number.set(sizes == 1, None)).explode("doc")
 
 
-def _text_field(frame: pl.DataFrame, side: str, state: State) -> str | None:
+def _text_field(frame: pl.DataFrame, side: str, state: RecordScan) -> str | None:
     """Return the field that holds the texts of a side, if they are wanted."""
     if not state.reading.texts:
         return None
@@ -243,7 +243,7 @@ def _text_field(frame: pl.DataFrame, side: str, state: State) -> str | None:
     return state.shape.pick_text(present, side)
 
 
-def _beside(column: pl.Series, lists: pl.Series) -> pl.Series:
+def _as_long(column: pl.Series, lists: pl.Series) -> pl.Series:
     """Return lists that are as long as others."""
     _doubt_if((_lists(column).list.len() != lists.list.len()).any())
     return column
@@ -292,17 +292,15 @@ def _about(frame: pl.DataFrame, query: pl.Series, shape: Shape) -> pl.DataFrame:
     """Return what describes the queries: lists as JSON, objects only with care."""
     picked = shape.pick(frame.columns)
     named: list[str] = [name for name in ("question", "reference") if name in picked]
-    columns = {name: _described(_only(frame[picked[name]])) for name in named}
+    columns = {}
+    for name in named:
+        column = frame[picked[name]]
+        if isinstance(column.dtype, pl.List):  # answers in lists of one, as in `Shape.native`
+            _doubt_if((column.list.len() != 1).any())
+            column = column.list.first()
+        columns[name] = _described(column)
     columns |= {name: _described(frame[name]) for name in shape.rest(frame.columns)}
     return pl.DataFrame({"query": query} | columns)
-
-
-def _only(column: pl.Series) -> pl.Series:
-    """Take answers out of lists of one, as `Shape.native` does."""
-    if not isinstance(column.dtype, pl.List):
-        return column
-    _doubt_if((column.list.len() != 1).any())
-    return column.list.first()
 
 
 def _described(column: pl.Series) -> pl.Series:

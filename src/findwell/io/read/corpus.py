@@ -3,7 +3,7 @@
 A chunk may say which document it was cut from (`source`) and which characters of that it holds
 (`start`, `end`; the end is not part of it). Offsets count Unicode characters of the text as it is:
 line breaks are not translated, and only a byte-order mark at the beginning of a file is dropped. A
-title beside the text is not read, since offsets count from the beginning of the text.
+title next to the text is not read, since offsets count from the beginning of the text.
 """
 
 from __future__ import annotations
@@ -278,17 +278,12 @@ def _row(record: object, columns: tuple[str, ...]) -> tuple[object, ...]:
     start, end = _span(given, doc)
     if text is None and (source is None or end is None):
         raise _missing("text", f"text of {doc!r}", columns or tuple(record))
-    if text is not None:
-        _check_text(text, doc)
+    if text is not None and not isinstance(text, str):
+        raise InputError(f"the text of {doc!r} is a {type(text).__name__}", fix="give a text")
+    if text and not text.isascii() and any("\ud800" <= each <= "\udfff" for each in set(text)):
+        raise InputError(f"the text of {doc!r} holds half a surrogate pair", fix="write it again")
     marks = (None if given.get(name) is None else str(given[name]) for name in MARKS)
     return doc, text, None if source is None else str(source), start, end, *marks
-
-
-def _check_text(text: object, doc: str) -> None:
-    if not isinstance(text, str):
-        raise InputError(f"the text of {doc!r} is a {type(text).__name__}", fix="give a text")
-    if not text.isascii() and any("\ud800" <= letter <= "\udfff" for letter in set(text)):
-        raise InputError(f"the text of {doc!r} holds half a surrogate pair", fix="write it again")
 
 
 def _span(given: Mapping[str, Any], doc: str) -> tuple[int | None, int | None]:

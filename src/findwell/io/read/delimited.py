@@ -6,11 +6,12 @@ only messages need it, so that it may take its time.
 
 from __future__ import annotations
 
+import re
 from array import array
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from itertools import islice
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 import polars as pl
 
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
     from findwell.io.read.source import Source
 
 QUOTE = b'"'
+CLOSING = re.compile(rb'(?:[^"]|"")*+"')  # up to the quote that closes; two of them are one inside
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,16 +58,6 @@ class TablePlace:
         return table.filter(mask), replace(self, kept=kept)
 
 
-class _Row(NamedTuple):
-    """A record of a text table, which may span lines."""
-
-    line: int  # on which it begins
-    columns: int
-    flaw: str = ""  # what is wrong with its quotes
-    at: int = 0  # the column of that, from 0
-    flaw_line: int = 0
-
-
 def row_lines(source: Source, separator: str) -> Callable[[int], int]:
     """Return a function that tells the line of a row; the file is read when it is first asked."""
     known = array("q")
@@ -94,7 +86,8 @@ def why_broken(source: Source, separator: str) -> InputError | None:
     header = next(rows, None)
     if header is None:
         return None
-    names = _names(source, separator, header)
+    text = next(islice(_lines(source), header.line - 1, None), b"").decode("utf-8", "replace")
+    names = [shorten(cell.strip().strip('"')) for cell in text.split(separator)]
     stray: _Row | None = None
     for row in rows if not header.flaw else [header]:
         if row.flaw == STRAY:  # most readers take it; it is to blame only if nothing else is
@@ -116,16 +109,10 @@ STRAY = "a quote stands inside a text that is not in quotes"
 
 
 def _quote_error(source: Source, row: _Row, names: list[str]) -> InputError:
-    column = f" (column {names[row.at]!r})" if row.at < len(names) else ""
+    line, at = row.flaw_place
+    column = f" (column {names[at]!r})" if at < len(names) else ""
     fix = 'close the quote; one that is part of the text is doubled: "5"" pipe"'
-    return InputError(f"{row.flaw}{column}", where=f"{source.where}, line {row.flaw_line}", fix=fix)
-
-
-def _names(source: Source, separator: str, header: _Row) -> list[str]:
-    lines = (line for line in _lines(source))
-    text = next((line for number, line in enumerate(lines, start=1) if number == header.line), b"")
-    cells = text.decode("utf-8", "replace").split(separator)
-    return [shorten(cell.strip().strip('"')) for cell in cells]
+    return InputError(f"{row.flaw}{column}", where=f"{source.where}, line {line}", fix=fix)
 
 
 def _lines(source: Source) -> Iterator[bytes]:
@@ -135,48 +122,44 @@ def _lines(source: Source) -> Iterator[bytes]:
 
 
 def _rows(source: Source, separator: bytes) -> Iterator[_Row]:
-    """Go through the records, the header first; blank lines before it are none."""
-    open_row: _OpenRow | None = None
+    """Go through the records, the header first; without blank lines before it."""
+    row = _Row(0)
     begun = False
     for number, raw in enumerate(_lines(source), start=1):
         line = raw.removesuffix(b"\r")
         begun = begun or bool(line.strip())
         if not begun:
             continue
-        if open_row is None and QUOTE not in line:
-            yield _Row(number, line.count(separator) + 1)
-            continue
-        row = open_row or _OpenRow(number)
+        row = row if row.inside else _Row(number)
         row.read(line, number, separator)
-        open_row = row if row.inside else None
-        if open_row is None:
-            yield row.found()
-    if open_row is not None:
-        open_row.blame(UNCLOSED)
-        yield open_row.found()
+        if not row.inside:
+            yield row
+    if row.inside:
+        row.blame(UNCLOSED, row.opened)
+        yield row
 
 
-class _OpenRow:
-    """A record that is being read; a quote may keep it open beyond the end of a line."""
+class _Row:
+    """A record of a text table; a quote may keep it open beyond the end of a line."""
 
     def __init__(self, line: int) -> None:
-        self.line = line
+        self.line = line  # on which it begins
         self.columns = 0
         self.inside = False  # a quoted text
-        self._opened = (line, 0)  # line and column of the last quote that opened
-        self._flaw = ("", 0, 0)
+        self.opened = (line, 0)  # line and column of the last quote that opened
+        self.flaw = ""  # what is wrong with its quotes
+        self.flaw_place = (0, 0)  # its line, and its column from 0
 
-    def found(self) -> _Row:
-        """Return what was read."""
-        return _Row(self.line, self.columns, *self._flaw)
-
-    def blame(self, flaw: str, line: int = 0, column: int = 0) -> None:
-        """Remember the first flaw; it is where the last quote opened unless that is known."""
-        where = (column, line) if line else self._opened[::-1]
-        self._flaw = self._flaw if self._flaw[0] else (flaw, *where)
+    def blame(self, flaw: str, place: tuple[int, int]) -> None:
+        """Remember the first flaw."""
+        if not self.flaw:
+            self.flaw, self.flaw_place = flaw, place
 
     def read(self, line: bytes, number: int, separator: bytes) -> None:
         """Read a line."""
+        if not self.inside and QUOTE not in line:
+            self.columns = line.count(separator) + 1
+            return
         at = 0
         while at >= 0:
             at = self._read_quoted(line, at, number, separator)
@@ -184,30 +167,21 @@ class _OpenRow:
                 return
             end = line.find(separator, at)
             if QUOTE in line[at : end if end >= 0 else len(line)]:
-                self.blame(STRAY, number, self.columns)
+                self.blame(STRAY, (number, self.columns))
             self.columns += 1
             at = end + 1 if end >= 0 else -1
 
     def _read_quoted(self, line: bytes, at: int, number: int, separator: bytes) -> int:
         """Return where a quoted text ends, if there is one here; -1 if the line ends before."""
         if not self.inside and line.startswith(QUOTE, at):
-            self.inside, self._opened, at = True, (number, self.columns), at + 1
+            self.inside, self.opened, at = True, (number, self.columns), at + 1
         if not self.inside:
             return at
-        end = _closing(line, at)
-        if end < 0:
+        closing = CLOSING.match(line, at)
+        if closing is None:
             return -1
         self.inside = False
-        if line[end + 1 : end + 2] not in (b"", separator):
+        if line[closing.end() : closing.end() + 1] not in (b"", separator):
             # a quote that closes lines later was not meant to: the one that opened is to blame
-            self.blame(BEHIND if self._opened[0] == number else UNCLOSED)
-        return end + 1
-
-
-def _closing(line: bytes, at: int) -> int:
-    """Return where a quote closes, -1 if not on this line; two of them are one of the text."""
-    while True:
-        end = line.find(QUOTE, at)
-        if end < 0 or line[end + 1 : end + 2] != QUOTE:
-            return end
-        at = end + 2
+            self.blame(BEHIND if self.opened[0] == number else UNCLOSED, self.opened)
+        return closing.end()

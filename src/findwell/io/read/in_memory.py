@@ -83,7 +83,9 @@ def gold_from_objects(data: object, where: str = "gold", reading: ReadContext = 
         elif data and all(
             isinstance(docs, Mapping) and not is_answer(docs) for docs in data.values()
         ):
-            return _graded(data, where)
+            known = pl.DataFrame({"query": _ids(data, where)}).unique(maintain_order=True)
+            rows = _flatten(data, where, "grade")
+            return Gold.build(rows, queries=known, findings=_id_mix(data))
         else:
             records = [{"query": query, "gold": items} for query, items in data.items()]
         return read_records(entries(records, where, ""), "gold", reading).gold()
@@ -143,11 +145,6 @@ def _scored(data: Mapping[Any, Any], name: str, where: str) -> Run:
     if empty:  # a row without a document
         rows = pl.concat([rows, pl.DataFrame({"query": _ids(empty, where)})], how="diagonal")
     return Run(name, rows, "mapped", _id_mix(data))
-
-
-def _graded(data: Mapping[Any, Any], where: str) -> Gold:
-    known = pl.DataFrame({"query": _ids(data, where)}).unique(maintain_order=True)
-    return Gold.build(_flatten(data, where, "grade"), queries=known, findings=_id_mix(data))
 
 
 def _flatten(data: Mapping[Any, Any], where: str, name: str) -> pl.DataFrame:

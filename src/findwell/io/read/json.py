@@ -24,11 +24,11 @@ from findwell.io.read.delimited import TablePlace, record_lines
 from findwell.io.read.format import Format, Look, Samples, register_format
 from findwell.io.read.reading import ReadContext
 from findwell.io.read.records import (
-    FIRST,
+    FIRST_RECORDS,
     Collected,
     Entry,
     RecordRows,
-    State,
+    RecordScan,
     find_shape,
     first_look,
     join_about,
@@ -114,7 +114,8 @@ class JsonLines(Format):
             return named or _begins_as_record(first)
         if not isinstance(record, dict):
             return named
-        return several or _has_shape(record)
+        known = {"query", "question", "reference"}.intersection(record)
+        return several or bool(known) or any(shape_of(record, each) for each in ("run", "gold"))
 
     def run(self, source: Source, name: str) -> RunStream:
         """Read what was retrieved, block by block."""
@@ -149,21 +150,21 @@ def _gold_of_pairs(source: Source) -> Gold:
     return gold_of(table, TablePlace(source.where, record_lines(source)), source.reading)
 
 
-def _collect(source: Source, state: State) -> Collected:
+def _collect(source: Source, state: RecordScan) -> Collected:
     """Read the file whole."""
     parts = list(_parts(source, state)) or [read_part((), state)]
     first = _first(source)
     return Collected(parts, state, first, _texts(state, first))
 
 
-def _stream(source: Source, state: State, name: str, first: list[Entry]) -> RunStream:
+def _stream(source: Source, state: RecordScan, name: str, first: list[Entry]) -> RunStream:
     """Return the run of the records, which is read when it is asked for."""
     about: list[pl.DataFrame] = []
 
     def batches() -> Iterator[pl.DataFrame]:
         about.clear()
         state.reading.begin()
-        for part in _parts(source, State(state.shape, "run", state.reading)):
+        for part in _parts(source, RecordScan(state.shape, "run", state.reading)):
             about.append(part.about)
             yield part.run
         if not about:  # it was cut since its first records were looked at
@@ -179,11 +180,6 @@ def _stream(source: Source, state: State, name: str, first: list[Entry]) -> RunS
     )
 
 
-def _has_shape(record: dict[str, object]) -> bool:
-    known = {"query", "question", "reference"}.intersection(record)
-    return bool(known) or any(shape_of(record, role) for role in ("run", "gold"))
-
-
 def _begins_as_record(line: bytes) -> bool:
     """Tell whether a line that is not seen whole begins with a field of a known shape."""
     key = line.removeprefix(b"{").lstrip().partition(b'":')[0].decode("utf-8", "replace")
@@ -191,25 +187,25 @@ def _begins_as_record(line: bytes) -> bool:
     return line.startswith(b"{") and key.startswith('"') and key[1:] in known
 
 
-def _begin(source: Source, role: str) -> State:
+def _begin(source: Source, role: str) -> RecordScan:
     """Find the shape of the first records."""
     probe = replace(source, reading=source.reading.afresh())
     shape = find_shape(all_entries(probe), role, skip=probe.reading.skip)
-    return State(shape, role, source.reading)
+    return RecordScan(shape, role, source.reading)
 
 
 def _first(source: Source) -> list[Entry]:
     """Return the first records, by which others are judged."""
-    return list(islice(all_entries(replace(source, reading=ReadContext(skip=True))), FIRST))
+    return list(islice(all_entries(replace(source, reading=ReadContext(skip=True))), FIRST_RECORDS))
 
 
-def _texts(state: State, first: list[Entry]) -> list[Finding]:
+def _texts(state: RecordScan, first: list[Entry]) -> list[Finding]:
     """Report which fields of texts served as ids, judging by the first record."""
     found = texts_as_ids(state, first[:1])
     return [replace(finding, count=state.records) for finding in found]
 
 
-def _parts(source: Source, state: State) -> Iterator[RecordRows]:
+def _parts(source: Source, state: RecordScan) -> Iterator[RecordRows]:
     """Read block by block: in bulk if the records are alike, otherwise one by one."""
     if state.last_wins:  # which is known at the end only
         yield read_part(all_entries(source), state)
@@ -222,7 +218,7 @@ def _parts(source: Source, state: State) -> Iterator[RecordRows]:
             like = frame.schema
             part = columnar_part(frame, state)
         yield read_part(_entries(block, state.records), state) if part is None else part
-    repeated = state.repeated()
+    repeated = state.repeated_query()
     if repeated is not None:
         raise twice(repeated, source.where)
 

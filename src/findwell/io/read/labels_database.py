@@ -43,67 +43,8 @@ STATE_COLUMNS = (
     "query", "doc", "grade", "annotator", "time", "note", "start", "end", "probability", "stratum",
     "design", "state", "subtopic", "planned",
 )  # fmt: skip
-TABLES = """
-CREATE TABLE setting (name TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID;
-CREATE TABLE query (
-    number INTEGER PRIMARY KEY, query TEXT NOT NULL UNIQUE, question TEXT NOT NULL, about TEXT
-);
-CREATE TABLE run (number INTEGER PRIMARY KEY, name TEXT NOT NULL);
-CREATE TABLE pair (
-    number INTEGER PRIMARY KEY, query INTEGER NOT NULL REFERENCES query (number),
-    doc TEXT NOT NULL, text TEXT NOT NULL, source TEXT, start INTEGER, "end" INTEGER,
-    judge REAL, quote TEXT, design TEXT NOT NULL, stratum TEXT, probability REAL, place INTEGER,
-    UNIQUE (query, doc)
-);
-CREATE TABLE rank (
-    pair INTEGER NOT NULL REFERENCES pair (number), run INTEGER NOT NULL REFERENCES run (number),
-    rank INTEGER NOT NULL, score REAL, PRIMARY KEY (pair, run)
-) WITHOUT ROWID;
-CREATE TABLE event (
-    number INTEGER PRIMARY KEY AUTOINCREMENT, time REAL NOT NULL, annotator TEXT NOT NULL,
-    kind TEXT NOT NULL CHECK (kind IN ('label', 'skip', 'unsure', 'note', 'adjudicate', 'undo')),
-    pair INTEGER REFERENCES pair (number), subtopic TEXT NOT NULL DEFAULT '',
-    grade REAL, note TEXT NOT NULL DEFAULT '', start INTEGER, "end" INTEGER,
-    probability REAL, stratum TEXT, design TEXT, undoes INTEGER UNIQUE REFERENCES event (number)
-);
-CREATE INDEX event_pair ON event (pair);
-CREATE INDEX event_annotator ON event (annotator);
-CREATE TABLE guideline (
-    number INTEGER PRIMARY KEY AUTOINCREMENT, time REAL NOT NULL, annotator TEXT NOT NULL,
-    text TEXT NOT NULL
-);
-CREATE TABLE offer (annotator TEXT PRIMARY KEY, pair INTEGER NOT NULL, time REAL NOT NULL);
-CREATE TRIGGER event_stays BEFORE DELETE ON event
-BEGIN SELECT raise(ABORT, 'labels are never deleted'); END;
-CREATE TRIGGER event_is_fixed BEFORE UPDATE ON event
-BEGIN SELECT raise(ABORT, 'labels are never changed'); END;
-CREATE VIEW live AS
-    SELECT * FROM event
-    WHERE kind <> 'undo' AND number NOT IN (SELECT undoes FROM event WHERE undoes IS NOT NULL);
-CREATE VIEW state AS
-    SELECT * FROM live WHERE number IN (
-        SELECT max(number) FROM live WHERE kind <> 'note'
-        GROUP BY pair, subtopic, annotator, kind = 'adjudicate'
-    )
-"""
-STATES = """
-SELECT query.query, pair.doc, state.grade, state.annotator, state.time,
-    CASE WHEN state.note <> '' THEN state.note ELSE coalesce(noted.note, '') END,
-    state.start, state."end", state.probability, state.stratum, state.design,
-    CASE state.kind WHEN 'label' THEN 'labelled' WHEN 'skip' THEN 'skipped'
-        WHEN 'adjudicate' THEN 'adjudicated' ELSE 'unsure' END,
-    state.subtopic, state.probability,
-    CASE WHEN pair.design = 'sample' AND pair.place < (
-        SELECT coalesce(min(place), 9e18) FROM pair WHERE design = 'sample'
-        AND place IS NOT NULL AND number NOT IN (SELECT pair FROM state)
-    ) THEN pair.stratum END
-FROM state JOIN pair ON pair.number = state.pair JOIN query ON query.number = pair.query
-LEFT JOIN (  -- the last note of each annotator: SQLite takes it from the row of the maximum
-    SELECT pair, annotator, note, max(number) FROM live WHERE kind = 'note'
-    GROUP BY pair, annotator
-) AS noted ON noted.pair = state.pair AND noted.annotator = state.annotator
-ORDER BY state.number
-"""
+TABLES = Path(__file__).with_name("labels_tables.sql").read_text(encoding="utf-8")
+STATES = Path(__file__).with_name("labels_states.sql").read_text(encoding="utf-8")
 
 
 INSERT_EVENT = """
@@ -213,7 +154,7 @@ def states(connection: sqlite3.Connection) -> pl.DataFrame:
     `planned` is the inclusion probability that was kept with the label; `probability` is the one
     that makes estimates from these labels right. The pairs of the sample come in a random order,
     and those up to the first about which nothing is said are a sample themselves: the probability
-    is their share of the stratum. It is null for a label that somebody gave to another pair, which
+    is their share of the stratum. It is null for a label that was given to another pair, which
     was not drawn or whose turn has not come: people choose such pairs for a reason.
     """
     found = table(connection.execute(STATES).fetchall(), *STATE_COLUMNS, "drawn")

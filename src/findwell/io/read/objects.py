@@ -24,7 +24,7 @@ from uuid import UUID
 import polars as pl
 
 from findwell.core.errors import InputError
-from findwell.core.findings import EXAMPLES, Finding, FindingKind, shorten
+from findwell.core.findings import EXAMPLES, Finding, FindingKind, finding_about, shorten
 from findwell.core.plugins import Registry
 from findwell.io.read.values import text_id
 from findwell.io.read.vocabulary import (
@@ -63,11 +63,11 @@ class ObjectSource:
     doc: tuple[str, ...] = ()
     text: tuple[str, ...] = ()
     score: Scores = ()
-    metadata: str = ""  # where the user's own fields stand; empty: beside the others
+    metadata: str = ""  # where the user's own fields stand; empty: next to the others
     source: tuple[str, ...] = ()  # the document that a chunk was cut from
     start: tuple[str, ...] = ()  # where a chunk begins in that document, if not in the metadata
     end: tuple[str, ...] = ()
-    own_name: bool = False  # the id stands under a name that the user chose, beside the others
+    own_name: bool = False  # the id stands under a name that the user chose, next to the others
 
 
 OBJECT_SOURCES: Registry[ObjectSource] = Registry("source", group="findwell.sources")
@@ -160,7 +160,7 @@ def is_plain(value: object) -> bool:
 
 
 def is_number(value: object) -> bool:
-    """Tell whether a value is a number of any kind; true and false are none."""
+    """Tell whether a value is a number of any kind; true and false are not."""
     return not isinstance(value, bool) and isinstance(value, Number)
 
 
@@ -200,8 +200,8 @@ def has_field(value: object, path: str) -> bool:
 def look_up(value: object, path: str) -> Any:  # noqa: ANN401
     """Return what stands under a dotted path, or under a name that itself has dots; else None."""
     whole = _get_field(value, path)
-    if whole is not ABSENT:
-        return whole
+    if whole is not ABSENT or "." not in path:
+        return None if whole is ABSENT else whole
     head, _, rest = path.partition(".")
     found = _get_field(value, head) if rest else ABSENT
     return None if found is ABSENT else look_up(found, rest)
@@ -264,7 +264,7 @@ def _only(answers: list[Any]) -> Any:  # noqa: ANN401
 
 
 def _column_names(value: object) -> list[str] | None:
-    """Return the columns of a table of polars, pandas or Arrow; None if it is none."""
+    """Return the columns of a table of polars, pandas or Arrow; None if it is not a table."""
     if isinstance(value, pl.LazyFrame):
         return value.collect_schema().names()
     if isinstance(value, Mapping) or not hasattr(value, "columns"):
@@ -363,18 +363,15 @@ class EntryNotes:
             )
             for name, ids in self.fields.items()
         ]
-        found += [
-            Finding(
+        for name, ids in self.shared.items():
+            found += finding_about(
                 FindingKind.SHARED_ID,
-                len(ids),
-                tuple(dict.fromkeys(ids))[:EXAMPLES],
+                ids,
                 f"chunk with the same id as a different chunk of its list, from {name}: chunks of "
                 "one document count as one",
                 "if the gold labels whole documents, this is right; otherwise name a field that "
                 "differs for each chunk (--id-from, id_from=)",
             )
-            for name, ids in self.shared.items()
-        ]
         if self.hashed:
             found.append(
                 Finding(
@@ -451,7 +448,7 @@ def make_entries(
 def _entry(
     result: object, id_from: str | None, notes: EntryNotes, *, texts: bool
 ) -> tuple[dict[str, Any], Direction]:
-    result, beside = _take_apart(result)
+    result, score = _take_apart(result)
     direction: Direction = "metric"
     if id_from is None and _is_made(result):
         entry, direction = dict(result), "higher"  # type: ignore[call-overload]
@@ -470,8 +467,8 @@ def _entry(
         if source is None:
             raise not_a_result(result)
         entry, direction = _read(result, source, id_from, notes)
-    if beside is not None:
-        entry, direction = {**entry, "score": float(beside)}, "metric"
+    if score is not None:
+        entry, direction = {**entry, "score": float(score)}, "metric"
     return entry, direction
 
 
@@ -486,7 +483,7 @@ def _is_made(result: object) -> bool:
 
 
 def _take_apart(result: object) -> tuple[object, Any]:
-    """Return a result and the number beside it: (document, score) or (id, text, score)."""
+    """Return a result and the number next to it: (document, score) or (id, text, score)."""
     if not isinstance(result, list | tuple) or _is_row(result):
         return result, None
     *front, last = result or (None,)
@@ -584,7 +581,7 @@ def _named_id(
 ) -> str:
     head, _, rest = id_from.partition(".")
     places = [(result, id_from), (entry, id_from), (metadata, id_from)]
-    if head in METADATA_NAMES:  # where a dump has them beside the other fields
+    if head in METADATA_NAMES:  # where a dump has them next to the other fields
         places.append((result, rest))
     own = next((id_ for place in places if (id_ := look_up(*place)) is not None), None)
     if own is not None:

@@ -62,22 +62,19 @@ def _by_question(stream: RunStream, gold: Gold) -> RunStream:
     numbered = pl.when(nth == 1).then("asked").otherwise(pl.format("{} ({})", "asked", nth))
     table = pl.DataFrame({"asked": asked, "name": names}).select(numbered, "name").drop_nulls()
     if stream.whole is not None and not stream.whole["query"].is_in(table["asked"].implode()).any():
-        raise _other_questions(stream.name, stream.whole["query"], table["asked"])
+        first, asked = str(stream.whole["query"][0]), table["asked"]
+        raise InputError(
+            f"no question of the run is one of the gold: the run has {shorten(first, 60)!r}"
+            + (f", the gold has {shorten(asked[0], 60)!r}" if len(asked) else ""),
+            where=f"run {stream.name} and gold",
+            fix="make the questions equal, or give both the ids of the queries",
+        )
 
     def named(rows: pl.DataFrame) -> pl.DataFrame:
         changed = rows["query"].replace(table["asked"], table["name"])
         return rows.with_columns(query=changed)
 
     return _renamed(stream, named, "question", names)
-
-
-def _other_questions(run: str, given: pl.Series, asked: pl.Series) -> InputError:
-    return InputError(
-        f"no question of the run is one of the gold: the run has {shorten(str(given[0]), 60)!r}"
-        + (f", the gold has {shorten(asked[0], 60)!r}" if len(asked) else ""),
-        where=f"run {run} and gold",
-        fix="make the questions equal, or give both the ids of the queries",
-    )
 
 
 def _by_position(stream: RunStream, gold: Gold) -> RunStream:

@@ -18,7 +18,7 @@ class ReadContext:
     """The choices for one input, the records that it left out, and what else was found.
 
     `skip` leaves out records that cannot be read instead of raising the first. `texts` keeps the
-    texts and the character offsets beside the ids, which matching by text needs. `about` keeps
+    texts and the character offsets next to the ids, which matching by text needs. `about` keeps
     everything that describes the queries of a run, such as the questions, and not only what its
     timing needs. `names` is what names a query; a record without it is named by the next best.
     `id_from` is the field of retrieved objects that holds their ids, `query_from` the attribute of

@@ -61,7 +61,7 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 SIDES = ("query", "retrieved", "gold")  # every other field describes the query
-FIRST = 10  # records by which it is decided what the others are like
+FIRST_RECORDS = 10  # records by which it is decided what the others are like
 CARRIED = {"text": "texts", "quote": "texts", "start": "places"}
 RUN = {"query": pl.String, "doc": pl.String, "score": pl.Float64}
 GOLD = {"query": pl.String, "doc": pl.String, "grade": pl.Float64, "group": pl.Int64}
@@ -132,13 +132,6 @@ def _own_hop(hop: object, reading: ReadContext) -> object:
     return hop
 
 
-def holds_entries(value: object) -> bool:
-    """Tell whether a field that may hold texts holds entries with ids."""
-    return isinstance(value, list) and any(
-        isinstance(entry, Mapping) and "doc" in entry for entry in value
-    )
-
-
 def _named(record: Mapping[str, Any], shape: Shape) -> str:
     """Return what names the query of a record, for messages."""
     names = (*shape.query, *shape.question)
@@ -147,7 +140,7 @@ def _named(record: Mapping[str, Any], shape: Shape) -> str:
 
 
 def _compares_texts(record: Mapping[str, Any], shape: Shape, notes: EntryNotes) -> bool:
-    """Tell whether texts serve as ids: objects have none, or are held against bare texts."""
+    """Tell whether texts serve as ids: objects have none, or are compared with bare texts."""
     others = (record.get(name) for name in shape.texts)
     listed = (entry for other in others if isinstance(other, list | tuple) for entry in other)
     return bool(notes.hashed) or any(isinstance(entry, str) for entry in listed)
@@ -256,15 +249,8 @@ def entries(values: Iterable[object], where: str, unit: str = "record") -> Itera
         yield Entry(value, number, functools.partial(place.format, where, unit, number))
 
 
-def parse(entry: Entry, shape: Shape, role: str, reading: ReadContext) -> Parsed:
-    """Read a record of a shape, with its texts if wanted; errors say where the record is."""
-    try:
-        return _parse(entry, shape, ROLES[role], reading)
-    except InputError as error:
-        raise InputError(error.what, where=entry.where(), fix=error.fix) from None
-
-
-def _parse(entry: Entry, shape: Shape, sides: tuple[str, ...], reading: ReadContext) -> Parsed:
+def parse(entry: Entry, shape: Shape, sides: tuple[str, ...], reading: ReadContext) -> Parsed:
+    """Read a record of a shape, with its texts if wanted."""
     record, texts = entry.value, reading.texts
     if not isinstance(record, Mapping):
         raise InputError(
@@ -435,11 +421,7 @@ def _doc(value: object, query: str) -> str:
     """Return the id of a document; what a blank one means is decided later."""
     if not isinstance(value, str):
         return _converted(identifier, value, query)
-    return value if value.isascii() else _converted(_letters, value, query)
-
-
-def _letters(value: object) -> str:
-    return whole_letters(str(value))
+    return value if value.isascii() else _converted(lambda _: whole_letters(value), value, query)
 
 
 def _score(value: object, query: str) -> float:
@@ -471,7 +453,7 @@ def _no_field(record: Mapping[Any, Any], names: tuple[str, ...], query: str) -> 
     )
 
 
-def twice(query: str, where: str) -> InputError:
+def twice(query: str, where: str = "") -> InputError:
     """Return the error for a query with two records."""
     return InputError(
         f"query {query!r} has more than one record", where=where, fix="keep one record per query"
@@ -508,7 +490,7 @@ class RecordRows:
 
 
 @dataclass(slots=True)
-class State:
+class RecordScan:
     """How far the reading of one input has come."""
 
     shape: Shape
@@ -533,7 +515,7 @@ class State:
         self.pending.clear()
         return self.queries
 
-    def repeated(self) -> str | None:
+    def repeated_query(self) -> str | None:
         """Return a query that occurs in several parts, if there is one."""
         if len(self.pending) < 2:
             return None
@@ -560,7 +542,7 @@ class Collected:
     """All parts of an input, ready to become a run, a gold, or both."""
 
     parts: list[RecordRows]
-    state: State
+    state: RecordScan
     first: Iterable[Entry]  # the first records, or all of them
     texts: list[Finding]  # which fields of texts served as ids
 
@@ -595,7 +577,7 @@ class Collected:
 def read_records(given: Iterable[Entry], role: str, reading: ReadContext) -> Collected:
     """Read records one by one; their shape is that of the first one that has any."""
     listed = list(given)
-    state = State(find_shape(listed, role, skip=reading.skip), role, reading)
+    state = RecordScan(find_shape(listed, role, skip=reading.skip), role, reading)
     part = read_part(listed, state)
     return Collected([part], state, listed, texts_as_ids(state, listed))
 
@@ -613,12 +595,11 @@ def find_shape(listed: Iterable[Entry], role: str, *, skip: bool = False) -> Sha
             break
     if unknown is not None:
         raise unknown
-    return known_shapes()[
-        "findwell"
-    ]  # no records, or something else, which is reported where it is read
+    # no records, or something else, which is reported where it is read
+    return known_shapes()["findwell"]
 
 
-def read_part(entries: Iterable[Entry], state: State) -> RecordRows:
+def read_part(entries: Iterable[Entry], state: RecordScan) -> RecordRows:
     """Read records one by one."""
     understood: dict[str, Parsed] = {}
     replaced: list[str] = []
@@ -626,20 +607,22 @@ def read_part(entries: Iterable[Entry], state: State) -> RecordRows:
     for entry in entries:
         state.records = entry.number
         try:
-            parsed = parse(entry, state.shape, state.role, state.reading)
+            parsed = parse(entry, state.shape, ROLES[state.role], state.reading)
             if parsed.named_by == "question":
                 parsed = parsed._replace(query=state.nth(parsed.query))
             if parsed.query in known:
                 if not state.last_wins:
-                    raise twice(parsed.query, entry.where())
+                    raise twice(parsed.query)
                 replaced.append(parsed.query)
         except InputError as error:
-            state.reading.meet(error)
+            state.reading.meet(InputError(error.what, where=entry.where(), fix=error.fix))
             continue
         known.add(parsed.query)
         understood[parsed.query] = parsed
         if parsed.twice:
-            state.reading.note(_repeated(parsed.twice))
+            message = "record in which a field occurs more than once: the last one counts"
+            names = parsed.twice[:EXAMPLES]
+            state.reading.note(Finding("repeated-field", 1, names, message, "keep one of them"))
         for chosen, other in parsed.rivals:
             note_rivals(state, chosen, other)
     state.findings += finding_about(
@@ -651,7 +634,7 @@ def read_part(entries: Iterable[Entry], state: State) -> RecordRows:
     return _part(list(understood.values()), state)
 
 
-def _part(records: list[Parsed], state: State) -> RecordRows:
+def _part(records: list[Parsed], state: RecordScan) -> RecordRows:
     run: list[tuple[Any, ...]] = []
     gold: list[tuple[Any, ...]] = []
     flaws: dict[str, str] = {}
@@ -680,7 +663,7 @@ def _part(records: list[Parsed], state: State) -> RecordRows:
     return RecordRows(_frame(run, RUN, state), _frame(gold, GOLD, state), about, flaws)
 
 
-def _frame(rows: list[tuple[Any, ...]], schema: dict[str, Any], state: State) -> pl.DataFrame:
+def _frame(rows: list[tuple[Any, ...]], schema: dict[str, Any], state: RecordScan) -> pl.DataFrame:
     frame = pl.DataFrame(rows, schema=schema | TEXT | SEARCHES | WEIGHT, orient="row")
     frame = frame if schema is RUN and state.shape.searches else frame.drop(SEARCHES)
     frame = frame if frame["weight"].count() else frame.drop(WEIGHT)
@@ -689,14 +672,10 @@ def _frame(rows: list[tuple[Any, ...]], schema: dict[str, Any], state: State) ->
 
 
 def _table(about: list[dict[str, Any]]) -> pl.DataFrame:
-    names = list(dict.fromkeys(chain.from_iterable(about))) or ["query"]
-    return pl.DataFrame(
-        {
-            name: pl.Series(name, [entry.get(name) for entry in about], pl.String)
-            if name == "query"
-            else describing(name, [entry.get(name) for entry in about])
-            for name in names
-        }
+    table = pl.DataFrame({"query": [entry["query"] for entry in about]}, {"query": pl.String})
+    names = [name for name in dict.fromkeys(chain.from_iterable(about)) if name != "query"]
+    return table.with_columns(
+        describing(name, [entry.get(name) for entry in about]) for name in names
     )
 
 
@@ -719,14 +698,12 @@ def _plain(column: pl.Series) -> pl.Series:
     kind = column.dtype
     if not (kind.is_nested() or kind in (pl.Binary, pl.Object) or kind == pl.Duration):
         return column
-    texts = [None if value is None else _written(value) for value in column.to_list()]
-    return pl.Series(column.name, texts, dtype=pl.String)
-
-
-def _written(value: Any) -> str:  # noqa: ANN401
-    if isinstance(value, list | dict):
-        return json.dumps(value, ensure_ascii=False, default=str)
-    return str(value)
+    write = functools.partial(json.dumps, ensure_ascii=False, default=str)
+    texts = (
+        value if value is None else write(value) if isinstance(value, list | dict) else str(value)
+        for value in column.to_list()
+    )
+    return pl.Series(column.name, list(texts), dtype=pl.String)
 
 
 def join_about(tables: list[pl.DataFrame]) -> pl.DataFrame:
@@ -739,9 +716,9 @@ def join_about(tables: list[pl.DataFrame]) -> pl.DataFrame:
         return pl.concat([table.cast(pl.String) for table in tables], how="diagonal")
 
 
-def first_look(state: State, first: Iterable[Entry], side: str) -> dict[str, Any]:
-    """Tell by the first records what names their queries, and what one side carries beside ids."""
-    values = (entry.value for entry in islice(first, FIRST))
+def first_look(state: RecordScan, first: Iterable[Entry], side: str) -> dict[str, Any]:
+    """Tell by the first records what names their queries, and what one side carries next to ids."""
+    values = (entry.value for entry in islice(first, FIRST_RECORDS))
     records = [value for value in values if isinstance(value, Mapping)]
     if not records:
         return {}
@@ -760,7 +737,7 @@ def first_look(state: State, first: Iterable[Entry], side: str) -> dict[str, Any
     return {"named_by": name_of(fields, state.reading.names), "carries": frozenset(carries)}
 
 
-def texts_as_ids(state: State, listed: Iterable[Entry]) -> list[Finding]:
+def texts_as_ids(state: RecordScan, listed: Iterable[Entry]) -> list[Finding]:
     """Report which fields of texts served as ids."""
     values = (entry.value for entry in listed)
     used = [_texts_used(record, state) for record in values if isinstance(record, Mapping)]
@@ -769,27 +746,25 @@ def texts_as_ids(state: State, listed: Iterable[Entry]) -> list[Finding]:
     return [text_as_id(count, names)] if count else []
 
 
-def _texts_used(record: Mapping[str, Any], state: State) -> list[str]:
-    used = state.shape.uses_texts([key for key, value in record.items() if value is not None])
+def _texts_used(record: Mapping[str, Any], state: RecordScan) -> list[str]:
+    picked = state.shape.pick([key for key, value in record.items() if value is not None])
+    sides = (picked.get(side, "") for side in ("retrieved", "gold"))
+    used = [name for name in sides if name in state.shape.texts]
     if used:
         with contextlib.suppress(InputError):  # which is reported where the record is read
-            sides = ROLES[state.role]
-            record = with_own_entries(record, state.shape, sides, state.reading.afresh())
-    return [name for name in used if not holds_entries(record[name])]
+            role, reading = ROLES[state.role], state.reading.afresh()
+            record = with_own_entries(record, state.shape, role, reading)
+    return [name for name in used if not _holds_ids(record[name])]
 
 
-def note_rivals(state: State, chosen: str, other: str, count: int = 1) -> None:
+def _holds_ids(value: object) -> bool:
+    """Tell whether a field that may hold texts holds entries with ids."""
+    listed = value if isinstance(value, list) else ()
+    return any(isinstance(entry, Mapping) and "doc" in entry for entry in listed)
+
+
+def note_rivals(state: RecordScan, chosen: str, other: str, count: int = 1) -> None:
     """Report that one field counts, and another one of the same meaning does not."""
     if count:
         what = "record with another field of the same meaning"
         state.reading.note(two_names(count, chosen, (other,), what))
-
-
-def _repeated(names: tuple[str, ...]) -> Finding:
-    return Finding(
-        "repeated-field",
-        1,
-        names[:EXAMPLES],
-        "record in which a field occurs more than once: the last one counts",
-        "keep one of them",
-    )

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import functools
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, fields
 from typing import Any
 
@@ -41,7 +41,7 @@ class Shape:
     query: tuple[str, ...] = ()
     question: tuple[str, ...] = ()
     reference: tuple[str, ...] = ()
-    scores: tuple[str, ...] = ()  # a list beside the retrieved one
+    scores: tuple[str, ...] = ()  # a list next to the retrieved one
     texts: frozenset[str] = frozenset()  # those of all these fields that hold texts instead of ids
     others: tuple[str, ...] = ()  # known, and describing the query
     needs: frozenset[str] = frozenset()  # without these it is another shape
@@ -129,7 +129,7 @@ class Shape:
     def native(
         self, record: Mapping[str, Any], *, cells: bool = False, texts: bool = False
     ) -> dict[str, Any]:
-        """Return the record under findwell's names, with texts beside ids if they are wanted.
+        """Return the record under findwell's names, with texts next to ids if they are wanted.
 
         With `cells` every value is a text.
         """
@@ -160,15 +160,9 @@ class Shape:
             self.adapt(found, record, texts=texts)
         return found
 
-    def uses_texts(self, names: Iterable[str]) -> list[str]:
-        """Return the fields of texts that serve as ids in a record with these fields."""
-        picked = self.pick(names)
-        sides = (picked.get(side) for side in ("retrieved", "gold"))
-        return [side for side in sides if side in self.texts]
-
 
 def _texts_of(values: Any) -> Any:  # noqa: ANN401
-    """Return the texts of a list in which some stand in entries, beside ids."""
+    """Return the texts of a list in which some stand in entries, next to ids."""
     if not isinstance(values, list) or not any(isinstance(value, Mapping) for value in values):
         return values
     return [value.get("text") if isinstance(value, Mapping) else value for value in values]
@@ -184,7 +178,7 @@ def _answer(value: Any, *, cells: bool) -> Any:  # noqa: ANN401
 
 
 def _put_beside(entries: Any, where: str, field_: str, name: str, values: Any) -> Any:  # noqa: ANN401
-    """Put each value of a list beside its document; `where` and `field_` name the two fields."""
+    """Put each value of a list next to its document; `where` and `field_` name the two fields."""
     try:
         docs, numbers = [] if entries is None else list(entries), list(values)
     except TypeError:
@@ -362,21 +356,19 @@ def unknown_shape(names: Iterable[str], role: str, where: str) -> InputError:
     given = [str(name) for name in names]
     missing = [side for side in ROLES[role] if not _holds(given, side)] or list(ROLES[role])
     guesses = list(filter(None, (nearest(name, [side]) for side in missing for name in given)))[:1]
+    advice = guesses
+    if role == "samples" and "gold" in missing:
+        advice.append(f"give what should be found: {GIVE_GOLD}")
+    advice.append(_closest(given, role))
+    if missing == ["gold"] and _holds(given, "question"):
+        advice.append("or let a judge say what is relevant: -m context_precision")
     return InputError(
         f"the record has no field {' and no field '.join(map(repr, missing))}"
         f" ({', '.join(MEANS[side] for side in missing)}), nor what other tools call it; "
         f"found only {', '.join(map(shorten, given[:20])) or 'nothing'}",
         where=where,
-        fix="; ".join([*guesses, *_advice(given, missing, role)]),
+        fix="; ".join(advice),
     )
-
-
-def _advice(given: list[str], missing: list[str], role: str) -> Iterator[str]:
-    if role == "samples" and "gold" in missing:
-        yield f"give what should be found: {GIVE_GOLD}"
-    yield _closest(given, role)
-    if missing == ["gold"] and _holds(given, "question"):
-        yield "or let a judge say what is relevant: -m context_precision"
 
 
 def _holds(given: list[str], side: str) -> bool:

@@ -104,21 +104,18 @@ def grade(value: object) -> float:
     (2.0, 1.0, 0.0)
     """
     if isinstance(value, int | float):
-        return _finite(value)
+        try:
+            number = float(value)
+        except OverflowError:
+            number = math.inf
+        if math.isfinite(number):
+            return number
+        shown = digits(value) if isinstance(value, int) else str(value)
+        raise InputError(f"the grade {shown[:40]!r} is not a finite number", fix=GRADE_FIX)
     word = str(value).strip().casefold().replace("_", " ").replace("-", " ")
     if isinstance(value, str) and word in WORDS:
         return WORDS[word]
     raise InputError(f"the grade {str(value)[:40]!r} is not a number", fix=GRADE_FIX)
-
-
-def _finite(value: float) -> float:
-    try:
-        if math.isfinite(value):
-            return float(value)
-    except OverflowError:
-        pass
-    shown = digits(value) if isinstance(value, int) else str(value)
-    raise InputError(f"the grade {shown[:40]!r} is not a finite number", fix=GRADE_FIX)
 
 
 def grades(column: pl.Series) -> pl.Series:

@@ -7,7 +7,7 @@ from, in which `start` and `end` count characters. A `grade` says how relevant a
 how well a retriever likes it.
 
 People and tools have other names for these roles, and the same word differs in meaning from place
-to place: in a corpus beside a `chunk_id`, the `doc_id` is the source. So each place has its own
+to place: in a corpus with a `chunk_id`, the `doc_id` is the source. So each place has its own
 list, with the preferred name first. The entries of tools and frameworks are in `tools.toml`.
 """
 
@@ -45,7 +45,7 @@ TABLE_COLUMNS = _words(
     }
 )
 QUESTION_COLUMNS = ("question", "user_input", "query_text", "input")
-# what is accepted where there is none of these: a text serves as its id, BEIR's grade is a score
+# what is accepted where these are missing: a text serves as its id, BEIR's grade is a score
 ACCEPTED_COLUMNS = TABLE_COLUMNS | {
     "query": TABLE_COLUMNS["query"] + QUESTION_COLUMNS,
     "doc": TABLE_COLUMNS["doc"] + TABLE_COLUMNS["text"],

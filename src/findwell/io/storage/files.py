@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
 FOLDER_MODE, FILE_MODE = 0o700, 0o600
 DAY = 86_400  # seconds after which a writer counts as dead where folders cannot be locked
-PREFIX, ENDING = "findwell-", ".work"  # of folders that may be deleted when nobody holds their lock
+PREFIX, ENDING = "findwell-", ".work"  # of folders that may be deleted when their lock is free
 TMPDIR_FIX = "set TMPDIR to a folder on a disk with more room"
 
 _listed: dict[Path, int] = {}  # what is to be deleted, and by which process
@@ -209,7 +209,7 @@ def no_room(error: OSError, where: str | os.PathLike[str]) -> SaveError:
 
 
 def _clear_dead(parent: Path) -> None:
-    """Delete the folders of processes of this user that were killed; anybody may write there."""
+    """Delete what killed processes of this user left; other users may write there, too."""
     user = os.getuid() if hasattr(os, "getuid") else 0  # Windows: each user has a folder
     with contextlib.suppress(OSError), os.scandir(parent) as entries:
         for entry in entries:

@@ -1,8 +1,8 @@
 """A new folder takes the place of an old result in one step, and of nothing but a result.
 
-It is written beside the old one under a hidden name, locked as long as its writer lives. Then the
+It is written next to the old one under a hidden name, locked as long as its writer lives. Then the
 two change places: at every moment one of them is there. Where a system cannot exchange folders,
-the old one steps aside first; whoever comes next puts it back if the writer died just then. What
+the old one steps aside first; the next caller puts it back if the writer died just then. What
 killed writers left is cleared away by the next one.
 """
 
@@ -122,9 +122,12 @@ def replacing(folder: str | os.PathLike[str]) -> Iterator[Path]:
         made += make_folder(target.parent)
         is_folder(target)
         _clear_away(target)
-        with _draft(target) as draft:
-            yield draft
-            _put(draft, target)
+        with new_locked_folder(lambda: _name(target, NEW)) as draft:
+            try:
+                yield draft
+                _put(draft, target)
+            finally:
+                discard(draft)  # what is under its name in the end
     finally:
         with contextlib.suppress(OSError):  # a folder that holds the result stays
             for parent in made:
@@ -138,21 +141,11 @@ def is_folder(path: str | os.PathLike[str]) -> bool:
         if not target.exists():
             # of several, all but the one written last were replaced and should be gone
             for aside in sorted(_hidden(target, OLD), key=_written, reverse=True)[:1]:
-                with contextlib.suppress(OSError):  # somebody else was faster, or we may not
+                with contextlib.suppress(OSError):  # another process was faster, or we may not
                     aside.rename(target)
         return target.is_dir()
-    except (OSError, ValueError):  # no path at all: whoever reads it says so
+    except (OSError, ValueError):  # no path at all: the reader reports it
         return False
-
-
-@contextlib.contextmanager
-def _draft(target: Path) -> Iterator[Path]:
-    """Make a hidden folder, locked; what is under its name in the end is deleted."""
-    with new_locked_folder(lambda: _name(target, NEW)) as draft:
-        try:
-            yield draft
-        finally:
-            discard(draft)
 
 
 def _put(draft: Path, target: Path) -> None:
@@ -237,7 +230,7 @@ def _clear_away(target: Path) -> None:
 
 
 def _name(target: Path, ending: str) -> Path:
-    """Return a hidden name beside the folder that nothing ever had."""
+    """Return a hidden name next to the folder that nothing ever had."""
     return target.with_name(_start(target) + secrets.token_hex(8) + ending)
 
 

@@ -102,7 +102,13 @@ def copy_bounded(source: Readable, copy: Path, where: str, limit: str = "none") 
                     f"--spool-limit or {VARIABLE}",
                 )
             if done > look:
-                _refuse_to_fill(copy.parent, done, where)
+                if nearly_full(copy.parent):
+                    raise SaveError(
+                        "the disk for temporary files is nearly full after "
+                        f"{done >> 20} MiB of {where}",
+                        where=str(copy.parent.parent),
+                        fix=TMPDIR_FIX,
+                    )
                 look = done + LOOK
             with _written_to(copy.parent):
                 out.write(data)
@@ -144,16 +150,6 @@ def nearly_full(folder: Path) -> bool:
     """Tell whether so little is free that it should be left to others."""
     disk = shutil.disk_usage(folder)
     return disk.free < min(ROOM, SHARE * disk.total)
-
-
-def _refuse_to_fill(folder: Path, done: int, where: str) -> None:
-    """Raise if the disk would be full soon."""
-    if nearly_full(folder):
-        raise SaveError(
-            f"the disk for temporary files is nearly full after {done >> 20} MiB of {where}",
-            where=str(folder.parent),
-            fix=TMPDIR_FIX,
-        )
 
 
 @contextlib.contextmanager
