@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from findwell.loop.tuning.ranks import TopRows, comparisons, count_ranks
+from findwell.loop.tuning.fused_values import TopRows, comparisons, count_ranks
 from findwell.relations.align import positions
 
 
