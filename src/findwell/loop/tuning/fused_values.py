@@ -61,9 +61,6 @@ if TYPE_CHECKING:
 
 ListName: TypeAlias = "Setting | int"  # a list fused with a setting, or the number of a run alone
 MOST_RUNS = 5  # that are tuned together
-# rows, the rows of their queries, how many those are, and whether these stand before
-Comparisons: TypeAlias = "tuple[Ints, Ints, Ints, Bools]"
-MOST_COMPARISONS = 12  # per row of all lists; counting more is slower than sorting
 
 
 class RecordedRuns:
@@ -413,7 +410,6 @@ class MovedUnits:
     judged: Bools
     group: Ints  # units of one group are equal
     edge: Ints  # the unit of each edge
-    compared: Comparisons | None  # whom to compare to count ranks
     top: TopRows | None  # what finds the first ranks, where nothing below is looked at
     _depth: list[tuple[Bools, Ints]] = field(default_factory=list)  # of lists with these rows
 
@@ -464,8 +460,9 @@ class MovedUnits:
         if size is not None:
             part = notable - (np.cumsum(size) - size)[units.row[notable]]
         unit = units.row[notable]
-        plain = size is None and drawn.chunk_facts is None
-        top = TopRows.of(lists.pool.query, last) if plain and last is not None else None
+        top = None
+        if size is None and drawn.chunk_facts is None and last is not None:
+            top = TopRows.of(lists.pool.query, last)
         return cls(
             lists=lists,
             drawn=drawn,
@@ -477,18 +474,14 @@ class MovedUnits:
             judged=judged[notable],
             group=group[notable],
             edge=place[edge_unit],
-            compared=comparisons(lists.pool.query, row[unit]) if plain and not top else None,
             top=top,
         )
 
     def relation(self, which: ListName) -> Relation:
         """Return the relation of a setting, or of a run alone."""
         scores, limit = self.lists.scores(which), self.lists.limit(which)
-        if self.top is not None or self.compared is not None:
-            if self.top is not None:
-                rank = self.top.ranks(scores, limit)[self.row[self.unit]]
-            else:
-                rank = count_ranks(scores, self.compared, limit)
+        if self.top is not None:
+            rank = self.top.ranks(scores, limit)[self.row[self.unit]]
             depth = self._depths(~np.isnan(scores))
             return self._moved(rank, depth if limit is None else np.minimum(depth, limit), {})
         order = self.lists.order(which)
@@ -565,7 +558,7 @@ def _unit_key(query: Any, rank: Any) -> Ints:  # noqa: ANN401 - whole numbers of
     return key
 
 
-# ranks of some rows by their scores, without sorting all; equal scores keep the order of the rows
+# the first ranks, without sorting all; equal scores keep the order of the rows
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -600,31 +593,6 @@ class TopRows:
         found = np.zeros(len(scores), dtype=np.int64)
         found[row[rank <= last]] = rank[rank <= last]
         return found
-
-
-def comparisons(query: Ints, rows: Ints) -> Comparisons | None:
-    """Return each of the rows with all rows of its query; None where sorting is faster."""
-    first = np.searchsorted(query, query[rows])
-    count = np.searchsorted(query, query[rows], side="right") - first
-    if count.sum() > MOST_COMPARISONS * len(query):
-        return None
-    start = np.cumsum(count) - count
-    other = np.arange(count.sum()) + np.repeat(first - start, count)
-    return rows, other, count, other < np.repeat(rows, count)
-
-
-def count_ranks(scores: Floats, compared: Comparisons | None, limit: int | None) -> Ints:
-    """Return the ranks of some rows: 1 + how many stand above them; 0 for a row that is dropped."""
-    if compared is None or not len(compared[0]):
-        return np.zeros(0, dtype=np.int64)
-    rows, other, count, earlier = compared
-    mine, theirs = np.repeat(scores[rows], count), scores[other]
-    above = (theirs > mine) | ((theirs == mine) & earlier)
-    rank = 1 + np.add.reduceat(above.astype(np.int64), np.cumsum(count) - count)
-    dropped = np.isnan(scores[rows])
-    if limit is not None:
-        dropped |= rank > limit
-    return np.where(dropped, 0, rank)
 
 
 # a judge that is asked about each chunk once

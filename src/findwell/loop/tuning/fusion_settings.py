@@ -300,23 +300,22 @@ def _takes_weights(values: Mapping[str, Any]) -> bool:
     return not (rule.positive and isinstance(shares, Shares) and 0 in shares)
 
 
-def current_of(space: Space, engine: str | None, runs: int, current: object) -> Setting | None:
-    """Return the setting in use: as it was given, or as the space has it."""
-    names = [str(name) for knob in space.knobs if knob.name == "engine" for name in knob.values]
-    names = names or ([] if engine is None else [engine])
+def current_of(space: Space, runs: int, current: object) -> Setting | None:
+    """Return the setting in use: as it was given, or as the fitted space has it."""
+    (engines,) = (knob.values for knob in space.knobs if knob.name == "engine")
     if isinstance(current, Mapping):
         space, current = space.with_current(current), None
     if current is None:
         if space.current is None:
             return None
-        values = {"engine": names[0], **space.current} if names else dict(space.current)
+        values = {"engine": engines[0], **space.current}
         return as_setting(values, runs, f"{space.where}: current")
-    if len(names) != 1:
+    if len(engines) != 1:
         raise OptionError(
             f"several engines are in the space, and {current} is a setting of one of them",
             fix="write the current setting into the space: [current]",
         )
-    found = find_engine(names[0])
+    found = find_engine(str(engines[0]))
     return replace(setting_of(found, runs, current, {}), engine=found.name)
 
 

@@ -86,8 +86,8 @@ def tune(
     kept at the values given, or at the engine's own. The first measure chooses; the others are
     reported for the same choice.
 
-    A `space` has more than one knob, engines among them: a TOML file or a dict. With a function in
-    the place of runs, its knobs are arguments: `make(**setting)` returns a retriever, and
+    A `space` has more than one knob, engines among them: a TOML file or a dict. With a function
+    instead of runs, its knobs are arguments: `make(**setting)` returns a retriever, and
     configurations are asked by successive halving; `retrieval` says how (options of
     `findwell.Retriever`), `answers` is a folder that keeps answers, and `announce` is called with
     the plan and the number of calls before anything is asked. See docs/tuning-retrievers.md.
@@ -139,46 +139,33 @@ def tune(
         )
     live = {"retrieval": retrieval, "answers": answers, "announce": announce}
     _refuse_idle(live, "recorded run")
+    named = name_runs(runs)
+    formula = find_engine(engine) if isinstance(engine, str) else engine
+    fitted = None
     if space is not None:
         _refuse_idle({"step": step, **fixed}, "space")
-    elif engine is None:
+        fitted = _fitted(Space.of(space), len(named), formula, names)
+        grid, now = _grid_of(fitted, len(named)), current_of(fitted, len(named), current)
+    elif formula is None:
         raise OptionError(
             "no engine is named, and so no formula",
             fix="name the one that you use: --engine elasticsearch-rrf (engine=); `findwell fuse "
             "--list` lists them",
         )
-    named = name_runs(runs)
-    count = len(named)
-    formula = find_engine(engine) if isinstance(engine, str) else engine
-    searched = None if space is None else _checked(Space.of(space), names)
-    by_optuna = searched is not None and searched.search.how == "optuna"
-    grid, now = SettingGrid((), None, SPACE), None
-    if searched is None and formula is not None:
-        grid = grid_of(formula, count, step, fixed)
-        now = None if current is None else setting_of(formula, count, current, fixed)
-    elif searched is not None:
-        meant = None if formula is None else formula.name
-        now = current_of(searched, meant, count, current)
-        searched = fit_to_runs(searched, count, meant)
-        settings = () if by_optuna else tuple(fusion_settings(searched, count))
-        if len(settings) == 1:
-            raise OptionError(
-                "one setting leaves nothing to choose",
-                where=searched.where,
-                fix="give a knob of the space several values",
-            )
-        grid = SettingGrid(settings, places_of(settings) if settings else None, SPACE)
+    else:
+        grid = grid_of(formula, len(named), step, fixed)
+        now = None if current is None else setting_of(formula, len(named), current, fixed)
     reading = {**evaluated, "queries": queries, "progress": progress, "disjoint": disjoint}
     source = RecordedRuns(named, gold, measures, reading, formula)
     rule = ChoiceRule(
         folds=folds, repeats=repeats, draws=draws, permutations=permutations, seed=seed, level=level
     )
     choice = None
-    if searched is not None and by_optuna:
-        source.values([first_setting(searched, count)])
+    if fitted is not None and fitted.search.how == "optuna":
+        source.values([first_setting(fitted, len(named))])  # tells what is known about the queries
         rule, _ = clustered(rule, source, cluster)
-        settings, choice = search_by_optuna(searched, count, source.value, rule)
-        grid = SettingGrid(settings, places_of(settings), SPACE)
+        tried, choice = search_by_optuna(fitted, len(named), source.value, rule)
+        grid = SettingGrid(tried, places_of(tried), SPACE)
         rule = replace(rule, repeats=len(choice.picks))
     return conclude(
         source,
@@ -188,12 +175,12 @@ def tune(
         cluster=cluster,
         slices=names,
         choice=choice,
-        search="" if searched is None else searched.search.how,
+        search="" if fitted is None else fitted.search.how,
     )
 
 
-def _checked(space: Space, slices: Sequence[str]) -> Space:
-    """Raise unless a space is one for recorded runs."""
+def _fitted(space: Space, runs: int, engine: Engine | None, slices: Sequence[str]) -> Space:
+    """Return a space for the fusion of so many runs, checked."""
     if space.retrieval:
         raise OptionError(
             "recorded runs are not asked",
@@ -205,7 +192,21 @@ def _checked(space: Space, slices: Sequence[str]) -> Space:
             "slices have no effect: Optuna searches for one setting for all",
             fix='search = { how = "grid" } chooses one for each slice as well',
         )
-    return space
+    return fit_to_runs(space, runs, None if engine is None else engine.name)
+
+
+def _grid_of(space: Space, runs: int) -> SettingGrid:
+    """Return the settings of a space, but for one in which a sampler finds them."""
+    if space.search.how == "optuna":
+        return SettingGrid((), None, SPACE)
+    settings = tuple(fusion_settings(space, runs))
+    if len(settings) < 2:
+        raise OptionError(
+            "one setting leaves nothing to choose",
+            where=space.where,
+            fix="give a knob of the space several values",
+        )
+    return SettingGrid(settings, places_of(settings), SPACE)
 
 
 def _refuse_smoke_test(
