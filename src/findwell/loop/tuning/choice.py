@@ -57,7 +57,7 @@ if TYPE_CHECKING:
 FEWEST_QUERIES = 10  # with a value; fewer cannot choose anything
 DRAWS = 200  # bootstraps that vote
 PERMUTATIONS_PER_TEST = 25  # of each test against the best: a corrected p can be 1 ÷ 25
-NEAR = 0.05  # settings whose places differ by no more than this count as the same choice
+NEAR_DISTANCE = 0.05  # settings whose places differ by no more than this count as the same choice
 FOLDS, REPEATS = 5, 10
 CURRENT = "current"  # what the setting in use is called, among the runs
 PESSIMISTIC = "worse held out only, which the choice without these queries makes likely"
@@ -231,7 +231,7 @@ def optimism_of(in_sample: Estimate, held_out: Estimate, rule: ChoiceRule) -> fl
 def stability_of(picks: Ints, chosen: int, places: Floats) -> float:
     """Return the share of folds that choose the setting, or one near it."""
     apart = np.abs(places[picks] - places[chosen]).max(axis=2)
-    return float((apart <= NEAR + ROUNDING).mean())
+    return float((apart <= NEAR_DISTANCE + ROUNDING).mean())
 
 
 def value_order(values: Floats) -> Ints:

@@ -23,10 +23,10 @@ from findwell.core.findings import Finding, finding_about, finding_about_rows
 from findwell.core.plugins import Registry
 from findwell.loop.tuning.formulas import (
     JOINS,
+    NORMALISER_RULES,
     POSITIVE_MAXIMUM,
     SCORE_NORMALISERS,
-    TIES,
-    TOGETHER,
+    TIE_RULES,
     Join,
     Normaliser,
     ScoreLists,
@@ -569,7 +569,7 @@ def _engine(name: str, entry: Mapping[str, Any]) -> Engine:
             for way, one in ways.items()
         },
     }
-    for key, known in (("ties", TIES), ("together", TOGETHER)):
+    for key, known in (("ties", TIE_RULES), ("together", NORMALISER_RULES)):
         if key in named:
             named[key] = known[named[key]]
     if "weights" in named:

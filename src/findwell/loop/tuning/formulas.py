@@ -413,13 +413,13 @@ def by_last_list(pool: Pool) -> Sequence[Ints]:
     return tuple(np.where(each > 0, each, absent) for each in pool.rank[::-1])
 
 
-TIES: Mapping[str, TieKeys] = {
+TIE_RULES: Mapping[str, TieKeys] = {
     "by_id": by_id,
     "by_last_score": by_last_score,
     "by_last_list": by_last_list,
 }
 # which normalisers of several runs go together
-TOGETHER: Mapping[str, Callable[[tuple[str, ...]], bool]] = {
+NORMALISER_RULES: Mapping[str, Callable[[tuple[str, ...]], bool]] = {
     "all_the_same": lambda names: len(set(names)) == 1,
     # every run is normalised, or none but distances among similarities
     "all_or_distances": lambda names: "none" not in names or set(names) <= {"none", "l2"},

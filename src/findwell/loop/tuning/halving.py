@@ -204,7 +204,7 @@ def deal_queries(
 
     The order comes from the questions and the seed, so that neither the names of queries nor the
     order in which they come decide about it. A cluster is never on both sides, nor is a question
-    that is asked twice: the rest of one that the search ended in is asked by nobody.
+    that is asked twice: the rest of one that the search ended in is not asked.
 
     >>> order, final = deal_queries([f"question {n}" for n in range(40)], plan_halving(3, 40))
     >>> len(order), len(final)

@@ -151,7 +151,7 @@ def tune_retriever(
 
     `make(**setting)` returns a retriever for a value of each knob of the `space`. The configuration
     that is left, and the `current` one (that of the space, or the defaults of `make`), are asked
-    questions that nobody was asked before. `announce` is told the plan and the number of calls
+    questions that were not asked before. `announce` is told the plan and the number of calls
     before anything is asked. `options` are those of `findwell.evaluate`.
     """
     if space is None or gold is None:

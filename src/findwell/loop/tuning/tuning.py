@@ -41,7 +41,7 @@ SEVERAL_SLICES = (
     "the more slices there are, the sooner one of them looks better by chance"
 )
 # as the JSON output has them
-KEYS = (
+JSON_KEYS = (
     "engine", "runs", "measure", "keep", "chosen", "in_sample", "held_out", "optimism", "plateau",
     "stability", "gains", "best_in_sample", "current", "curve", "measures", "slices", "queries",
     "left_out", "settings", "rungs", "calls", "snippet", "inexact", "findings", "dialect",
@@ -158,7 +158,7 @@ class Tuning:
             "cluster": self.cluster,
             **self.source.as_dict(self),
         }
-        return {key: said[key] for key in KEYS if key in said}
+        return {key: said[key] for key in JSON_KEYS if key in said}
 
     def to_markdown(self) -> str:
         """Return tables for a pull request."""
@@ -264,8 +264,8 @@ def conclude(
 
     A choice that was made elsewhere is taken as it is.
     """
-    beside = [] if current is None or grid.find(current) is not None else [current]
-    found = source.values([*grid.settings, *beside])
+    extra = [] if current is None or grid.find(current) is not None else [current]
+    found = source.values([*grid.settings, *extra])
     rule, column = clustered(rule, source, cluster)
     first, *others = source.measures
     values, count, about = found[first], len(grid.settings), source.queries
@@ -275,7 +275,7 @@ def conclude(
     if current is not None:
         place = grid.find(current)
         in_use = {CURRENT: values[count if place is None else place]}
-    against = {**in_use, **dict(zip(source.runs, values[count + len(beside) :], strict=True))}
+    against = {**in_use, **dict(zip(source.runs, values[count + len(extra) :], strict=True))}
     lists = source.lists(grid.settings[choice.chosen])
     by_name = np.flatnonzero(~np.isnan(choice.values))
     by_name = by_name[about["query"].gather(by_name).arg_sort().to_numpy()]
