@@ -40,7 +40,7 @@ FUNCTION = re.compile(r"[\w.]+:[\w.]+")  # in a module
     metavar="FOLDER",
     help="Keep the answers of a retriever here (default: until the command has ended well).",
 )
-@click.option("--fresh", is_flag=True, help="Ask a retriever everything, also what it answered.")
+@click.option("--fresh", is_flag=True, help="Ignore saved answers and ask the retriever again.")
 @click.option(
     "--current",
     metavar="SHARE|W,W,…",
