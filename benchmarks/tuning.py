@@ -154,15 +154,15 @@ def _tune(first: str, second: str, gold: str) -> dict[str, Any]:
 
 def _values(first: str, second: str, gold: str) -> dict[str, Any]:
     from findwell.loop.tuning.engines import find_engine
-    from findwell.loop.tuning.grid import grid_of
-    from findwell.loop.tuning.measured import measure_settings
+    from findwell.loop.tuning.fused_values import RecordedRuns
+    from findwell.loop.tuning.fusion_settings import grid_of
 
     engine = find_engine("autorag-cc")
     grid = grid_of(engine, 2, STEP, {"normaliser": "mm"})
     options = {"dialect": "findwell", "rel": None, "queries": None}
     runs = {"a": first, "b": second}
-    found = measure_settings(runs, gold, MEASURE, engine, grid.settings, options)
-    (values,) = found.values.values()
+    source = RecordedRuns(runs, gold, MEASURE, options, engine)
+    (values,) = source.values(grid.settings).values()
     means = values.mean(axis=1).tolist()
     return {
         "values": {

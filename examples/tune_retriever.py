@@ -53,8 +53,9 @@ print(f"chosen: {tuning.chosen}")
 print(f"on the questions that chose it: {tuning.in_sample.value:.3f}")
 print(f"on others: {tuning.held_out.value:.3f}")
 (gain,) = tuning.gains
-print(f"gain over {tuning.current}: {gain.difference:+.3f}, {gain.verdict}")
+verdict = gain.verdict
+print(f"gain over {tuning.current}: {verdict.difference.value:+.3f}, {verdict.word}")
 if gain.needed is not None:
     print(f"to show a gain of this size takes about {gain.needed} questions")
-everything = len(tuning.settings) * len(tuning.queries)
-print(f"{tuning.calls.asked} questions asked instead of {everything}")
+everything = len(tuning.grid.settings) * len(tuning.asked.queries)
+print(f"{tuning.asked.calls.asked} questions asked instead of {everything}")

@@ -245,7 +245,6 @@ def test_the_public_names_are_pinned() -> None:
         "Relation",
         "Result",
         "Retriever",
-        "RetrieverTuning",
         "Run",
         "RunLike",
         "Shape",

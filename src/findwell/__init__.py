@@ -47,10 +47,9 @@ if TYPE_CHECKING:
     from findwell.loop.labels.pool import pool
     from findwell.loop.labels.synthetic.questions import questions
     from findwell.loop.monitoring.monitor import Monitor
-    from findwell.loop.tuning.conclusion import Tuning
     from findwell.loop.tuning.fusion import fuse
-    from findwell.loop.tuning.retriever_tuning import RetrieverTuning
     from findwell.loop.tuning.tune import tune
+    from findwell.loop.tuning.tuning import Tuning
     from findwell.measures import Measure, known_measures, parse_measure, register_measure
     from findwell.measures.dialects import known_dialects
     from findwell.relations.match import find_matcher
@@ -100,10 +99,9 @@ _MODULES = {
     "findwell.retrievers.http": "HttpRetriever",
     "findwell.retrievers.retrieve": "retrieve",
     "findwell.retrievers.retriever": "Retriever",
-    "findwell.loop.tuning.conclusion": "Tuning",
     "findwell.loop.tuning.fusion": "fuse",
-    "findwell.loop.tuning.retriever_tuning": "RetrieverTuning",
     "findwell.loop.tuning.tune": "tune",
+    "findwell.loop.tuning.tuning": "Tuning",
 }
 # modules with names of their own; pyspark is imported by the functions of `spark` only
 _NAMESPACES = {"spark": "findwell.evaluation.spark", "tuning": "findwell.loop.tuning"}
@@ -114,7 +112,7 @@ __all__ = [
     "Agreement", "Comparison", "Estimates", "Explanation", "Finding", "FindwellError", "GateReport",
     "Gold", "GoldLike", "HttpRetriever", "Judge", "JudgeCard", "JudgeCheck", "JudgeComparison",
     "LabelPool", "Labels", "Measure", "Monitor", "Policy", "PowerAnalysis", "Relation", "Result",
-    "Retriever", "RetrieverTuning", "Run", "RunLike", "Shape", "Tuning", "agree", "anchor", "check",
+    "Retriever", "Run", "RunLike", "Shape", "Tuning", "agree", "anchor", "check",
     "choose", "compare", "compare_judges", "curve", "drift", "evaluate", "explain", "find_matcher",
     "fuse", "gate", "judge", "judge_card", "judge_check", "known_dialects", "known_measures",
     "load", "load_corpus", "load_gold", "load_run", "parse_measure", "pool", "power", "ppi",

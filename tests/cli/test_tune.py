@@ -64,7 +64,7 @@ def test_the_json_is_what_the_documentation_promises(tuned: findwell.Tuning) -> 
     said = tuned.as_dict()
     assert list(said["held_out"]) == ["value", "low", "high"]
     assert said["engine"] == "weaviate-relative"
-    assert said["chosen"] == tuned.setting.as_dict()
+    assert said["chosen"] == tuned.chosen.as_dict()
     assert said["plateau"][0].keys() == said["chosen"].keys()
     names = {"over", "difference", "low", "high", "p", "verdict"}
     assert [gain["over"] for gain in said["gains"]] == ["current", "bm25", "minilm"]

@@ -141,7 +141,7 @@ def test_every_input_is_compared_alike(save: Save, cli: Findwell) -> None:
         for record in records
     ]
     tuned = findwell.tune({"a": many, "b": many}, None, "recall@2", engine="redis-rrf")
-    assert tuned.matched_by == SPANS
+    assert tuned.fused.matched_by == SPANS
 
 
 def test_a_run_without_places_is_refused_with_the_choice(cli: Findwell, save: Save) -> None:

@@ -18,7 +18,7 @@ from findwell.judges.client.cache import Cache
 from findwell.judges.embeddings import find_embedder
 from findwell.judges.embeddings.embedder import cached
 from findwell.loop.monitoring.store import TraceStore
-from findwell.loop.tuning.configurations import remove_answers
+from findwell.loop.tuning.retriever_trials import remove_answers
 from tests import saving
 
 if TYPE_CHECKING:

@@ -14,11 +14,10 @@ from typing import TYPE_CHECKING
 import numpy as np
 import polars as pl
 
-from findwell.loop.tuning.choice import choose_setting
+from findwell.loop.tuning.choice import ChoiceRule, choose_setting, gains_over
 from findwell.loop.tuning.engines import find_engine
-from findwell.loop.tuning.gains import gains_over
-from findwell.loop.tuning.grid import grid_of
-from findwell.loop.tuning.measured import measure_settings
+from findwell.loop.tuning.fused_values import RecordedRuns
+from findwell.loop.tuning.fusion_settings import grid_of
 
 if TYPE_CHECKING:
     from findwell.core.data import Floats, Ints
@@ -61,8 +60,8 @@ def population(seed: int, queries: int = 3_000, depth: int = 50) -> Floats:
     engine = find_engine("autorag-cc")
     grid = grid_of(engine, 2, None, {})
     options = {"dialect": "findwell", "rel": None, "queries": None}
-    measured = measure_settings(runs, gold, "nDCG@10", engine, grid.settings, options)
-    (values,) = measured.values.values()
+    source = RecordedRuns(runs, gold, "nDCG@10", options, engine)
+    (values,) = source.values(grid.settings).values()
     return values[: len(grid.settings)]
 
 
@@ -106,14 +105,14 @@ def simulate(
         for _ in range(samples):
             drawn = rng.choice(values.shape[1], size, replace=False)
             some = values[:, drawn]
-            found = choose_setting(
-                some, places=GRID, permutations=1, seed=int(rng.integers(1_000_000_000))
-            )
+            rule = ChoiceRule(permutations=1, seed=int(rng.integers(1_000_000_000)))
+            found = choose_setting(some, rule, places=GRID)
             true = truth[found.chosen]
             held, inside = found.held_out, found.in_sample
             other = {"best": some[best]}
-            (gain,) = gains_over(found.values, other, permutations=permutations)
-            (naive,) = gains_over(some[found.best], other, permutations=permutations)
+            tested = ChoiceRule(permutations=permutations)
+            (gain,) = gains_over(found.values, other, tested)
+            (naive,) = gains_over(some[found.best], other, tested)
             assert None not in (held.value, held.low, held.high, inside.low, inside.high)
             rows.append(
                 [
@@ -124,8 +123,8 @@ def simulate(
                     truth[best] - true,
                     truth[best] - truth[found.best],
                     truth[best] - truth[50],
-                    gain.verdict == "better",
-                    naive.verdict == "better",
+                    gain.verdict.word == "better",
+                    naive.verdict.word == "better",
                 ]
             )
     return Simulated(size, *np.array(rows, dtype=float).mean(axis=0).tolist())

@@ -2,14 +2,21 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose
 
 from findwell.core.errors import InputError, OptionError
-from findwell.loop.tuning.choice import DRAWS, Choice, against_best, choose_setting, value_order
+from findwell.loop.tuning.choice import (
+    DRAWS,
+    Choice,
+    ChoiceRule,
+    against_best,
+    choose_setting,
+    value_order,
+)
 from findwell.statistics.resampling import balanced_folds, bootstrap_counts
 
 if TYPE_CHECKING:
@@ -31,7 +38,7 @@ def numbers(found: Choice) -> list[object]:
         found.chosen,
         found.best,
         round(found.held_out.value or 0, 12),
-        round(found.optimism, 12),
+        round(found.optimism or 0, 12),
         found.plateau,
         found.stability,
         found.worse,
@@ -40,7 +47,7 @@ def numbers(found: Choice) -> list[object]:
 
 def test_each_query_is_scored_by_a_setting_that_it_did_not_choose() -> None:
     values = hills(40)
-    found = choose_setting(values, places=GRID, repeats=3)
+    found = choose_setting(values, places=GRID, rule=ChoiceRule(repeats=3))
     order = value_order(values)
     counts = bootstrap_counts(40, DRAWS, 0)
     folds = balanced_folds(40, 5, 3, 0)
@@ -68,11 +75,11 @@ def test_shuffled_queries_give_the_same_numbers() -> None:
     clusters = [f"c{number // 3}" for number in range(60)]
     shuffle = np.random.default_rng(7).permutation(60)
     for labels in (None, clusters):
-        plain = choose_setting(values, places=GRID, clusters=labels)
+        plain = choose_setting(values, ChoiceRule(clusters=labels), places=GRID)
         again = choose_setting(
             values[:, shuffle],
+            ChoiceRule(clusters=labels and [f"renamed {labels[place]}" for place in shuffle]),
             places=GRID,
-            clusters=labels and [f"renamed {labels[place]}" for place in shuffle],
         )
         assert numbers(plain) == numbers(again)
         assert_allclose(plain.values[shuffle], again.values)
@@ -80,7 +87,7 @@ def test_shuffled_queries_give_the_same_numbers() -> None:
 
 def test_queries_of_a_cluster_stay_in_one_fold() -> None:
     clusters = [f"c{number % 12}" for number in range(60)]
-    found = choose_setting(hills(60), places=GRID, clusters=clusters)
+    found = choose_setting(hills(60), ChoiceRule(clusters=clusters), places=GRID)
     for fold in found.fold:
         by_cluster = {(name, place) for name, place in zip(clusters, fold.tolist(), strict=True)}
         assert len(by_cluster) == 12
@@ -91,7 +98,7 @@ def test_noise_alone_is_optimistic_in_sample_but_not_held_out() -> None:
     rng = np.random.default_rng(3)
     gaps = []
     for _ in range(20):
-        found = choose_setting(rng.random((50, 30)), permutations=200)
+        found = choose_setting(rng.random((50, 30)), ChoiceRule(permutations=200))
         assert found.in_sample.value is not None
         assert found.held_out.value is not None
         gaps.append((found.in_sample.value - 0.5, found.held_out.value - 0.5))
@@ -122,9 +129,9 @@ def test_equally_good_settings_share_the_vote() -> None:
 def test_lower_is_better_is_the_mirror_of_higher() -> None:
     values = hills(40)
     up = choose_setting(values, places=GRID)
-    down = choose_setting(1 - values, places=GRID, higher_is_better=False)
+    down = choose_setting(1 - values, ChoiceRule(higher_is_better=False), places=GRID)
     assert (down.chosen, down.best, down.plateau) == (up.chosen, up.best, up.plateau)
-    assert_allclose(down.optimism, up.optimism)
+    assert down.optimism == pytest.approx(up.optimism)
     assert_allclose(1 - down.values, up.values)
 
 
@@ -132,7 +139,7 @@ def test_a_geometric_mean_is_chosen_by_logarithms() -> None:
     values = np.full((2, 20), 0.5)
     values[1, :10], values[1, 10:] = 0.01, 1.0  # a better mean, a worse geometric mean
     assert choose_setting(values).chosen == 1
-    found = choose_setting(values, statistic="geometric")
+    found = choose_setting(values, ChoiceRule(statistic="geometric"))
     assert found.chosen == 0
     assert [found.held_out.value, found.in_sample.value] == pytest.approx([0.5, 0.5])
 
@@ -175,10 +182,11 @@ def test_the_plateau_is_a_holm_test_against_the_best() -> None:
     ],
 )
 def test_what_cannot_be_chosen_is_refused(
-    values: Floats, options: dict[str, object], says: str
+    values: Floats, options: dict[str, Any], says: str
 ) -> None:
+    places: Any = options.pop("places", None)
     with pytest.raises((InputError, OptionError), match=says):
-        choose_setting(values, **options)  # type: ignore[arg-type]
+        choose_setting(values, ChoiceRule(**options), places=places)
 
 
 def test_many_settings_can_still_be_shown_to_be_worse() -> None:
@@ -186,4 +194,4 @@ def test_many_settings_can_still_be_shown_to_be_worse() -> None:
     rng = np.random.default_rng(0)
     values = np.clip(rng.random((300, 40)) * 0.2, 0, 1)
     values[7] += 0.7
-    assert choose_setting(values, permutations=100).plateau == (7,)
+    assert choose_setting(values, ChoiceRule(permutations=100)).plateau == (7,)

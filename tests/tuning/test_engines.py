@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 
 import findwell
-from findwell.core.errors import AlignError, InputError, OptionError
+from findwell.core.errors import AlignError, InputError, OptionError, PluginError
 from findwell.loop.tuning import (
     ENGINES,
     Pool,
@@ -23,6 +23,7 @@ from findwell.loop.tuning import (
     find_engine,
     fuse,
     reciprocal_rank_fusion,
+    register_engine,
 )
 
 Scored: TypeAlias = dict[str, dict[str, float]]
@@ -506,6 +507,18 @@ def test_a_score_that_is_missing_is_an_error(name: str, score: float | None) -> 
 def test_the_public_name_is_the_same() -> None:
     assert findwell.fuse is fuse
     assert Setting(weights=(0.7, 0.3), k=60) == Setting(weights=(0.7, 0.3), k=60.0)
+
+
+def test_an_engine_of_ones_own() -> None:
+    own = replace(find_engine("course-rrf"), name="my-rrf", constant=1, k=None)
+    runs = [{"q": ["a", "b"]}, {"q": ["b"]}]
+    assert register_engine(own) is own
+    try:
+        assert fused(runs, "my-rrf")["q"] == pytest.approx({"b": 1 / 3 + 1 / 2, "a": 1 / 2})
+        with pytest.raises(PluginError, match="the name 'my-rrf' of a fusion engine is taken"):
+            register_engine(replace(own, constant=2))
+    finally:
+        ENGINES._entries.pop("my-rrf")
 
 
 def test_many_queries_are_fused_in_bulk() -> None:

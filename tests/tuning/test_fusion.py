@@ -149,9 +149,9 @@ RUNS_OF_TWO: list[Any] = [{"q": {"a": 2.0, "b": 1.0}}, {"q": {"b": 3.0, "c": 1.0
     ("weights", "message"),
     [
         ((1.0,), "1 weights for 2 runs"),
-        ((0.5, 0.6), "the weights 0.5, 0.6 are not shares of 1"),
-        ((-0.5, 1.5), "not shares of 1"),
-        ((float("nan"), 1.0), "not shares of 1"),
+        ((0.5, 0.6), "does not take the weights 0.5, 0.6"),
+        ((-0.5, 1.5), "does not take the weights"),
+        ((float("nan"), 1.0), "does not take the weights"),
     ],
 )
 def test_weights_are_shares(weights: Sequence[float], message: str) -> None:

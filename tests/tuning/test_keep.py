@@ -9,8 +9,10 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 import findwell
-from findwell.loop.tuning.gains import CURRENT, Gain, worth_keeping
-from findwell.show import retriever_tuning, tuning
+from findwell.core.estimate import Estimate
+from findwell.core.verdict import UNCLEAR, Verdict
+from findwell.loop.tuning.choice import CURRENT, Gain, worth_keeping
+from findwell.show import tuning
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -106,7 +108,7 @@ def test_the_current_setting_of_a_retriever_is_kept() -> None:
     assert made.as_dict()["keep"] == "current"
     said = "Keep the current setting (shift=0): the search found nothing better"
     assert repr(made).startswith(said)
-    assert said in retriever_tuning.page(made)
+    assert said in tuning.page(made)
     assert made._repr_html_().index("Keep") < made._repr_html_().index("<table")
     worse = findwell.tune(
         make, records, "RR", space={"knobs": {"shift": [-2, 0]}}, current={"shift": -2}
@@ -116,7 +118,8 @@ def test_the_current_setting_of_a_retriever_is_kept() -> None:
 
 def test_the_best_that_is_not_beaten_is_kept() -> None:
     def gain(over: str, value: float, difference: float | None) -> Gain:
-        return Gain(over, difference, None, None, None, None, "", value, 0, 0, 0, 0)
+        found = Estimate(difference, None, None, 0.95, "", 0)
+        return Gain(over, Verdict(UNCLEAR, found), None, value)
 
     gains = [gain(CURRENT, 0.6, -0.1), gain("bm25", 0.6, -0.1), gain("dense", 0.4, 0.1)]
     kept = worth_keeping(gains, higher_is_better=True)

@@ -10,8 +10,8 @@ import pytest
 
 import findwell
 from findwell.loop.tuning.engines import find_engine
+from findwell.loop.tuning.fused_values import RecordedRuns
 from findwell.loop.tuning.fusion import fuse
-from findwell.loop.tuning.measured import measure_settings
 from findwell.measures.dialects import known_dialects
 from findwell.relations.match import known_matchers
 from tests.test_invariances import OPTIONS, SENTENCES, measures
@@ -75,7 +75,8 @@ def assert_same_values(
     chosen: dict[str, Any] = {"judge": "local:text", "embedder": OPTIONS["embedder"], **options}
     chosen |= {"corpus": data["corpus"], "queries": None, "rel": None}
     chosen.setdefault("dialect", "findwell")
-    found = measure_settings(data["runs"], data["gold"], wanted, formula, settings, chosen)
+    source = RecordedRuns(data["runs"], data["gold"], wanted, chosen, formula)
+    values = source.values(settings)
     fused = {str(number): fuse(runs, engine, **each) for number, each in enumerate(knobs)}
     fused |= data["runs"]
     evaluated = {**chosen, "level": None}
@@ -83,7 +84,7 @@ def assert_same_values(
         result = findwell.evaluate(run, data["gold"], wanted, **evaluated)
         (name,) = result.runs
         for measure in result.measures:
-            ours, theirs = found.values[measure][number], result.arrays[name, measure]
+            ours, theirs = values[measure][number], result.arrays[name, measure]
             assert np.array_equal(ours, theirs, equal_nan=True), (str(measure), number)
 
 
@@ -154,9 +155,8 @@ def test_a_judge_looks_at_each_document_once(aspect: str) -> None:
     settings = [formula.setting(2, weights=weights) for weights in SHARES]
     options = {"corpus": data["corpus"], "queries": None, "rel": None, "dialect": "findwell"}
     wanted = [f"P@3/{aspect}"]
-    measure_settings(
-        data["runs"], data["gold"], wanted, formula, settings, {**options, "judge": judge}
-    )
+    options["judge"] = judge
+    RecordedRuns(data["runs"], data["gold"], wanted, options, formula).values(settings)
     assert asked
     assert len(asked) == len(set(asked))
     everything = {

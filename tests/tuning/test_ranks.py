@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from findwell.loop.tuning.ranks import TopRows, comparisons, count_ranks
+from findwell.loop.tuning.fused_values import TopRows
 from findwell.relations.align import positions
 
 
@@ -25,21 +25,11 @@ def test_ranks_are_those_of_a_sort(seed: int, limit: int | None) -> None:
     scores = rng.choice([0.1, 0.5, 0.5000001, 1.0, -2.0, np.nan, np.inf, -np.inf], len(query))
     expected = sorted_ranks(scores, query)
     expected[expected > (limit or len(query))] = 0
-    rows = np.flatnonzero(rng.random(len(query)) < 0.2)
-    compared = comparisons(query, rows)
-    assert compared is not None
-    assert (count_ranks(scores, compared, limit) == expected[rows]).all()
     top = TopRows.of(query, 5)
     assert top is not None
     expected[expected > 5] = 0
     assert (top.ranks(scores, limit) == expected).all()
 
 
-def test_short_lists_and_many_rows_are_left_to_the_sort() -> None:
-    query = np.repeat(np.arange(3), 9)
-    assert TopRows.of(query, 5) is None
-    many = np.repeat(np.arange(3), 40)
-    assert comparisons(many, np.arange(len(many))) is None
-    none = comparisons(query, np.zeros(0, dtype=np.int64))
-    assert none is not None
-    assert len(count_ranks(np.zeros(27), none, None)) == 0
+def test_short_lists_are_left_to_the_sort() -> None:
+    assert TopRows.of(np.repeat(np.arange(3), 9), 5) is None

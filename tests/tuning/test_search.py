@@ -130,7 +130,7 @@ def test_wrong_choices() -> None:
         tune_weight([SEMANTIC, LEXICAL, LEXICAL], GOLD, "RR")
     with pytest.raises(OptionError, match="there is no weight to try"):
         tune_weight([SEMANTIC, LEXICAL], GOLD, "RR", weights=[])
-    with pytest.raises(OptionError, match="not shares of 1"):
+    with pytest.raises(OptionError, match="does not take the weights"):
         tune_weight([SEMANTIC, LEXICAL], GOLD, "RR", weights=[1.5])
     with pytest.raises(OptionError, match="is better when it is lower"):
         tune_rrf_k([SEMANTIC, LEXICAL], GOLD, ["RR", "RBP_residual"])

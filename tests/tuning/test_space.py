@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from findwell.core.errors import FindwellError, InputError, OptionError
-from findwell.loop.tuning.space import Space, as_shares, identify
+from findwell.loop.tuning.space import Knobs, Space, as_shares, identify
 
 FILE = """
 [knobs]
@@ -84,7 +84,7 @@ def test_a_grid_has_every_combination_once() -> None:
 
 @pytest.mark.parametrize("trials", [5, 500])
 def test_settings_at_random_are_different_seeded_and_inside(trials: int) -> None:
-    def drawn(seed: int) -> list[dict[str, Any]]:
+    def drawn(seed: int) -> list[Knobs]:
         search = {"how": "random", "trials": trials, "seed": seed}
         ranges = {"x": {"low": -1.0, "high": 2.0}, "n": {"low": 2, "high": 9, "log": True}}
         return Space.of({"knobs": ranges, "search": search}).settings()
@@ -109,10 +109,10 @@ BAD: list[tuple[Any, str]] = [
     ({"b": [1, 2]}, "a knob stands below"),
     ({"knobs": {"b": []}}, "b: it has no value to try"),
     ({"knobs": {"b": [0.5, 0.75, 0.5]}}, "0.5 is there twice"),
-    ({"knobs": {"b": [float("nan")]}}, "nan is no value of a knob"),
-    ({"knobs": {"b": [10**400]}}, "is no value of a knob"),
-    ({"knobs": {"b": [{"x": 1}]}}, "is no value of a knob"),
-    ({"knobs": {"b": [[]]}}, "is no value of a knob"),
+    ({"knobs": {"b": [float("nan")]}}, "nan is not a value of a knob"),
+    ({"knobs": {"b": [10**400]}}, "is not a value of a knob"),
+    ({"knobs": {"b": [{"x": 1}]}}, "is not a value of a knob"),
+    ({"knobs": {"b": [[]]}}, "is not a value of a knob"),
     ({"knobs": {"two words": [1]}}, "cannot be the name of a knob"),
     ({"knobs": {"b": {"lo": 1, "high": 2}}}, "unknown key of a range 'lo'"),
     ({"knobs": {"b": {"high": 2}}}, "a range needs low"),
@@ -140,7 +140,7 @@ BAD: list[tuple[Any, str]] = [
     ({"knobs": {"b": [1, 2]}, "search": {"first": True}}, "first is True"),
     ({"knobs": {"b": [1, 2]}, "search": {"final": 1}}, "final is 1"),
     ({"knobs": {"b": [1, 2]}, "search": {"final": "half"}}, "final is 'half'"),
-    (3, "a int is no search space"),
+    (3, "a int is not a search space"),
 ]
 
 

@@ -10,13 +10,18 @@ from numpy.typing import NDArray
 
 import findwell
 from findwell.core.errors import OptionError
-from findwell.loop.tuning.choice import choose_setting
-from findwell.loop.tuning.conclusion import Tuning
+from findwell.loop.tuning.choice import ChoiceRule, choose_setting
 from findwell.loop.tuning.engines import ENGINES, Setting
+from findwell.loop.tuning.fusion_settings import (
+    fit_to_runs,
+    fusion_settings,
+    places_of,
+    search_by_optuna,
+)
 from findwell.loop.tuning.pool import Pool
 from findwell.loop.tuning.space import Space
-from findwell.loop.tuning.trials import fusion_trials, places_of, search_by_optuna
 from findwell.loop.tuning.tune import tune
+from findwell.loop.tuning.tuning import Tuning
 from tests.tuning.judging import by_words
 
 DEMO = Path(findwell.__file__).parent / "demo"
@@ -52,7 +57,7 @@ def fused(setting: Setting) -> findwell.Run:
 
 
 def test_engines_are_tried_with_the_knobs_that_they_have() -> None:
-    trials = fusion_trials(Space.of(SPACE), 2)
+    trials = fusion_settings(fit_to_runs(Space.of(SPACE), 2), 2)
     count = {name: sum(each.engine == name for each in trials) for name in ENGINES}
     assert count["elasticsearch-linear"] == 5 * 2 * 2
     assert count["qdrant-rrf"] == 5 * 2 * 2
@@ -69,7 +74,7 @@ def test_every_value_is_that_of_evaluate_on_the_fused_run() -> None:
         found.choice.in_sample.value, abs=1e-12
     )
     told = found.as_dict()
-    assert told["chosen"]["engine"] == told["engine"] == found.engine.name
+    assert told["chosen"]["engine"] == told["engine"] == found.engine
     assert all("engine" in each for each in told["plateau"])
     assert told["search"] == "grid"
 
@@ -78,9 +83,11 @@ def test_a_space_of_weights_chooses_as_tune_does_without_a_space() -> None:
     one = tune(RUNS, GOLD, engine="weaviate-relative", step=0.1)
     other = fuse(space(weights={"step": 0.1}), engine="weaviate-relative")
     assert isinstance(one, Tuning)
-    assert other.setting.weights == pytest.approx(one.setting.weights)
+    assert other.chosen.weights == pytest.approx(one.chosen.weights)
     assert other.choice.held_out == one.choice.held_out
-    assert [gain.difference for gain in other.gains] == [gain.difference for gain in one.gains]
+    assert [gain.verdict.difference for gain in other.gains] == [
+        gain.verdict.difference for gain in one.gains
+    ]
 
 
 @pytest.mark.parametrize("current", ["in the space", "as a dict"])
@@ -113,7 +120,7 @@ def test_a_sampler_is_seeded_and_the_order_of_runs_and_queries_does_not_matter(
     # sums of the same values in another order differ in the last digit
     assert again.choice.held_out.value == pytest.approx(one.choice.held_out.value, abs=1e-12)
     assert (again.choice.picks == one.choice.picks).all()
-    assert again.setting == one.setting
+    assert again.chosen == one.chosen
     other = given | {"search": given["search"] | {"seed": 5}}
     if how == "random":
         assert fuse(other, engine="qdrant-rrf").grid.settings != one.grid.settings
@@ -142,10 +149,10 @@ BAD: list[tuple[dict[str, Any], dict[str, Any], str]] = [
     (space(weights={"step": 0.3}), {"engine": "qdrant-rrf"}, "do not add up to 1"),
     (space(weights=[[1, 2, 3]]), {"engine": "qdrant-rrf"}, "3 weights for 2 runs"),
     (space(k=[60]), {"engine": "milvus-rrf"}, "one setting leaves nothing to choose"),
-    (space(k=[2, 60]), {"engine": "milvus-rrf", "k": 3}, "k has no effect beside a space"),
+    (space(k=[2, 60]), {"engine": "milvus-rrf", "k": 3}, "k has no effect with a space"),
     (space(k=[2, 60]), {"engine": "milvus-rrf", "step": 0.1}, "step has no effect"),
     (space(k=[2, 60]), {"engine": "milvus-rrf", "answers": "x"}, "answers has no effect"),
-    (SPACE, {"current": 0.5}, "is a setting of which engine"),
+    (SPACE, {"current": 0.5}, "is a setting of one of them"),
     (SPACE | {"retrieval": {"k": 3}}, {}, "recorded runs are not asked"),
     (space("optuna"), {"slices": "topic"}, "slices have no effect"),
 ]
@@ -161,7 +168,7 @@ def test_what_is_wrong_is_named(
 
 
 def test_settings_that_are_alike_lie_near_each_other() -> None:
-    trials = fusion_trials(Space.of(SPACE), 2)
+    trials = fusion_settings(fit_to_runs(Space.of(SPACE), 2), 2)
     places = places_of(trials)
     same = np.abs(places[:, None] - places[None]).max(axis=2) <= 0.05
     for one, other in zip(*np.nonzero(same), strict=True):
@@ -194,15 +201,18 @@ def test_a_sampler_that_learns_has_not_seen_the_queries_held_out() -> None:
     """
     knobs = {"weights": {"low": 0.0, "high": 1.0}, "k": {"low": 1, "high": 100, "log": True}}
     given = Space.of({"knobs": knobs, "search": {"how": "optuna", "trials": 50}})
+    given = fit_to_runs(given, 2, "qdrant-rrf")
     honest, told = [], []
     for seed in range(24):
         values = noise(seed, 30)
-        found = search_by_optuna(given, 2, values, "qdrant-rrf", seed=seed, draws=50)
-        honest.append((found.choice.in_sample.value, found.choice.held_out.value))
-        main = found.trials[:50]  # what the search over all queries tried, and one more
+        tried, choice = search_by_optuna(given, 2, values, ChoiceRule(seed=seed, draws=50))
+        honest.append((choice.in_sample.value, choice.held_out.value))
+        main = tried[:50]  # what the search over all queries tried, and one more
         table = np.array([values(each) for each in main])
         told.append(
-            choose_setting(table, places=places_of(main), repeats=2, draws=50).held_out.value
+            choose_setting(
+                table, ChoiceRule(repeats=2, draws=50), places=places_of(main)
+            ).held_out.value
         )
     in_sample, held_out = np.array(honest, dtype=float).T
     error = held_out.std(ddof=1) / np.sqrt(len(held_out))

@@ -12,7 +12,7 @@ import pytest
 import findwell
 from findwell.loop.tuning.engines import ENGINES, find_engine
 from findwell.loop.tuning.fusion import fuse
-from findwell.loop.tuning.grid import grid_of, setting_of, weight_shares
+from findwell.loop.tuning.fusion_settings import grid_of, setting_of, weight_shares
 
 Scores = dict[str, dict[str, float]]
 
@@ -65,10 +65,10 @@ def test_what_is_claimed_can_be_computed_by_hand() -> None:
     runs, gold = hybrid()
     found = tuned(runs, gold, current=0.5, measures=["nDCG@5", "recall@3"])
     choice = found.choice
-    fused = fuse(runs, "elasticsearch-linear", weights=found.setting.weights)
+    fused = fuse(runs, "elasticsearch-linear", weights=found.chosen.weights)
     evaluated = findwell.evaluate(fused, gold, ["nDCG@5", "recall@3"])
     assert choice.in_sample.value == evaluated["nDCG@5"]
-    assert found.others[0].in_sample == evaluated["recall@3"]
+    assert found.fused.others[0].in_sample == evaluated["recall@3"]
     assert found.run.rows.equals(fused.rows)
     held = np.zeros(40)
     for repeat, picks in enumerate(choice.picks):
@@ -86,20 +86,21 @@ def test_what_is_claimed_can_be_computed_by_hand() -> None:
     for gain, other in zip(found.gains, others, strict=True):
         alone = findwell.evaluate(other, gold, "nDCG@5")["nDCG@5"]
         assert gain.value == pytest.approx(alone)
-        assert gain.difference == pytest.approx(held.mean() - alone)
+        assert gain.verdict.difference.value == pytest.approx(held.mean() - alone)
 
 
 def test_the_gains_are_those_of_a_comparison() -> None:
     runs, gold = hybrid()
     found = tuned(runs, gold, permutations=10_000)
     for gain in found.gains:
-        moved = (found.values["held_out"] - found.values[gain.over]).to_numpy()
-        assert gain.wins == (moved > 1e-9).sum()
-        assert gain.losses == (moved < -1e-9).sum()
-        assert gain.low is not None
-        assert gain.high is not None
-        decided = gain.low > 0 or gain.high < 0
-        assert (gain.verdict != "unclear") == decided or abs((gain.p or 0) - 0.05) < 0.04
+        moved = (found.fused.values["held_out"] - found.fused.values[gain.over]).to_numpy()
+        assert gain.verdict.won == (moved > 1e-9).sum()
+        assert gain.verdict.lost == (moved < -1e-9).sum()
+        difference = gain.verdict.difference
+        assert difference.low is not None
+        assert difference.high is not None
+        decided = difference.low > 0 or difference.high < 0
+        assert (gain.verdict.word != "unclear") == decided or abs((gain.p or 0) - 0.05) < 0.04
 
 
 def test_names_and_order_of_queries_do_not_matter() -> None:
@@ -162,8 +163,8 @@ def test_lower_is_better_is_tuned_downwards() -> None:
     assert found.choice.optimism == pytest.approx(
         (found.choice.held_out.value or 0) - (found.choice.in_sample.value or 0)
     )
-    assert {gain.verdict for gain in found.gains} <= {"better", "unclear"}
-    assert (found.gains[0].difference or 0) < 0
+    assert {gain.verdict.word for gain in found.gains} <= {"better", "unclear"}
+    assert (found.gains[0].verdict.difference.value or 0) < 0
 
 
 def test_queries_with_a_value_under_some_settings_only_are_named() -> None:
@@ -196,8 +197,8 @@ def test_the_sign_of_luck() -> None:
     gold = {f"q{number}": [pick.choice(docs)] for number in range(30)}
     runs = [{query: {doc: pick.random() for doc in docs} for query in gold} for _ in range(2)]
     found = tuned(runs, gold, measures="RR")
-    assert found.choice.optimism > 0
-    assert {gain.verdict for gain in found.gains} == {"unclear"}
+    assert (found.choice.optimism or 0) > 0
+    assert {gain.verdict.word for gain in found.gains} == {"unclear"}
     assert all(gain.needed is None or gain.needed > 30 for gain in found.gains)
     assert len(found.choice.plateau) == 101
 
@@ -214,9 +215,9 @@ def test_every_engine_is_tuned_or_says_why_not(engine: str) -> None:
         return
     found = tuned(runs, gold, engine=engine, permutations=50)
     assert len(found.grid.settings) >= 15
-    assert found.engine.name in found.as_dict()["engine"]
+    assert found.engine in found.as_dict()["engine"]
     knob = "weights" if formula.weights is not None else "k"
-    chosen = {knob: getattr(found.setting, knob)}
+    chosen = {knob: getattr(found.chosen, knob)}
     run = fuse(runs, engine, **chosen)
     assert found.choice.in_sample.value == findwell.evaluate(run, gold, "nDCG@5")["nDCG@5"]
     assert (found.snippet is None) == (found.keep is not None)
@@ -254,8 +255,8 @@ def test_the_current_setting_is_found_in_the_grid_by_its_shares() -> None:
     ("options", "says"),
     [
         ({"engine": "nothing"}, "unknown engine"),
-        ({"current": 1.5}, "no current setting"),
-        ({"current": "a"}, "no setting"),
+        ({"current": 1.5}, "not a current setting"),
+        ({"current": "a"}, "not a setting"),
         ({"current": "1,2,3"}, "3 weights for 2 runs"),
         ({"step": 0.3}, "do not add up to 1"),
         ({"k": 60}, "has no k to set"),
@@ -297,13 +298,15 @@ def test_one_setting_for_each_slice() -> None:
         good[query], bad[query] = (strong, weak) if number % 2 else (weak, strong)
     about = [{"query": query, "kind": "ab"[number % 2]} for number, query in enumerate(gold)]
     found = tuned([good, bad], gold, queries=about, slices="kind")
-    (sliced,) = found.sliced
+    (sliced,) = found.fused.sliced
     a, b = sliced.slices
     assert (a.label, a.n, b.label, b.n) == ("a", 15, "b", 15)
-    assert found.grid.places[a.chosen] < found.grid.places[b.chosen]
+    places = found.grid.places
+    assert places is not None
+    assert places[a.chosen] < places[b.chosen]
     held = [(each.held_out or 0) * each.n for each in sliced.slices]
     shared = [(each.shared or 0) * each.n for each in sliced.slices]
-    assert sliced.gain.difference == pytest.approx((sum(held) - sum(shared)) / 30)
+    assert sliced.gain.verdict.difference.value == pytest.approx((sum(held) - sum(shared)) / 30)
     assert sum(shared) / 30 == pytest.approx(found.choice.held_out.value)
 
 
@@ -329,11 +332,11 @@ def test_texts_beside_the_ids_of_the_runs_are_enough() -> None:
     ]
     engine, by = "elasticsearch-linear", "exact"
     found = findwell.tune(records, wanted, "nDCG@5", engine=engine, by=by, permutations=50)
-    fused = fuse(records, engine, weights=found.setting.weights)
+    fused = fuse(records, engine, weights=found.chosen.weights)
     expected = findwell.evaluate(fused, wanted, "nDCG@5", by=by)
     assert found.choice.in_sample.value == expected["nDCG@5"]
     assert expected["nDCG@5"]
-    assert found.matched_by.startswith("exact")
+    assert found.fused.matched_by.startswith("exact")
 
 
 def test_without_scipy_only_the_number_of_queries_is_unknown(
@@ -346,12 +349,12 @@ def test_without_scipy_only_the_number_of_queries_is_unknown(
     found = tuned(runs, gold)
     for mine, theirs in zip(found.gains, known.gains, strict=True):
         assert mine.needed is None
-        assert (mine.difference, mine.p, mine.verdict) == (
-            theirs.difference,
+        assert (mine.verdict.difference, mine.p, mine.verdict.word) == (
+            theirs.verdict.difference,
             theirs.p,
-            theirs.verdict,
+            theirs.verdict.word,
         )
-    assert "needs the package scipy" in found.gains[-1].reason
+    assert "needs the package scipy" in found.gains[-1].verdict.reason
     assert "needs the package scipy" in repr(found)
 
 
@@ -368,6 +371,6 @@ def test_the_order_of_runs_changes_no_value() -> None:
     how: Any = {"engine": "opensearch-min_max-arithmetic", "step": 0.1}
     first = findwell.tune({"one": one, "two": two}, gold, "nDCG@5", **how)
     second = findwell.tune({"two": two, "one": one}, gold, "nDCG@5", **how)
-    assert first.setting.weights == pytest.approx(second.setting.weights[::-1])
+    assert first.chosen.weights == pytest.approx(second.chosen.weights[::-1])
     assert first.choice.in_sample.value == pytest.approx(second.choice.in_sample.value, abs=1e-12)
     assert first.choice.held_out.value == pytest.approx(second.choice.held_out.value, abs=1e-12)

@@ -16,7 +16,6 @@ import pytest
 import findwell
 from findwell.core.errors import InputError, OptionError, RetrieverError, SaveError
 from findwell.loop.tuning.halving import HalvingPlan
-from findwell.loop.tuning.retriever_tuning import RetrieverTuning
 from findwell.loop.tuning.tune import tune as tune_any
 from tests.tuning.asked_bm25 import DEMO, GOLD, make_flaky, make_noted, make_retriever
 from tests.tuning.judging import by_words
@@ -26,16 +25,16 @@ SPACE = {"knobs": {"k1": [0.5, 1.0, 1.5, 2.0], "b": [0.25, 0.75, 1.0]}}
 SMALL = {"knobs": {"k1": [0.5, 1.5], "b": [0.25, 0.75]}}
 
 
-def tune(make: Any = make_retriever, gold: Any = GOLD, **options: Any) -> RetrieverTuning:
+def tune(make: Any = make_retriever, gold: Any = GOLD, **options: Any) -> findwell.Tuning:
     chosen = {"measures": "nDCG@10", "space": SPACE, "retrieval": {"k": 10}, **options}
-    found: RetrieverTuning = tune_any(make, gold, **chosen)
+    found: findwell.Tuning = tune_any(make, gold, **chosen)
     return found
 
 
 def test_the_values_are_those_of_evaluate_on_the_same_queries() -> None:
     found = tune()
-    halving, names = found.halving, np.array(found.queries)
-    for setting, knobs in enumerate(found.settings):
+    halving, names = found.asked.halving, np.array(found.asked.queries)
+    for setting, knobs in enumerate(found.asked.settings):
         run = findwell.retrieve(make_retriever(**knobs.setting), str(GOLD), k=10)
         result = findwell.evaluate(run, GOLD, "nDCG@10")
         (values,) = result.arrays.values()
@@ -56,9 +55,10 @@ def test_the_values_are_those_of_evaluate_on_the_same_queries() -> None:
         measures="nDCG@10",
     )["chosen", "nDCG@10"]
     (gain,) = found.gains
-    assert gain.difference == pytest.approx(row["difference"], abs=1e-12)
-    assert (gain.low, gain.high) == pytest.approx((row["low"], row["high"]), abs=1e-9)
-    assert gain.n == row["n"] == len(final)
+    assert gain.verdict.difference.value == pytest.approx(row["difference"], abs=1e-12)
+    difference = gain.verdict.difference
+    assert (difference.low, difference.high) == pytest.approx((row["low"], row["high"]), abs=1e-9)
+    assert gain.verdict.difference.n == row["n"] == len(final)
     assert found.held_out.value == pytest.approx(row["system_value"], abs=1e-12)
 
 
@@ -75,26 +75,26 @@ def test_the_values_are_those_of_evaluate_on_the_same_queries() -> None:
 def test_any_measure_over_any_relation_chooses(measure: str, options: dict[str, Any]) -> None:
     found = tune(space=SMALL, measures=measure, **options)
     means = {}
-    for setting, knobs in enumerate(found.settings):
+    for setting, knobs in enumerate(found.asked.settings):
         retriever = findwell.Retriever(make_retriever(**knobs.setting), k=10)
         result = findwell.evaluate(retriever, GOLD, measure, **options)
         (values,) = result.arrays.values()
         by_query = dict(zip(result.queries["query"], values, strict=True))
-        whole = np.array([by_query[name] for name in found.queries])
-        asked = ~np.isnan(found.halving.values[setting])
-        assert (found.halving.values[setting][asked] == whole[asked]).all()
-        if setting in found.halving.rungs[-1]:
-            means[setting] = round(float(np.nanmean(whole[found.halving.search])), 12)
+        whole = np.array([by_query[name] for name in found.asked.queries])
+        asked = ~np.isnan(found.asked.halving.values[setting])
+        assert (found.asked.halving.values[setting][asked] == whole[asked]).all()
+        if setting in found.asked.halving.rungs[-1]:
+            means[setting] = round(float(np.nanmean(whole[found.asked.halving.search])), 12)
     best = (max if found.measure.higher_is_better else min)(means.values())
-    assert means[found.halving.chosen] == best
+    assert means[found.asked.halving.chosen] == best
 
 
 def test_queries_of_a_cluster_stay_on_one_side() -> None:
     found = tune(space=SMALL, cluster="topic")
     topics = {row["query"]: row["topic"] for row in map(json.loads, GOLD.read_text().splitlines())}
     sides = [
-        {topics[found.queries[at]] for at in side}
-        for side in (found.halving.search, found.halving.final)
+        {topics[found.asked.queries[at]] for at in side}
+        for side in (found.asked.halving.search, found.asked.halving.final)
     ]
     assert not sides[0] & sides[1]
     assert found.held_out.clusters == len(sides[1])
@@ -111,23 +111,27 @@ def test_what_is_told_before_is_what_was_asked() -> None:
 
     found = tune(announce=announce, progress=steps.append)
     ((plan, calls),) = told
-    assert plan == str(found.plan)
-    assert found.plan.rungs[0].settings == 12  # the defaults of the function are in the space
+    assert plan == str(found.asked.plan)
+    assert found.asked.plan.rungs[0].settings == 12  # the defaults of the function are in the space
     assert found.current == {"k1": 1.5, "b": 0.75}
     same = found.chosen == found.current
-    assert calls == found.calls.planned == found.calls.asked + same * found.plan.final
-    assert found.calls.kept == found.calls.failed == 0
-    assert max(step.done for step in steps) == found.calls.asked
+    assert (
+        calls
+        == found.asked.calls.planned
+        == found.asked.calls.asked + same * found.asked.plan.final
+    )
+    assert found.asked.calls.kept == found.asked.calls.failed == 0
+    assert max(step.done for step in steps) == found.asked.calls.asked
     assert {step.total for step in steps} == {calls}
 
 
 def test_latency_stands_beside_quality() -> None:
     found = tune(space=SMALL)
-    for each in found.settings:
+    for each in found.asked.settings:
         assert each.timing is not None
         assert each.timing.p50 is not None
         asked = each.queries
-        asked += found.plan.final * (each.setting in (found.chosen, found.current))
+        asked += found.asked.plan.final * (each.setting in (found.chosen, found.current))
         assert each.timing.n == asked
         assert 0 < each.timing.p50 <= (each.timing.p90 or 0)
 
@@ -137,7 +141,7 @@ def test_queries_on_which_nothing_can_be_found_are_not_asked() -> None:
     gold = findwell.load_gold(GOLD)
     unanswerable = set(gold.queries["query"].filter(np.diff(gold.item_offset) == 0))
     assert unanswerable
-    assert not unanswerable & set(found.queries)
+    assert not unanswerable & set(found.asked.queries)
     (finding,) = [each for each in found.findings if each.kind == "undefined-query"]
     assert finding.count == len(unanswerable)
 
@@ -157,15 +161,15 @@ def test_the_order_of_the_gold_and_the_names_of_queries_do_not_matter() -> None:
 
 def test_every_tenth_question_fails_and_is_counted() -> None:
     found = tune(make_flaky, space=SMALL)
-    assert found.calls.failed == sum(each.failed for each in found.settings) > 5
-    assert found.calls.asked == found.calls.planned - (found.chosen == found.current) * (
-        found.plan.final
-    )
+    assert found.asked.calls.failed == sum(each.failed for each in found.asked.settings) > 5
+    assert found.asked.calls.asked == found.asked.calls.planned - (
+        found.chosen == found.current
+    ) * (found.asked.plan.final)
     (finding,) = [each for each in found.findings if each.kind == "failed-query"]
-    assert finding.count == found.calls.failed
+    assert finding.count == found.asked.calls.failed
     assert "the index is away" in finding.examples[0]
     # a failure counts as nothing retrieved: 0, not left out
-    assert found.held_out.n == found.plan.final
+    assert found.held_out.n == found.asked.plan.final
 
 
 def test_a_setting_that_cannot_be_made_or_never_answers_is_given_up() -> None:
@@ -175,7 +179,9 @@ def test_a_setting_that_cannot_be_made_or_never_answers_is_given_up() -> None:
         return make_retriever(k1, b) if k1 > 1 else lambda _: 1 / 0
 
     found = tune(make)
-    reasons = {(each.setting["k1"], each.setting["b"]): each.reason for each in found.settings}
+    reasons = {
+        (each.setting["k1"], each.setting["b"]): each.reason for each in found.asked.settings
+    }
     assert reasons[2.0, 0.25] == "it cannot be made: ValueError: no index with this b"
     assert "ZeroDivisionError" in reasons[0.5, 0.75]
     assert {key for key, reason in reasons.items() if not reason} == {
@@ -203,7 +209,11 @@ def test_threads_and_tasks_find_the_same() -> None:
     one = tune(space=SMALL)
     for make in (make_retriever, make_async):
         other = tune(make, space=SMALL, retrieval={"k": 10, "concurrency": 4})
-        assert (other.chosen, other.gains, other.calls) == (one.chosen, one.gains, one.calls)
+        assert (other.chosen, other.gains, other.asked.calls) == (
+            one.chosen,
+            one.gains,
+            one.asked.calls,
+        )
 
 
 def test_what_a_function_returns_may_be_a_retriever_with_options() -> None:
@@ -221,7 +231,7 @@ BAD: list[tuple[dict[str, Any], type[Exception], str]] = [
     ({"space": {"knobs": {"b": [0.5]}}, "make": lambda b, c: b * c}, OptionError, "knobs of the"),
     ({"space": None}, OptionError, "there is no space"),
     ({"gold": None}, OptionError, "there is no gold"),
-    ({"engine": "qdrant-rrf"}, OptionError, "engine has no effect beside a retriever"),
+    ({"engine": "qdrant-rrf"}, OptionError, "engine has no effect with a retriever"),
     ({"space": {"knobs": {"b": [0.75]}}}, OptionError, "one setting leaves nothing to choose"),
     ({"space": {"knobs": {"b": {"step": 0.1}}}}, OptionError, "a step alone is for the weights"),
     ({"space": SMALL | {"search": {"how": "optuna"}}}, OptionError, "Optuna is for recorded runs"),
@@ -269,15 +279,15 @@ def test_answers_are_kept_by_configuration(tmp_path: Path, monkeypatch: pytest.M
     monkeypatch.setenv("NOTES", str(notes))
     first = tune(make_noted, space=SMALL, answers=folder)
     asked = notes.read_text().splitlines()
-    assert len(asked) == len(set(asked)) == first.calls.asked
+    assert len(asked) == len(set(asked)) == first.asked.calls.asked
     again = tune(make_noted, space=SMALL, answers=folder)
-    assert again.calls.asked == 0
-    assert again.calls.kept == first.calls.asked
+    assert again.asked.calls.asked == 0
+    assert again.asked.calls.kept == first.asked.calls.asked
     assert len(notes.read_text().splitlines()) == len(asked)
     assert again.gains == first.gains
     assert "resumed-answer" in {each.kind for each in again.findings}
     # another k is another answer
-    assert tune(make_noted, space=SMALL, answers=folder, retrieval={"k": 5}).calls.kept == 0
+    assert tune(make_noted, space=SMALL, answers=folder, retrieval={"k": 5}).asked.calls.kept == 0
 
 
 SCRIPT = """

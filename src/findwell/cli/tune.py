@@ -13,8 +13,8 @@ from findwell.cli import judging, options
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from findwell.loop.tuning.conclusion import Tuning
     from findwell.loop.tuning.halving import HalvingPlan
+    from findwell.loop.tuning.tuning import Tuning
 
 FUNCTION = re.compile(r"[\w.]+:[\w.]+")  # in a module
 
@@ -40,7 +40,7 @@ FUNCTION = re.compile(r"[\w.]+:[\w.]+")  # in a module
     metavar="FOLDER",
     help="Keep the answers of a retriever here (default: until the command has ended well).",
 )
-@click.option("--fresh", is_flag=True, help="Ask a retriever everything, also what it answered.")
+@click.option("--fresh", is_flag=True, help="Ignore saved answers and ask the retriever again.")
 @click.option(
     "--current",
     metavar="SHARE|W,W,…",
@@ -136,7 +136,6 @@ def command(
     """
     from findwell.loop.tuning.choice import TooFewQueriesError  # noqa: PLC0415
     from findwell.loop.tuning.tune import tune  # noqa: PLC0415
-    from findwell.show.tuning import render  # noqa: PLC0415
 
     named = list(measures) or "nDCG@10"
     kept = {name: choices.pop(name) for name in ("answers", "fresh")}
@@ -155,10 +154,7 @@ def command(
             if judging.write_dry_run(chosen, how, None):  # nobody judged, so there is no value
                 return 0
             raise
-    _write_files(tuning, outputs)
-    options.write(render(tuning, how, **options.screen(None)), None)
-    if how not in ("json", "html"):
-        options.print_findings(tuning.findings)
+    _write(tuning, how, outputs)
     return 0
 
 
@@ -177,10 +173,9 @@ def _tune_retriever(  # noqa: PLR0917
     choices: dict[str, Any],
 ) -> int:
     """Ask configurations of a retriever; answers are kept until the end, or for good."""
-    from findwell.loop.tuning.configurations import remove_answers  # noqa: PLC0415
+    from findwell.loop.tuning.retriever_trials import remove_answers  # noqa: PLC0415
     from findwell.loop.tuning.tune import tune  # noqa: PLC0415
     from findwell.retrievers.retriever import import_retriever  # noqa: PLC0415
-    from findwell.show.retriever_tuning import page, render  # noqa: PLC0415
 
     pages = [output for output in outputs if Path(output).suffix.lower() not in (".html", ".htm")]
     if pages:
@@ -216,22 +211,18 @@ def _tune_retriever(  # noqa: PLR0917
             **given,
             **judge,
         )
-    for output in outputs:
-        options.write(page(tuning), output)
-    options.write(render(tuning, how, **options.screen(None)), None)
+    _write(tuning, how, outputs)
     if not kept["answers"]:
         remove_answers(folder)
-    if how not in ("json", "html"):
-        options.print_findings(tuning.findings)
     return 0
 
 
-def _write_files(tuning: Tuning, outputs: Sequence[str]) -> None:
-    """Write what was asked for, by the ending of each file."""
+def _write(tuning: Tuning, how: str, outputs: Sequence[str]) -> None:
+    """Write a tuning, and what was asked for, by the ending of each file."""
     from findwell.io.read.trec import as_trec  # noqa: PLC0415
     from findwell.retrievers.answers import as_json_lines  # noqa: PLC0415
     from findwell.show.charts import write_image  # noqa: PLC0415
-    from findwell.show.tuning import charts, page  # noqa: PLC0415
+    from findwell.show.tuning import charts, page, render  # noqa: PLC0415
 
     for output in outputs:
         kind = Path(output).suffix.lower()
@@ -245,3 +236,6 @@ def _write_files(tuning: Tuning, outputs: Sequence[str]) -> None:
             options.write("".join(as_json_lines(tuning.run)), output)
         else:
             options.write(as_trec(tuning.run), output)
+    options.write(render(tuning, how, **options.screen(None)), None)
+    if how not in ("json", "html"):
+        options.print_findings(tuning.findings)

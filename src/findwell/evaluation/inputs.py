@@ -145,7 +145,7 @@ def read_inputs(
             _require_places(known)
     corpus: Any = reading.corpus
     sources += [] if corpus is None else [Input.of("corpus", corpus)]
-    held.enter_context(naming_files(_files_of(streams, sources)))
+    held.enter_context(naming_files(files_of(streams, sources)))
     return Inputs(
         plan=settled,
         runs=streams,
@@ -222,7 +222,7 @@ def _with_one_gold(
         return streams, golds[0]
     streams = _unique_names(streams)
     names = (stream.name for stream in streams)
-    with naming_files(_files_of(streams, given)):
+    with naming_files(files_of(streams, given)):
         return streams, share_gold(dict(zip(names, golds, strict=True)))
 
 
@@ -303,7 +303,7 @@ def _with_reranked(named: NamedInputs, reading: Reading) -> NamedInputs:
     return found
 
 
-def _files_of(streams: list[RunStream], inputs: Sequence[Input]) -> dict[str, str]:
+def files_of(streams: list[RunStream], inputs: Sequence[Input]) -> dict[str, str]:
     """Return the files by what errors call the inputs: gold, samples, corpus, run NAME."""
     files: dict[str, str] = {}
     paths = [each.path for each in inputs if each.role in ("run", "samples")]

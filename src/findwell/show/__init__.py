@@ -19,11 +19,8 @@ def render(shown: object, how: Format) -> str:
     from findwell.evaluation.explanation.explain import Explanation  # noqa: PLC0415
     from findwell.evaluation.results.estimates import Estimates  # noqa: PLC0415
     from findwell.evaluation.results.result import Result  # noqa: PLC0415
-    from findwell.loop.tuning.conclusion import Tuning  # noqa: PLC0415
-    from findwell.loop.tuning.retriever_tuning import RetrieverTuning  # noqa: PLC0415
-    from findwell.show import comparison, estimates, explanation, html, result  # noqa: PLC0415
-    from findwell.show import retriever_tuning as asked  # noqa: PLC0415
-    from findwell.show import tuning as fused  # noqa: PLC0415
+    from findwell.loop.tuning.tuning import Tuning  # noqa: PLC0415
+    from findwell.show import comparison, estimates, explanation, html, result, tuning  # noqa: PLC0415
 
     refuse_after_fork()
     kinds: dict[type, tuple[Callable[[Any], str], Callable[..., str]]] = {
@@ -37,8 +34,7 @@ def render(shown: object, how: Format) -> str:
     if how != "latex":
         kinds |= {
             Explanation: (html.explanation_html, explanation.render),
-            Tuning: (fused.tuning_html, fused.render),
-            RetrieverTuning: (asked.retriever_tuning_html, asked.render),
+            Tuning: (tuning.tuning_html, tuning.render),
         }
     for kind, (as_html, as_text) in kinds.items():
         if isinstance(shown, kind):

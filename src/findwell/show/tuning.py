@@ -5,10 +5,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from findwell.core.spelling import counted, name_relations
-from findwell.loop.tuning.choice import FEWEST
-from findwell.loop.tuning.conclusion import SEVERAL_SLICES
-from findwell.loop.tuning.curves import curves_of
-from findwell.loop.tuning.gains import BETTER, CURRENT, UNCLEAR, WORSE
+from findwell.core.verdict import BETTER, UNCLEAR, WORSE
+from findwell.loop.tuning.choice import CURRENT, FEWEST_QUERIES
+from findwell.loop.tuning.retriever_trials import AskedRetriever
+from findwell.loop.tuning.tuning import SEVERAL_SLICES, curves_of
 from findwell.show import escape
 from findwell.show.charts.tuning import terminal_chart, tuning_chart
 from findwell.show.escape import printable
@@ -29,15 +29,15 @@ from findwell.show.tables import (
 from findwell.show.terminal import wrap
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
 
-    from findwell.core.estimate import Estimate
-    from findwell.loop.tuning.conclusion import SlicedChoice, Tuning
-    from findwell.loop.tuning.gains import Gain
+    from findwell.loop.tuning.choice import Gain
+    from findwell.loop.tuning.retriever_trials import AskedSetting
+    from findwell.loop.tuning.tuning import FusedRuns, SlicedChoice, Tuning
     from findwell.show.charts import Chart
 
 FORMATS = ("table", "json", "markdown", "html")
-TOP = 8  # settings that are listed where there are too many runs for a curve
+LISTED_SETTINGS = 8  # where there are too many runs for a curve, or none
 SECTIONS = {
     "choice": "The choice",
     "curve": "The curve",
@@ -54,7 +54,7 @@ def render(tuning: Tuning, how: str, *, color: bool = False, width: int | None =
     if how == "html":
         return page(tuning)
     first, *more = grids(tuning)
-    parts = [opening(advice(tuning), how, width)] if tuning.kept is not None else []
+    parts = [_opening(advice(tuning), how, width)] if tuning.kept is not None else []
     parts += [render_grids([first], how, color=color, width=width)]
     said = bullets(notes(tuning), how, reading_width(width))
     parts += [*([""] if how == "markdown" else []), said, ""]
@@ -63,7 +63,11 @@ def render(tuning: Tuning, how: str, *, color: bool = False, width: int | None =
         parts += [drawn, ""]
     parts += [render_grids(more, how, color=color, width=width)]
     if tuning.snippet is not None:
-        parts += ["", _snippet(tuning.engine.name, tuning.snippet, how)]
+        text = tuning.snippet.rstrip("\n")
+        pasted = f"to paste into {tuning.engine}:\n\n{text}\n"
+        if how == "markdown":
+            pasted = f"To paste into {tuning.engine}:\n\n```\n{text}\n```\n"
+        parts += ["", pasted]
     return "\n".join(part.removesuffix("\n") for part in parts) + "\n"
 
 
@@ -79,7 +83,7 @@ def page(tuning: Tuning) -> str:
     absent = {name for name, part in (("curve", drawn), ("paste", snippet)) if not part}
     return document(
         "tuning.html.j2",
-        f"{tuning.engine.name} tuned by {tuning.measure}",
+        f"{tuning.engine} tuned by {tuning.measure}",
         sections={name: title for name, title in SECTIONS.items() if name not in absent},
         advice=advice(tuning),
         lede=[heading(tuning)],
@@ -103,23 +107,19 @@ def advice(tuning: Tuning) -> str:
     kept = tuning.kept
     if kept is None:
         return ""
+    held_out, value = number(tuning.held_out.value), number(kept.value)
     if kept.over == CURRENT:
-        return keep_current(str(tuning.current), str(tuning.measure), tuning.choice.held_out, kept)
+        return (
+            f"Keep the current setting ({tuning.current}): the search found nothing better on "
+            f"held-out queries ({tuning.measure} {held_out} against {value})"
+        )
     return (
         f"Keep {kept.over}: fusing is not better on held-out queries ({tuning.measure} "
-        f"{number(tuning.choice.held_out.value)} against {number(kept.value)} of {kept.over} alone)"
+        f"{held_out} against {value} of {kept.over} alone)"
     )
 
 
-def keep_current(setting: str, measure: str, held_out: Estimate, kept: Gain) -> str:
-    """Say that a search found nothing better than the setting in use."""
-    return (
-        f"Keep the current setting ({setting}): the search found nothing better on held-out "
-        f"queries ({measure} {number(held_out.value)} against {number(kept.value)})"
-    )
-
-
-def opening(line: str, how: str, width: int | None) -> str:
+def _opening(line: str, how: str, width: int | None) -> str:
     """Return the first line of a text, with an empty one below it."""
     if how == "markdown":
         return f"**{escape.markdown(line)}**\n\n"
@@ -128,50 +128,52 @@ def opening(line: str, how: str, width: int | None) -> str:
 
 def heading(tuning: Tuning) -> str:
     """Say in a line what was tuned how."""
-    fused = " + ".join(tuning.runs)
-    if tuning.engine.roles:
-        pairs = zip(tuning.engine.roles, tuning.runs, strict=True)
-        fused = " + ".join(f"{role} {run}" for role, run in pairs)
     clusters = "" if tuning.cluster is None else f" · clusters by {tuning.cluster}"
-    matched = name_relations([tuning.matched_by])
-    by = tuning.engine.name if tuning.grid.axis != "space" else "the best setting of a space"
+    source, settings = tuning.source, f"{len(tuning.grid.settings)} settings"
+    if isinstance(source, AskedRetriever):
+        return (
+            f"{tuning.engine}: {settings} · {counted(source.plan.searched)} chose, "
+            f"{source.plan.final} others for the claim{clusters}"
+        )
+    fused = " + ".join(source.runs)
+    if roles := source.lists.engine.roles:
+        pairs = zip(roles, source.runs, strict=True)
+        fused = " + ".join(f"{role} {run}" for role, run in pairs)
+    matched = name_relations([source.matched_by])
+    by = tuning.engine if tuning.grid.axis != "space" else "the best setting of a space"
     return (
-        f"{fused} by {by} · {counted(tuning.choice.n)}, "
-        f"{len(tuning.grid.settings)} settings · dialect {tuning.dialect}{matched}{clusters}"
+        f"{fused} by {by} · {counted(tuning.choice.n)}, {settings} · dialect "
+        f"{source.dialect}{matched}{clusters}"
     )
 
 
 def grids(tuning: Tuning) -> Iterator[Grid]:
-    """Lay out the choice, the gains, the other measures, the slices."""
-    choice, level = tuning.choice, f"{tuning.level:.0%} interval"
+    """Lay out the choice, the gains, the settings, the other measures, the slices."""
+    source, level = tuning.source, f"{tuning.level:.0%} interval"
     values = [
-        ("held out", number(choice.held_out.value), choice.held_out),
-        ("in sample", number(choice.in_sample.value), choice.in_sample),
-        *(
-            [("current", number(tuning.current_value.value), tuning.current_value)]
-            if tuning.current_value is not None
-            else []
-        ),
+        ("held out", tuning.chosen, tuning.held_out),
+        ("in sample", tuning.chosen, tuning.in_sample),
     ]
+    if not isinstance(source, AskedRetriever) and source.current_value is not None:
+        values.append(("current", tuning.current, source.current_value))
     yield Grid(
         heading(tuning),
         [str(tuning.measure), "setting", "value", level],
         [
-            [
-                name,
-                str(tuning.current if name == "current" else tuning.setting),
-                value,
-                interval(span.low, span.high),
-            ]
-            for name, value, span in values
+            [name, str(setting), number(found.value), interval(found.low, found.high)]
+            for name, setting, found in values
         ],
         left=2,
         best={(0, 2)},
     )
-    yield _gains(tuning)
+    if tuning.gains:
+        yield _gains(tuning)
+    if isinstance(source, AskedRetriever):
+        yield _furthest(tuning, source)
+        return
     if len(curves_of(tuning)) != 1:
-        yield _top(tuning)
-    if tuning.others:
+        yield _best_in_sample(tuning)
+    if source.others:
         yield Grid(
             "other measures, with the same choices",
             ["measure", "held out", level, "in sample"],
@@ -182,59 +184,51 @@ def grids(tuning: Tuning) -> Iterator[Grid]:
                     interval(other.held_out.low, other.held_out.high),
                     number(other.in_sample),
                 ]
-                for other in tuning.others
+                for other in source.others
             ],
         )
-    for each in tuning.sliced:
+    for each in source.sliced:
         yield _slices(tuning, each)
 
 
 def _gains(tuning: Tuning) -> Grid:
-    rows = [
-        [
-            gain.over,
-            gain.verdict,
-            number(gain.value),
-            signed(gain.difference),
-            limits(gain.low, gain.high),
-            chance(gain.p_adjusted),
-            f"{gain.wins}/{gain.losses}",
-        ]
-        for gain in tuning.gains
-    ]
-    verdicts = [gain.verdict for gain in tuning.gains]
+    current = f"; current: {tuning.current}" if isinstance(tuning.source, AskedRetriever) else ""
+    columns: dict[str, Callable[[Gain], str]] = {
+        "against": lambda gain: gain.over,
+        "verdict": lambda gain: gain.verdict.word,
+        "value": lambda gain: number(gain.value),
+        "gain": lambda gain: signed(gain.verdict.difference.value),
+        f"{tuning.level:.0%} interval": lambda gain: limits(
+            gain.verdict.difference.low, gain.verdict.difference.high
+        ),
+        "p (Holm)": lambda gain: chance(gain.verdict.p),
+        "won/lost": lambda gain: f"{gain.verdict.won}/{gain.verdict.lost}",
+    }
+    words = [gain.verdict.word for gain in tuning.gains]
     return Grid(
-        "the chosen setting on held-out queries",
-        [
-            "against",
-            "verdict",
-            "value",
-            "gain",
-            f"{tuning.level:.0%} interval",
-            "p (Holm)",
-            "won/lost",
-        ],
-        rows,
+        f"the chosen setting on held-out queries{current}",
+        list(columns),
+        [[cell(gain) for cell in columns.values()] for gain in tuning.gains],
         left=2,
-        good={(row, 1) for row, verdict in enumerate(verdicts) if verdict == BETTER},
-        bad={(row, 1) for row, verdict in enumerate(verdicts) if verdict == WORSE},
+        good={(row, 1) for row, word in enumerate(words) if word == BETTER},
+        bad={(row, 1) for row, word in enumerate(words) if word == WORSE},
     )
 
 
-def _top(tuning: Tuning) -> Grid:
+def _best_in_sample(tuning: Tuning) -> Grid:
     """List the best settings, where a curve cannot show them."""
-    sign = 1 if tuning.measure.higher_is_better else -1
-    values = [sign * (each.value or 0.0) for each in tuning.choice.curve]
-    order = sorted(range(len(values)), key=lambda at: -values[at])[:TOP]
+    sign, choice = 1 if tuning.measure.higher_is_better else -1, tuning.choice
+    values = [sign * (each.value or 0.0) for each in choice.curve]
+    order = sorted(range(len(values)), key=lambda at: -values[at])[:LISTED_SETTINGS]
     return Grid(
         f"the best {len(order)} settings in sample",
         ["setting", str(tuning.measure), f"{tuning.level:.0%} interval", "best of bootstraps"],
         [
             [
                 str(tuning.grid.settings[at]),
-                number(tuning.choice.curve[at].value),
-                interval(tuning.choice.curve[at].low, tuning.choice.curve[at].high),
-                f"{tuning.choice.votes[at]:.0%}",
+                number(choice.curve[at].value),
+                interval(choice.curve[at].low, choice.curve[at].high),
+                f"{choice.votes[at]:.0%}",
             ]
             for at in order
         ],
@@ -242,8 +236,6 @@ def _top(tuning: Tuning) -> Grid:
 
 
 def _slices(tuning: Tuning, sliced: SlicedChoice) -> Grid:
-    own = [each for each in sliced.slices if each.own]
-    few = [each for each in sliced.slices if not each.own]
     rows = [
         [
             each.label,
@@ -253,8 +245,10 @@ def _slices(tuning: Tuning, sliced: SlicedChoice) -> Grid:
             number(each.shared),
             number(each.in_sample),
         ]
-        for each in own
+        for each in sliced.slices
+        if each.own
     ]
+    few = [each for each in sliced.slices if not each.own]
     if few:
         queries = str(sum(each.n for each in few))
         rows.append([f"{len(few)} smaller", "as for all", queries, "", "", ""])
@@ -266,70 +260,113 @@ def _slices(tuning: Tuning, sliced: SlicedChoice) -> Grid:
     )
 
 
+def _furthest(tuning: Tuning, source: AskedRetriever) -> Grid:
+    """List the configurations of a retriever that came far."""
+    sign = 1 if tuning.measure.higher_is_better else -1
+
+    def place(each: AskedSetting) -> tuple[bool, int, float]:
+        return bool(each.reason), -each.rung, -sign * (each.value.value or 0.0)
+
+    def milliseconds(each: AskedSetting, name: str) -> str:
+        found = None if each.timing is None else getattr(each.timing, name)
+        return "–" if found is None else f"{found:,.3g} ms"
+
+    shown = sorted(source.settings, key=place)[:LISTED_SETTINGS]
+    columns: dict[str, Callable[[AskedSetting], str]] = {
+        "setting": lambda each: str(each.setting),
+        "rung": lambda each: str(each.rung),
+        "queries": lambda each: str(each.queries),
+        str(tuning.measure): lambda each: "given up" if each.reason else number(each.value.value),
+        "p50": lambda each: milliseconds(each, "p50"),
+        "p90": lambda each: milliseconds(each, "p90"),
+    }
+    if any(each.failed for each in source.settings):
+        columns["failed"] = lambda each: str(each.failed)
+    more = len(source.settings) - len(shown)
+    title = "how far settings came; values are of the queries that chose"
+    return Grid.of(f"{title} ({more} more)" if more else title, columns, shown)
+
+
 def notes(tuning: Tuning) -> list[str]:
     """Say what the numbers mean."""
-    choice = tuning.choice
+    source = tuning.source
+    if isinstance(source, AskedRetriever):
+        said, more = _notes_about_asking(tuning, source), []
+    else:
+        said, more = _notes_about_folds(tuning, source), [*map(_per_slice, source.sliced)]
+        if any(part.own for each in source.sliced for part in each.slices):
+            more.append(f"careful: {SEVERAL_SLICES}")
+        if source.lists.engine.exact:
+            more.append(f"not exact: {source.lists.engine.exact}")
+    unclear = [gain for gain in tuning.gains if gain.verdict.word == UNCLEAR]
+    return [*said, *(_undecided(gain, tuning) for gain in unclear), *more]
+
+
+def _notes_about_folds(tuning: Tuning, source: FusedRuns) -> list[str]:
+    choice, every, rule = tuning.choice, len(tuning.grid.settings), source.rule
     looks = "so much better the setting looks on the queries that chose it"
-    dealt = f"({tuning.folds} folds, {tuning.repeats} times)"
-    said = [
+    near = {"weights": "shares within 0.05 of these", "k": "nearly this k"}
+    like = near.get(tuning.grid.axis, "this setting, or one like it")
+    plateau = (
+        f"plateau: with {counted(choice.n)}, {len(choice.plateau)} of {every} settings cannot be "
+        "ruled out as the best"
+    )
+    curves = curves_of(tuning)
+    if len(curves) == 1 and len(choice.plateau) > 1:
+        begin, end = curves[0].plateau
+        gaps = ", with gaps" if curves[0].gaps else ""
+        plateau += f", {curves[0].axis} {begin:g} to {end:g}{gaps}"
+    dealt = f"({rule.folds} folds, {rule.repeats} times)"
+    return [
         f"held out: each query scored by settings that the other folds chose {dealt}",
         f"optimism {signed(choice.optimism)}: {looks}",
-        f"stability {choice.stability:.0%}: so many folds chose {_near(tuning)}",
-        _plateau(tuning),
+        f"stability {choice.stability:.0%}: so many folds chose {like}",
+        plateau,
     ]
-    said += [_undecided(gain, tuning) for gain in tuning.gains if gain.verdict == UNCLEAR]
-    for each in tuning.sliced:
-        said.append(_per_slice(each))
-    if any(part.own for each in tuning.sliced for part in each.slices):
-        said.append(f"careful: {SEVERAL_SLICES}")
-    if tuning.engine.exact:
-        said.append(f"not exact: {tuning.engine.exact}")
-    return said
 
 
-def _near(tuning: Tuning) -> str:
-    near = {"weights": "shares within 0.05 of these", "k": "nearly this k"}
-    return near.get(tuning.grid.axis, "this setting, or one like it")
-
-
-def _plateau(tuning: Tuning) -> str:
-    inside, every = len(tuning.choice.plateau), len(tuning.grid.settings)
-    known = counted(tuning.choice.n)
-    said = f"plateau: with {known}, {inside} of {every} settings cannot be ruled out as the best"
-    curves = curves_of(tuning)
-    if len(curves) == 1 and inside > 1:
-        low, high = curves[0].plateau
-        gaps = ", with gaps" if curves[0].gaps else ""
-        said += f", {curves[0].axis} {low:g} to {high:g}{gaps}"
+def _notes_about_asking(tuning: Tuning, source: AskedRetriever) -> list[str]:
+    calls, choice, plan = source.calls, tuning.choice, source.plan
+    asked = f"{counted(calls.asked, 'question', 'questions')} asked"
+    asked += f", {calls.kept:,} answers kept from before" if calls.kept else ""
+    asked += f", {calls.failed:,} failed" if calls.failed else ""
+    whole = len(source.settings) * (plan.searched + plan.final)
+    said = [
+        "held out: on queries that only the chosen and the current setting were asked",
+        f"rungs, {plan}",
+        f"{asked}; every setting on every query would take {whole:,}",
+    ]
+    if choice.optimism is not None:
+        what = "in sample − held out, which are other queries: luck and optimism together"
+        said.append(f"optimism {signed(choice.optimism)}: {what}")
+    if choice.stability is not None:
+        said.append(
+            f"stability {choice.stability:.0%}: so many bootstraps of the last rung it wins; "
+            f"{len(choice.plateau)} of {len(source.halving.rungs[-1])} settings there are not "
+            "shown to be worse than the best"
+        )
+    if not tuning.gains:
+        said.append("no current setting is known: below [current] in the space, or as defaults")
     return said
 
 
 def _undecided(gain: Gain, tuning: Tuning) -> str:
     unit = "queries" if tuning.cluster is None else "clusters"
-    said = f"against {gain.over} the data cannot tell"
+    asked = isinstance(tuning.source, AskedRetriever)
+    said = f"against {'the current setting' if asked else gain.over} the data cannot tell"
     if gain.needed is not None:
-        size = number(abs(gain.difference or 0.0))
+        size = number(abs(gain.verdict.difference.value or 0.0))
         return f"{said}: to show a difference of {size} takes about {gain.needed:,} {unit}"
-    return said + (f": {gain.reason}" if gain.reason else "")
+    return said + (f": {gain.verdict.reason}" if gain.verdict.reason else "")
 
 
 def _per_slice(sliced: SlicedChoice) -> str:
     gain = sliced.gain
     if not any(each.own for each in sliced.slices):
-        return f"by {sliced.column}: no slice has the {FEWEST} queries that a choice takes"
-    verdict = {
-        BETTER: "is better than",
-        WORSE: "is worse than",
-        UNCLEAR: "is not clearly better than",
-    }[gain.verdict]
+        return f"by {sliced.column}: no slice has the {FEWEST_QUERIES} queries that a choice takes"
+    verdict = {BETTER: "is better than", WORSE: "is worse than"}
+    said = verdict.get(gain.verdict.word, "is not clearly better than")
     return (
-        f"by {sliced.column}: one setting for each slice {verdict} one for all on held-out queries "
-        f"({signed(gain.difference)}, p {chance(gain.p)})"
+        f"by {sliced.column}: one setting for each slice {said} one for all on held-out queries "
+        f"({signed(gain.verdict.difference.value)}, p {chance(gain.p)})"
     )
-
-
-def _snippet(engine: str, snippet: str, how: str) -> str:
-    text = snippet.rstrip("\n")
-    if how == "markdown":
-        return f"To paste into {engine}:\n\n```\n{text}\n```\n"
-    return f"to paste into {engine}:\n\n{text}\n"

@@ -15,16 +15,27 @@ under other names, or shuffled, give the same numbers.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from findwell.core.errors import InputError, OptionError
-from findwell.statistics.intervals import as_units, cluster_codes, intervals
+from findwell.core.verdict import BETTER, UNCLEAR, WORSE, Verdict
+from findwell.statistics.intervals import as_units, cluster_codes, estimate, intervals
+from findwell.statistics.paired import paired
+from findwell.statistics.power import PlannedComparison, spread
 from findwell.statistics.resampling import balanced_folds, bootstrap_counts, on_one_grid
-from findwell.statistics.significance import PERMUTATIONS, ROUNDING, adjust, sign_flip
+from findwell.statistics.significance import (
+    PERMUTATIONS,
+    ROUNDING,
+    adjust,
+    error_rates,
+    rejects,
+    sign_flip,
+)
 from findwell.statistics.values import (
     UNIT,
+    Quantity,
     check_draws,
     check_share,
     each_statistic,
@@ -34,21 +45,81 @@ from findwell.statistics.values import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
     from findwell.core.data import Bools, Floats, Ints
     from findwell.core.estimate import Estimate
+    from findwell.core.verdict import Word
+    from findwell.measures import Measure
+    from findwell.statistics.paired import Paired
     from findwell.statistics.values import Bounds
 
-FEWEST = 10  # queries with a value; fewer cannot choose anything
+FEWEST_QUERIES = 10  # with a value; fewer cannot choose anything
 DRAWS = 200  # bootstraps that vote
-ENOUGH = 25  # permutations for each test: a corrected p can be 1 ÷ 25
-NEAR = 0.05  # settings whose places differ by no more than this count as the same choice
+PERMUTATIONS_PER_TEST = 25  # of each test against the best: a corrected p can be 1 ÷ 25
+NEAR_DISTANCE = 0.05  # settings whose places differ by no more than this count as the same choice
 FOLDS, REPEATS = 5, 10
+CURRENT = "current"  # what the setting in use is called, among the runs
+PESSIMISTIC = "worse held out only, which the choice without these queries makes likely"
+ROUNDED_GAIN = 1e-12  # difference that rounding makes
+POWER = 0.8  # the chance to see a difference that the number of queries is for
 
 
 class TooFewQueriesError(InputError):
     """There are too few queries with a value to choose by."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ChoiceRule:
+    """How a setting is chosen, and how what is said about it is tested."""
+
+    clusters: Sequence[object] | None = None  # of each query; those of one stay in one fold
+    folds: int = FOLDS
+    repeats: int = REPEATS
+    draws: int = DRAWS
+    permutations: int = PERMUTATIONS
+    seed: int = 0
+    level: float = 0.95
+    statistic: str = "mean"
+    bounds: Bounds = UNIT
+    higher_is_better: bool = True
+
+    def by(self, measure: Measure) -> ChoiceRule:
+        """Return the same rule for the values of a measure."""
+        return replace(
+            self,
+            statistic=measure.aggregation,
+            bounds=measure.bounds,
+            higher_is_better=measure.higher_is_better,
+        )
+
+    def only(self, queries: Ints) -> ChoiceRule:
+        """Return the same rule for some of the queries, in this order."""
+        if self.clusters is None:
+            return self
+        return replace(self, clusters=[self.clusters[at] for at in queries])
+
+    @property
+    def sign(self) -> float:
+        """1 where more is better, else −1."""
+        return 1.0 if self.higher_is_better else -1.0
+
+    def intervals(self, table: Floats) -> tuple[Estimate, ...]:
+        """Return the aggregated value of each row of queries, with its interval."""
+        return intervals(
+            table.T,
+            level=self.level,
+            statistic=self.statistic,
+            bounds=self.bounds,
+            clusters=self.clusters,
+        )
+
+    def interval(self, values: Floats) -> Estimate:
+        """Return the aggregated value of queries, with its interval."""
+        return self.intervals(values[np.newaxis])[0]
+
+
+USUAL_RULE = ChoiceRule()
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -59,9 +130,9 @@ class Choice:
     best: int  # the setting with the best value on all queries
     in_sample: Estimate  # the value of the chosen setting on the queries that chose it
     held_out: Estimate  # the value on queries that did not take part in the choice
-    optimism: float  # how much better the value in sample looks than the one held out
+    optimism: float | None  # how much better the value in sample looks than the one held out
     plateau: tuple[int, ...]  # settings that are not shown to be worse than the best one
-    stability: float  # the share of folds that choose the same setting, or one near it
+    stability: float | None  # the share of folds that choose the same setting, or one near it
     curve: tuple[Estimate, ...]  # the value of each setting on all queries
     worse: tuple[float | None, ...]  # p of each setting against the best, corrected (Holm)
     votes: Floats  # the share of bootstraps in which each setting is the best
@@ -89,26 +160,13 @@ class Choice:
 
 
 def choose_setting(
-    values: Floats,
-    *,
-    places: Floats | None = None,
-    near: float = NEAR,
-    clusters: Sequence[object] | None = None,
-    folds: int = FOLDS,
-    repeats: int = REPEATS,
-    draws: int = DRAWS,
-    permutations: int = PERMUTATIONS,
-    seed: int = 0,
-    level: float = 0.95,
-    statistic: str = "mean",
-    bounds: Bounds = UNIT,
-    higher_is_better: bool = True,
+    values: Floats, rule: ChoiceRule = USUAL_RULE, *, places: Floats | None = None
 ) -> Choice:
     """Choose one of several settings from their values on the same queries: settings × queries.
 
-    `places` says where each setting lies (settings × numbers), such that settings up to `near`
-    apart in every number are alike; without places no two are. A query that lacks a value with
-    any setting (NaN) is left out. Queries of a cluster stay in one fold and are drawn together.
+    `places` says where each setting lies (settings × numbers), such that settings up to 0.05 apart
+    in every number are alike; without places no two are. A query that lacks a value with any
+    setting (NaN) is left out. Queries of a cluster stay in one fold and are drawn together.
 
     >>> rng = np.random.default_rng(1)
     >>> peak = 1 - np.abs(np.linspace(0, 1, 11) - 0.6)[:, np.newaxis]
@@ -117,49 +175,45 @@ def choose_setting(
     >>> found.chosen, found.plateau
     (6, (6,))
     """
-    check_share("level", level)
-    _check(values, folds, repeats, draws)
-    order = value_order(values if higher_is_better else -values)
-    ordered = values[:, order]
-    labels = None if clusters is None else [clusters[place] for place in order]
-    sampling = Sampling.of(ordered, labels, folds=folds, repeats=repeats, draws=draws, seed=seed)
-    scores = sampling.scores(ordered, statistic, higher_is_better=higher_is_better)
+    check_share("level", rule.level)
+    if values.ndim != 2 or not len(values):
+        raise InputError("there are no settings to choose from", fix="give settings × queries")
+    refuse_infinite(values)
     where = _places(places, len(values))
+    order = value_order(rule.sign * values)
+    ordered, ordered_rule = values[:, order], rule.only(order)
+    sampling = Sampling.of(ordered, ordered_rule)
+    scores = sampling.scores(ordered, rule)
     picks = sampling.picks(scores, where)
     chosen, votes = sampling.pick(scores, where)
     means = _means(scores.sum(axis=0))
     best = int(means.argmax())
-    sign = 1.0 if higher_is_better else -1.0
     worse = against_best(
-        to_scale(ordered.T[sampling.known], [statistic] * len(values)) * sign,
+        to_scale(ordered.T[sampling.known], [rule.statistic] * len(values)) * rule.sign,
         best,
-        permutations=permutations,
-        seed=seed,
-        clusters=None
-        if labels is None
-        else [label for label, known in zip(labels, sampling.known, strict=True) if known],
+        ordered_rule.only(np.flatnonzero(sampling.known)),
     )
     back = np.argsort(order)
     fold = sampling.fold[:, back]
-    held = _held_out_values(values, picks, fold, statistic)
-    table = np.where(sampling.known[back], values, np.nan)
-    held_out, *curve = _intervals(
-        np.concatenate([held[np.newaxis], table]), level, statistic, bounds, clusters
+    held = _held_out_values(values, picks, fold, rule.statistic)
+    rows = np.concatenate([held[np.newaxis], np.where(sampling.known[back], values, np.nan)])
+    # each value is to the last digit that of `evaluate`
+    held_out, *curve = (
+        replace(each, value=_aggregated(row[~np.isnan(row)], rule.statistic))
+        for each, row in zip(rule.intervals(rows), rows, strict=True)
     )
-    in_sample = curve[chosen]
-    apart = np.abs(where[picks] - where[chosen]).max(axis=2)
     return Choice(
         chosen=chosen,
         best=best,
-        in_sample=in_sample,
+        in_sample=curve[chosen],
         held_out=held_out,
-        optimism=sign * ((in_sample.value or 0.0) - (held_out.value or 0.0)),
+        optimism=optimism_of(curve[chosen], held_out, rule),
         plateau=tuple(
             number
             for number, p in enumerate(worse)
-            if p is None or not (p < 1 - level and means[number] < means[best])
+            if p is None or not (p < 1 - rule.level and means[number] < means[best])
         ),
-        stability=float((apart <= near + ROUNDING).mean()),
+        stability=stability_of(picks, chosen, where),
         curve=tuple(curve),
         worse=worse,
         votes=votes,
@@ -169,19 +223,15 @@ def choose_setting(
     )
 
 
-def _intervals(
-    rows: Floats,
-    level: float,
-    statistic: str,
-    bounds: Bounds,
-    clusters: Sequence[object] | None,
-) -> list[Estimate]:
-    """Return the interval of each row, whose value is to the last digit that of `evaluate`."""
-    found = intervals(rows.T, level=level, statistic=statistic, bounds=bounds, clusters=clusters)
-    return [
-        replace(each, value=_aggregated(row[~np.isnan(row)], statistic))
-        for each, row in zip(found, rows, strict=True)
-    ]
+def optimism_of(in_sample: Estimate, held_out: Estimate, rule: ChoiceRule) -> float:
+    """Return how much better a value looks on the queries that chose."""
+    return rule.sign * ((in_sample.value or 0.0) - (held_out.value or 0.0))
+
+
+def stability_of(picks: Ints, chosen: int, places: Floats) -> float:
+    """Return the share of folds that choose the setting, or one near it."""
+    apart = np.abs(places[picks] - places[chosen]).max(axis=2)
+    return float((apart <= NEAR_DISTANCE + ROUNDING).mean())
 
 
 def value_order(values: Floats) -> Ints:
@@ -199,12 +249,7 @@ def value_order(values: Floats) -> Ints:
 
 
 def against_best(
-    table: Floats,
-    best: int,
-    *,
-    permutations: int = PERMUTATIONS,
-    seed: int = 0,
-    clusters: Sequence[object] | None = None,
+    table: Floats, best: int, rule: ChoiceRule = USUAL_RULE
 ) -> tuple[float | None, ...]:
     """Return p of every column against the best one, corrected for their number (Holm).
 
@@ -218,9 +263,9 @@ def against_best(
         np.nan_to_num(differences), axis=1, return_index=True, return_inverse=True
     )
     # with so many tests a corrected p could not fall below the level, whatever the values
-    least = ENOUGH * len(first)
+    permutations = max(rule.permutations, PERMUTATIONS_PER_TEST * len(first))
     tests = sign_flip(
-        differences[:, first], permutations=max(permutations, least), seed=seed, clusters=clusters
+        differences[:, first], permutations=permutations, seed=rule.seed, clusters=rule.clusters
     )
     same = int(again.ravel()[best])  # what equals the best differs nowhere: no test is made
     raw = [None if number == same else test.p for number, test in enumerate(tests)]
@@ -241,66 +286,51 @@ class Sampling:
     unit_fold: Ints  # repeats × units
     counts: Floats  # bootstraps × units
 
-    @property
-    def units(self) -> int:
-        """How many units there are."""
-        return int(self.counts.shape[1])
-
     @classmethod
-    def of(
-        cls,
-        values: Floats,
-        clusters: Sequence[object] | None,
-        *,
-        folds: int,
-        repeats: int,
-        draws: int,
-        seed: int,
-    ) -> Sampling:
+    def of(cls, values: Floats, rule: ChoiceRule) -> Sampling:
         """Deal the queries of values, settings × queries, into folds, and draw them again.
 
         Both go by the order of the queries.
         """
+        check_draws("repeats", rule.repeats)
+        check_draws("bootstraps", rule.draws)
+        if rule.folds < 2:
+            raise OptionError(
+                f"{rule.folds} folds were asked for", fix="ask for 2 or more; 5 are usual"
+            )
         known: Bools = np.asarray(~np.isnan(values).any(axis=0))
         count = int(known.sum())
-        if count < FEWEST:
+        if count < FEWEST_QUERIES:
             raise TooFewQueriesError(
-                f"{count} queries have a value, and fewer than {FEWEST} cannot choose a setting",
+                f"{count} queries have a value, and fewer than {FEWEST_QUERIES} cannot choose a "
+                "setting",
                 fix="add queries; until then keep the defaults of your engine (findwell fuse)",
             )
-        labels = range(len(known)) if clusters is None else clusters
-        kept = [label for label, keep in zip(labels, known, strict=True) if keep]
-        unit = cluster_codes(kept, count)
+        labels = range(len(known)) if rule.clusters is None else rule.clusters
+        unit = cluster_codes([labels[at] for at in np.flatnonzero(known).tolist()], count)
         units = int(unit.max()) + 1
-        if units < folds:
-            what = "queries" if clusters is None else "clusters"
+        if units < rule.folds:
+            what = "queries" if rule.clusters is None else "clusters"
             raise OptionError(
-                f"{units} {what} cannot be dealt into {folds} folds",
+                f"{units} {what} cannot be dealt into {rule.folds} folds",
                 fix=f"ask for {units} folds or fewer" if units > 1 else "choose another column",
             )
-        unit_fold = balanced_folds(units, folds, repeats, seed)
-        fold = np.full((repeats, len(known)), -1)
+        unit_fold = balanced_folds(units, rule.folds, rule.repeats, rule.seed)
+        fold = np.full((rule.repeats, len(known)), -1)
         fold[:, known] = unit_fold[:, unit]
-        return cls(known, unit, fold, unit_fold, bootstrap_counts(units, draws, seed))
+        return cls(known, unit, fold, unit_fold, bootstrap_counts(units, rule.draws, rule.seed))
 
-    def scores(
-        self,
-        values: Floats,
-        statistic: str,
-        *,
-        higher_is_better: bool,
-        inside: Bools | None = None,
-    ) -> Floats:
+    def scores(self, values: Floats, rule: ChoiceRule, inside: Bools | None = None) -> Floats:
         """Return the sums of what is compared, units × settings, such that more is better.
 
         They are multiples of one step, so that sums are exact in whatever order they are added.
         Only the queries `inside` count.
         """
-        scaled = to_scale(values.T[self.known], each_statistic(statistic, len(values)))
+        scaled = to_scale(values.T[self.known], each_statistic(rule.statistic, len(values)))
         if inside is not None:
             scaled = np.where(inside[self.known, np.newaxis], scaled, 0.0)
-        sums = as_units(scaled if higher_is_better else -scaled, self.unit).sums
-        reach = np.full(len(values), np.abs(sums).max(initial=0.0) * self.units)
+        sums = as_units(scaled if rule.higher_is_better else -scaled, self.unit).sums
+        reach = np.full(len(values), np.abs(sums).max(initial=0.0) * self.counts.shape[1])
         return on_one_grid(sums, reach)
 
     def pick(self, scores: Floats, places: Floats) -> tuple[int, Floats]:
@@ -322,16 +352,6 @@ class Sampling:
                     left, total - scores[out].sum(axis=0), places
                 )
         return found
-
-
-def _check(values: Floats, folds: int, repeats: int, draws: int) -> None:
-    if values.ndim != 2 or not len(values):
-        raise InputError("there are no settings to choose from", fix="give settings × queries")
-    refuse_infinite(values)
-    check_draws("repeats", repeats)
-    check_draws("bootstraps", draws)
-    if folds < 2:
-        raise OptionError(f"{folds} folds were asked for", fix="ask for 2 or more; 5 are usual")
 
 
 def _places(places: Floats | None, settings: int) -> Floats:
@@ -388,6 +408,19 @@ def _held_out_values(values: Floats, picks: Ints, fold: Ints, statistic: str) ->
     return np.array([from_scale(float(each), statistic, 1) for each in mean])
 
 
+def _aggregated(values: Floats, statistic: str) -> float | None:
+    """Return what `findwell.statistics.aggregate` makes of values, to the last digit."""
+    if not len(values):
+        return None
+    if statistic == "sum":
+        return float(values.sum())
+    mean = float(to_scale(values[:, np.newaxis], [statistic])[:, 0].mean())
+    return from_scale(mean, statistic, len(values))
+
+
+# one setting for each slice
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class SliceChoice:
     """The setting that the queries of one slice choose."""
@@ -403,54 +436,190 @@ class SliceChoice:
 
 def choose_by_slice(
     values: Floats,
-    labels: Sequence[str | None],
+    labels: Sequence[str],
     overall: Choice,
+    rule: ChoiceRule = USUAL_RULE,
     *,
     places: Floats | None = None,
-    clusters: Sequence[object] | None = None,
-    draws: int = DRAWS,
-    seed: int = 0,
-    statistic: str = "mean",
-    higher_is_better: bool = True,
 ) -> tuple[tuple[SliceChoice, ...], Floats]:
     """Choose a setting for each slice of the queries, with the folds of a choice for all.
 
     Return the slices, and the held-out value of each query under the settings of its slice. A
     slice with too few queries keeps the setting of all.
     """
-    order = value_order(values if higher_is_better else -values)
+    order = value_order(rule.sign * values)
     repeats, folds = overall.picks.shape
-    clusters = None if clusters is None else [clusters[place] for place in order]
-    moved = values[:, order]
-    sampling = Sampling.of(moved, clusters, folds=folds, repeats=repeats, draws=draws, seed=seed)
+    ordered = values[:, order]
+    sampling = Sampling.of(ordered, replace(rule.only(order), folds=folds, repeats=repeats))
     where = _places(places, len(values))
-    names = np.array(["" if label is None else str(label) for label in labels])
+    names = np.array(labels)
     held, found = overall.values.copy(), []
-    for label in sorted(set(names.tolist())):
+    for label in sorted(set(labels)):
         inside = names == label
         known = inside & ~np.isnan(overall.values)
-        own = int(known.sum()) >= FEWEST
+        own = int(known.sum()) >= FEWEST_QUERIES
         chosen, ours = overall.chosen, overall.values
         if own:
-            scores = sampling.scores(
-                moved, statistic, higher_is_better=higher_is_better, inside=inside[order]
-            )
+            scores = sampling.scores(ordered, rule, inside[order])
             chosen, _ = sampling.pick(scores, where)
             picks = sampling.picks(scores, where)
-            ours = _held_out_values(values, picks, overall.fold, statistic)
+            ours = _held_out_values(values, picks, overall.fold, rule.statistic)
             held[inside] = ours[inside]
         in_sample, held_out, shared = (
-            _aggregated(each[known], statistic) for each in (values[chosen], ours, overall.values)
+            _aggregated(each[known], rule.statistic)
+            for each in (values[chosen], ours, overall.values)
         )
         found.append(SliceChoice(label, int(known.sum()), chosen, in_sample, held_out, shared, own))
     return tuple(found), held
 
 
-def _aggregated(values: Floats, statistic: str) -> float | None:
-    """Return what `findwell.statistics.values` makes of values, to the last digit."""
-    if not len(values):
-        return None
-    if statistic == "sum":
-        return float(values.sum())
-    mean = float(to_scale(values[:, np.newaxis], [statistic])[:, 0].mean())
-    return from_scale(mean, statistic, len(values))
+# what a choice gains
+
+
+@dataclass(frozen=True, slots=True)
+class Gain:
+    """The chosen setting against something else: a run alone, or the current setting."""
+
+    over: str
+    verdict: Verdict  # of the choice, held out, against the other
+    p: float | None  # before it is corrected for the number of gains
+    value: float | None  # of the other on the same queries
+    needed: int | None = None  # queries, or clusters, that would show such a difference
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return it as the JSON output prints it."""
+        verdict, difference = self.verdict, self.verdict.difference
+        return {
+            "over": self.over,
+            "difference": difference.value,
+            "low": difference.low,
+            "high": difference.high,
+            "p": self.p,
+            "p_adjusted": verdict.p,
+            "verdict": verdict.word,
+            "value": self.value,
+            "wins": verdict.won,
+            "ties": verdict.tied,
+            "losses": verdict.lost,
+            "n": difference.n,
+            "needed": self.needed,
+            "reason": verdict.reason,
+        }
+
+
+def worth_keeping(gains: Sequence[Gain], *, higher_is_better: bool) -> Gain | None:
+    """Return the best of what the choice does not surpass on held-out queries, or None.
+
+    Of a run and the current setting that are equally good, it is the run, which is simpler.
+    """
+    sign = 1.0 if higher_is_better else -1.0
+    unbeaten = [
+        gain
+        for gain in gains
+        if gain.value is not None
+        and (difference := gain.verdict.difference.value) is not None
+        and sign * difference <= ROUNDED_GAIN
+    ]
+    return max(
+        unbeaten, key=lambda gain: (sign * (gain.value or 0.0), gain.over != CURRENT), default=None
+    )
+
+
+def gains_over(
+    held_out: Floats,
+    others: Mapping[str, Floats],
+    rule: ChoiceRule = USUAL_RULE,
+    *,
+    in_sample: Floats | None = None,
+) -> tuple[Gain, ...]:
+    """Compare held-out values with those of others on the same queries.
+
+    The test is paired; p-values are corrected for the number of others (Holm), and the corrected
+    one decides, also whether 0 is in the interval. Where it is unclear, `needed` is how many
+    queries (with clusters: how many clusters) would show a difference as large as the one seen,
+    four times in five.
+
+    `in_sample` are the values of the chosen setting itself. Settings chosen without a query tend to
+    be bad for it, as what was left out is missing from the choice; so `worse` is only what the same
+    test calls worse in sample, too.
+
+    >>> held = np.linspace(0.5, 0.9, 20)
+    >>> (gain,) = gains_over(held, {"before": held - 0.1})
+    >>> round(gain.verdict.difference.value, 3), gain.verdict.word
+    (0.1, 'better')
+    """
+
+    def word(difference: Estimate, p: float | None) -> Word:
+        if not rejects(p, 1 - rule.level) or not difference.value:
+            return UNCLEAR
+        return BETTER if (difference.value > 0) == rule.higher_is_better else WORSE
+
+    found = {name: _compared(held_out, values, rule) for name, values in others.items()}
+    p_values = [each.test.p for each in found.values()]
+    rates = error_rates(p_values, "holm", 1 - rule.level)
+    gains = []
+    for (name, each), p, rate in zip(found.items(), adjust(p_values, "holm"), rates, strict=True):
+        wide = each
+        if len(found) > 1:
+            wide = _compared(held_out, others[name], replace(rule, level=1 - rate))
+        said = word(each.difference, p)
+        value, needed = _needed(held_out, others[name], rule)
+        reasons = [each.test.reason, needed.reason]
+        if said == WORSE and in_sample is not None:
+            chosen = _compared(in_sample, others[name], rule)
+            if word(chosen.difference, chosen.test.p) != WORSE:
+                said, needed, reasons = UNCLEAR, Quantity(None), [PESSIMISTIC]
+        won, lost = each.wins, each.losses
+        verdict = Verdict(
+            said,
+            replace(each.difference, low=wide.difference.low, high=wide.difference.high),
+            p,
+            correction="holm",
+            test=each.test.method,
+            won=won if rule.higher_is_better else lost,  # to win is to be better
+            tied=each.ties,
+            lost=lost if rule.higher_is_better else won,
+            reason="; ".join(dict.fromkeys(filter(None, reasons))),
+        )
+        count = None if said != UNCLEAR or needed.value is None else int(needed.value)
+        gains.append(Gain(name, verdict, each.test.p, value, count))
+    return tuple(gains)
+
+
+def _compared(mine: Floats, other: Floats, rule: ChoiceRule) -> Paired:
+    """Compare values query by query."""
+    # random signs go by place: sorted, names and order of the queries do not matter
+    order = np.lexsort((other, mine - other))
+    (found,) = paired(
+        other[order],
+        mine[order],
+        clusters=rule.only(order).clusters,
+        level=rule.level,
+        permutations=rule.permutations,
+        seed=rule.seed,
+        statistic=rule.statistic,
+        bounds=rule.bounds,
+    )
+    return found
+
+
+def _needed(mine: Floats, other: Floats, rule: ChoiceRule) -> tuple[float | None, Quantity]:
+    """Return the value of the other, and how many units show a difference as large as this."""
+    order = np.lexsort((other, mine - other))
+    both = np.flatnonzero(~np.isnan((mine - other)[order]))
+    scaled = to_scale(np.column_stack([other, mine])[order][both], [rule.statistic] * 2)
+    labels = rule.only(order).clusters
+    codes = None if labels is None else cluster_codes(labels, len(order))[both]
+    made = estimate(as_units(scaled[:, [1]] - scaled[:, [0]], codes))
+    if not made.n:
+        return None, Quantity(None, spread(np.zeros(0)).reason)
+    value = from_scale(float(scaled[:, 0].mean()), rule.statistic, made.n)
+    differences = made.values + made.influence[0]
+    varied = spread(differences)
+    if varied.sd is None:
+        return value, Quantity(None, varied.reason)
+    planned = PlannedComparison(varied.sd, varied.changed, POWER, 1 - rule.level)
+    try:
+        return value, planned.queries_needed(abs(float(differences.mean())))
+    except OptionError as error:
+        return value, Quantity(None, str(error).splitlines()[0])

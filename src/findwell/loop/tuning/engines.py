@@ -20,14 +20,13 @@ import numpy as np
 
 from findwell.core.errors import InputError, OptionError, choose, nearest
 from findwell.core.findings import Finding, finding_about, finding_about_rows
-from findwell.core.keys import sorted_by
 from findwell.core.plugins import Registry
 from findwell.loop.tuning.formulas import (
     JOINS,
+    NORMALISER_RULES,
     POSITIVE_MAXIMUM,
     SCORE_NORMALISERS,
-    TIES,
-    TOGETHER,
+    TIE_RULES,
     Join,
     Normaliser,
     ScoreLists,
@@ -374,11 +373,7 @@ class Engine:
 
     def order(self, pool: Pool, scores: Floats, setting: Setting) -> Ints:
         """Return the rows of an arranged pool best first, query by query, as the engine does."""
-        order = sorted_by({"query": pool.query, "score": scores}, descending=(False, True))
-        order = order[~np.isnan(scores[order])]
-        if self.cut and setting.window is not None:
-            order = order[positions(pool.query[order]) <= setting.window]
-        return order
+        return pool.order(scores, setting.window if self.cut else None)
 
     @property
     def _arithmetic(self) -> type[np.floating[Any]]:
@@ -553,11 +548,10 @@ def find_engine(name: str) -> Engine:
         raise OptionError(
             f"there is no {name}: {REFUSED_ENGINES[name]}", fix="opensearch-z_score-arithmetic"
         )
-    known = ENGINES.known()
-    if name not in known:
+    if name not in ENGINES and name not in (known := ENGINES.known()):
         fix = f"{nearest(name, known)} `findwell fuse --list` shows all".strip()
         raise OptionError(f"unknown engine {name[:60]!r}", fix=fix)
-    return known[name]
+    return ENGINES[name]
 
 
 def _engine(name: str, entry: Mapping[str, Any]) -> Engine:
@@ -575,7 +569,7 @@ def _engine(name: str, entry: Mapping[str, Any]) -> Engine:
             for way, one in ways.items()
         },
     }
-    for key, known in (("ties", TIES), ("together", TOGETHER)):
+    for key, known in (("ties", TIE_RULES), ("together", NORMALISER_RULES)):
         if key in named:
             named[key] = known[named[key]]
     if "weights" in named:

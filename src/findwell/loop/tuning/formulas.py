@@ -136,20 +136,20 @@ def normalise(
     [1.0, 0.0, nan, nan]
     """
     choose("normaliser", how, NORMALISERS)
+    score = np.asarray(score, dtype=np.float64)
+    if not len(score):
+        return score.copy()
+    number = np.zeros(len(score), np.int64) if query is None else query
+    return scale_lists(ScoreLists(score, number), how, lowest)
+
+
+def scale_lists(lists: ScoreLists, how: str, lowest: float | None = None) -> Floats:
+    """Return what `normalise` says about lists of one retriever."""
     if how == "tmm" and lowest is None:
         raise OptionError(
             "tmm needs the lowest score that each retriever can give",
             fix="for example -1 for a cosine, 0 for BM25: lowest=(-1, 0)",
         )
-    score = np.asarray(score, dtype=np.float64)
-    if not len(score):
-        return score.copy()
-    return _scaled(
-        ScoreLists(score, np.zeros(len(score), np.int64) if query is None else query), how, lowest
-    )
-
-
-def _scaled(lists: ScoreLists, how: str, lowest: float | None = None) -> Floats:
     with np.errstate(all="ignore"):
         count, high, low = lists.count, lists.high, lists.low
         least = np.full(len(low), lowest) if how == "tmm" else low
@@ -174,24 +174,6 @@ def _scaled(lists: ScoreLists, how: str, lowest: float | None = None) -> Floats:
             )
         scaled: Floats = (lists.score - lists.spread(floor)) / lists.spread(span)
     return scaled
-
-
-def scaled_scores(
-    pool: Pool, normaliser: str, lowest: Sequence[float] | None, fill: float
-) -> Floats:
-    """Return the normalised scores of a pool, runs × rows, with `fill` where there is none."""
-    lows = [None] * len(pool.runs) if lowest is None else lowest
-    if len(lows) != len(pool.runs):
-        raise OptionError(
-            f"{len(lows)} lowest scores for {len(pool.runs)} runs", fix="give one for each run"
-        )
-    scaled = np.array(
-        [
-            normalise(score, pool.query, normaliser, lowest=low)
-            for score, low in zip(pool.scores(), lows, strict=True)
-        ]
-    )
-    return np.where(np.isnan(scaled), fill, scaled)
 
 
 def _where_equal(lists: ScoreLists, equal: float | str, scaled: Values) -> Values:
@@ -289,11 +271,11 @@ SCORE_NORMALISERS: Mapping[str, Normaliser] = {
     "milvus_ip": lambda lists: np.float32(0.5) + _turn(lists.score),
     "milvus_bm25": lambda lists: 2 * _turn(lists.score),
     "milvus_l2": milvus_l2,
-    "mm": partial(_scaled, how="mm"),
-    "z": partial(_scaled, how="z"),
-    "dbsf": partial(_scaled, how="dbsf"),
-    "tmm_cosine": partial(_scaled, how="tmm", lowest=-1.0),
-    "tmm_bm25": partial(_scaled, how="tmm", lowest=0.0),
+    "mm": partial(scale_lists, how="mm"),
+    "z": partial(scale_lists, how="z"),
+    "dbsf": partial(scale_lists, how="dbsf"),
+    "tmm_cosine": partial(scale_lists, how="tmm", lowest=-1.0),
+    "tmm_bm25": partial(scale_lists, how="tmm", lowest=0.0),
 }
 # those that look for a best score above 0
 POSITIVE_MAXIMUM = (elasticsearch_minmax, opensearch_min_max)
@@ -431,13 +413,13 @@ def by_last_list(pool: Pool) -> Sequence[Ints]:
     return tuple(np.where(each > 0, each, absent) for each in pool.rank[::-1])
 
 
-TIES: Mapping[str, TieKeys] = {
+TIE_RULES: Mapping[str, TieKeys] = {
     "by_id": by_id,
     "by_last_score": by_last_score,
     "by_last_list": by_last_list,
 }
 # which normalisers of several runs go together
-TOGETHER: Mapping[str, Callable[[tuple[str, ...]], bool]] = {
+NORMALISER_RULES: Mapping[str, Callable[[tuple[str, ...]], bool]] = {
     "all_the_same": lambda names: len(set(names)) == 1,
     # every run is normalised, or none but distances among similarities
     "all_or_distances": lambda names: "none" not in names or set(names) <= {"none", "l2"},

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -14,12 +14,17 @@ from findwell.core.errors import AlignError, OptionError, choose
 from findwell.core.forks import refuse_after_fork
 from findwell.evaluation.evaluate import evaluate
 from findwell.io.read import load_gold
-from findwell.loop.tuning.engines import Engine, find_engine, reciprocal_ranks
-from findwell.loop.tuning.formulas import add_up, scaled_scores
+from findwell.loop.tuning.engines import (
+    Engine,
+    Setting,
+    WeightRule,
+    find_engine,
+    reciprocal_ranks,
+)
+from findwell.loop.tuning.formulas import NORMALISERS, scale_lists, weighted_sum
 from findwell.loop.tuning.pool import Pool
 from findwell.measures.dialects import expand_measures
 from findwell.measures.dialects.autorag import select_best
-from findwell.relations.align import positions
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike
@@ -83,10 +88,8 @@ def fuse(
         )
     pool = chosen.arranged(pool)
     scores = chosen.scores(pool, setting)
-    order = chosen.order(pool, scores, setting)
-    if depth is not None:
-        order = order[positions(pool.query[order]) <= depth]
-    fused = pool.as_run(order, scores)
+    limits = [limit for limit in (depth, setting.window if chosen.cut else None) if limit]
+    fused = pool.as_run(pool.order(scores, min(limits, default=None)), scores)
     found = (*pool.unshared_queries(), *chosen.findings(pool, setting))
     return replace(fused, findings=(*fused.findings, *found))
 
@@ -114,8 +117,31 @@ def convex_combination(
     """
     refuse_after_fork()
     pool = Pool.of(runs)
-    scaled = scaled_scores(pool, normaliser, lowest, fill)
-    return pool.best_first(weighted_sum(scaled, weights), k)
+    engine = _convex_engine(len(pool.runs), normaliser, lowest, fill)
+    return pool.best_first(engine.scores(pool, engine.setting(len(pool.runs), weights=weights)), k)
+
+
+def _convex_engine(
+    runs: int, normaliser: str, lowest: Sequence[float] | None, fill: float
+) -> Engine:
+    """Return the engine that a convex combination of so many runs is."""
+    choose("normaliser", normaliser, NORMALISERS)
+    lows = [None] * runs if lowest is None else lowest
+    if len(lows) != runs:
+        raise OptionError(f"{len(lows)} lowest scores for {runs} runs", fix="give one for each run")
+    ways = tuple(partial(scale_lists, how=normaliser, lowest=low) for low in lows)
+    return Engine(
+        name="a convex combination",
+        formula="Σ w·n",
+        source="",
+        template="",
+        join=weighted_sum,
+        normalisers={normaliser: ways},
+        unscored=fill,
+        weights=WeightRule(
+            highest=1, total=1, about="weights that are not negative and add up to 1"
+        ),
+    )
 
 
 def reciprocal_rank_fusion(
@@ -136,8 +162,7 @@ def reciprocal_rank_fusion(
     refuse_after_fork()
     engine = find_engine(RANK_ENGINES[choose("kind of rank", by, RANK_ENGINES)])
     pool = Pool.of(runs)
-    setting = engine.setting(len(pool.runs), k=_constant(rrf_k))
-    return pool.best_first(engine.scores(pool, setting), k)
+    return pool.best_first(engine.scores(pool, engine.setting(len(pool.runs), k=rrf_k)), k)
 
 
 def reciprocal_rank_scores(ranks: ArrayLike, rrf_k: float = 60) -> Floats:
@@ -148,34 +173,9 @@ def reciprocal_rank_scores(ranks: ArrayLike, rrf_k: float = 60) -> Floats:
     >>> reciprocal_rank_scores([[1, 2, 0], [0, 1, 2]], rrf_k=1).round(4).tolist()
     [0.5, 0.8333, 0.3333]
     """
-    total: Floats = reciprocal_ranks(np.asarray(ranks), _constant(rrf_k)).sum(axis=0)
+    k = find_engine("course-rrf").setting(1, k=rrf_k).k or 0.0
+    total: Floats = reciprocal_ranks(np.asarray(ranks), k).sum(axis=0)
     return total
-
-
-def weighted_sum(scaled: Floats, weights: Sequence[float]) -> Floats:
-    """Return Σ weight × scores over the runs.
-
-    >>> weighted_sum(np.array([[1.0, 0.0], [0.5, 1.0]]), [0.25, 0.75]).tolist()
-    [0.625, 0.75]
-    """
-    if len(weights) != len(scaled):
-        raise OptionError(
-            f"{len(weights)} weights for {len(scaled)} runs", fix="give one for each run"
-        )
-    if not (all(weight >= 0 for weight in weights) and math.isclose(math.fsum(weights), 1)):
-        raise OptionError(
-            f"the weights {', '.join(f'{weight:g}' for weight in weights)} are not shares of 1",
-            fix="give weights that are not negative and add up to 1",
-        )
-    # run by run instead of a matrix product, whose rounding depends on the machine and breaks ties
-    return add_up(np.asarray(weights, dtype=np.float64)[:, None] * scaled)
-
-
-def _constant(rrf_k: float) -> float:
-    """Return the constant, or raise the error that says what it may be."""
-    if not (math.isfinite(rrf_k) and rrf_k >= 0):
-        raise OptionError(f"rrf_k={rrf_k} is not a number from 0", fix="60 is usual; 0 is 1 ÷ rank")
-    return rrf_k
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -234,10 +234,12 @@ def tune_weight(
         raise OptionError(
             f"one weight cannot be shared by {len(pool.runs)} runs", fix="pass two runs"
         )
-    scaled = scaled_scores(pool, normaliser, lowest, fill)
+    engine = _convex_engine(2, normaliser, lowest, fill)
+    prepared = engine.prepare(pool, Setting())
 
     def fuse(weight: float) -> Run:
-        return pool.best_first(weighted_sum(scaled, (weight, 1.0 - weight)), k)
+        setting = engine.setting(2, weights=(weight, 1.0 - weight))
+        return pool.best_first(engine.combine(prepared, setting), k)
 
     candidates = [float(w) for w in (weight_grid() if weights is None else weights)]
     return _search(

@@ -125,7 +125,7 @@ class Halving:
     rungs: tuple[tuple[int, ...], ...]  # the settings of each, the best of the rung before first
     asked: Ints  # of each setting: how many of the queries that chose it was asked
 
-    def left_at(self, setting: int) -> int:
+    def last_rung(self, setting: int) -> int:
         """Return the last rung that a setting was part of, from 1."""
         return sum(setting in rung for rung in self.rungs)
 
@@ -190,7 +190,7 @@ def _nothing_measured(step: int, failed: Bools) -> FindwellError:
     if failed.all():
         fix = "correct the retriever, and start again; `findwell run` asks one setting alone"
         return RetrieverError(f"every setting failed in rung {step + 1}", fix=fix)
-    return InputError(what, fix="give a gold whose queries have something relevant")
+    return InputError(what, fix="give gold labels whose queries have something relevant")
 
 
 def deal_queries(
@@ -204,7 +204,7 @@ def deal_queries(
 
     The order comes from the questions and the seed, so that neither the names of queries nor the
     order in which they come decide about it. A cluster is never on both sides, nor is a question
-    that is asked twice: the rest of one that the search ended in is asked by nobody.
+    that is asked twice: the rest of one that the search ended in is not asked.
 
     >>> order, final = deal_queries([f"question {n}" for n in range(40)], plan_halving(3, 40))
     >>> len(order), len(final)

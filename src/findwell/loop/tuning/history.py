@@ -35,7 +35,9 @@ CREATE TABLE IF NOT EXISTS held_out (
     query BLOB NOT NULL, tuning BLOB NOT NULL, PRIMARY KEY (query, tuning)
 ) WITHOUT ROWID
 """
-SAME = 0.5  # share of the held-out queries that makes another tuning one of the same questions
+SAME_SHARE = (
+    0.5  # share of the held-out queries that makes another tuning one of the same questions
+)
 
 
 def remember(
@@ -126,7 +128,7 @@ def _earlier(
     query = "SELECT tuning FROM held_out WHERE tuning != ? AND query IN"
     for (tuning,) in file.find(connection, query, (key,), marks):
         counts[tuning] = counts.get(tuning, 0) + 1
-    same = [tuning for tuning, count in counts.items() if count >= SAME * len(marks)]
+    same = [tuning for tuning, count in counts.items() if count >= SAME_SHARE * len(marks)]
     rows: list[Any] = list(
         file.find(connection, "SELECT time, what, value FROM tuning WHERE key IN", (), same)
     )

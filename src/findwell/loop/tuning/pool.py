@@ -172,17 +172,19 @@ class Pool:
         return np.array(ranks, dtype=np.int64)
 
     def best_first(self, score: Floats, k: int | None = None) -> Run:
-        """Return the run that lists the documents of each query by this score, the first k.
+        """Return the run that lists the documents of each query by this score, the first k."""
+        if k is not None and (type(k) is not int or k < 1):
+            raise OptionError(f"k={k!r} is not a whole number from 1", fix="for example k=10")
+        return self.as_run(self.order(score, k), score)
+
+    def order(self, score: Floats, limit: int | None = None) -> Ints:
+        """Return the rows by this score, query by query, the first few of each.
 
         Equal scores keep the order of the pool; a row whose score is NaN is left out.
         """
-        if k is not None and (type(k) is not int or k < 1):
-            raise OptionError(f"k={k!r} is not a whole number from 1", fix="for example k=10")
         order = sorted_by({"query": self.query, "score": score}, descending=(False, True))
         order = order[~np.isnan(score[order])]
-        if k is not None:
-            order = order[positions(self.query[order]) <= k]
-        return self.as_run(order, score)
+        return order if limit is None else order[positions(self.query[order]) <= limit]
 
     def as_run(self, order: Ints, score: Floats) -> Run:
         """Return the run that lists these rows in this order, query by query."""

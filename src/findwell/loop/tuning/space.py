@@ -39,20 +39,36 @@ from findwell.io.storage.spool import refuse_device
 from findwell.retrievers.retriever import RetrievalOptions, Retriever
 
 SpaceLike: TypeAlias = "Space | Mapping[str, Any] | str | os.PathLike[str]"
-Knobs: TypeAlias = dict[str, Any]  # a value for each knob
 
-PARTS = ("knobs", "current", "search", "retrieval")
-RANGE = ("low", "high", "step", "steps", "log")
-HOW = {
+SPACE_PARTS = ("knobs", "current", "search", "retrieval")
+RANGE_KEYS = ("low", "high", "step", "steps", "log")
+SEARCHES = {
     "grid": "every combination of the values",
     "random": "as many combinations as `trials` says, drawn at random",
     "optuna": "as many as `trials` says, each proposed from what the earlier ones measured",
 }
-# what can be said about asking; where answers are kept and names of runs are said elsewhere
-ASKED = tuple(name for name in RetrievalOptions.__annotations__ if name not in ("resume", "name"))
-MOST = 20_000  # settings that are tried; more are a mistake, or a matter for a sampler
-DIGITS = 10  # of the values of a range: 0.1 + 0.2 is 0.3
-EXAMPLE = "[knobs]\nk1 = { low = 0.8, high = 2.0, step = 0.4 }\nb = [0.5, 0.75]"
+# how a retriever is asked; where answers are kept and names of runs are said elsewhere
+RETRIEVAL_KEYS = [key for key in RetrievalOptions.__annotations__ if key not in ("resume", "name")]
+MOST_SETTINGS = 20_000  # settings that are tried; more are a mistake, or a matter for a sampler
+VALUE_DIGITS = 10  # of the values of a range: 0.1 + 0.2 is 0.3
+EXAMPLE_SPACE = "[knobs]\nk1 = { low = 0.8, high = 2.0, step = 0.4 }\nb = [0.5, 0.75]"
+
+
+class Knobs(dict[str, Any]):
+    """A value for each knob.
+
+    >>> print(Knobs({"k1": 1.2, "weights": (0.7, 0.3), "stemmer": "english"}))
+    k1=1.2 weights=0.7,0.3 stemmer=english
+    """
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return the values as JSON has them."""
+        return {
+            name: list(value) if isinstance(value, tuple) else value for name, value in self.items()
+        }
+
+    def __str__(self) -> str:
+        return " ".join(f"{name}={_written(value)}" for name, value in self.items())
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,25 +77,26 @@ class Knob:
 
     name: str
     values: tuple[Any, ...] = ()  # all of them, in order; none: a range without steps
-    low: float | None = None  # of a range
-    high: float | None = None
+    lowest: float | None = None  # of a range
+    highest: float | None = None
     log: bool = False  # a range on the scale of logarithms
     whole: bool = False  # only whole numbers of the range
     share: float | None = None  # weights of several runs, in steps of this, that add up to 1
 
     @property
     def continuous(self) -> bool:
-        """Whether any number between low and high will do."""
+        """Whether any number of the range will do."""
         return not self.values
 
     def draw(self, random: np.random.Generator) -> Any:  # noqa: ANN401
         """Return one of the values at random."""
         if self.values:
             return self.values[int(random.integers(len(self.values)))]
-        low, high = float(self.low or 0.0), float(self.high or 0.0)
-        number = random.uniform(low, high)
+        ends = float(self.lowest or 0.0), float(self.highest or 0.0)
         if self.log:
-            number = math.exp(random.uniform(math.log(low), math.log(high)))
+            number = math.exp(random.uniform(math.log(ends[0]), math.log(ends[1])))
+        else:
+            number = random.uniform(*ends)
         return round(number) if self.whole else rounded(number)
 
 
@@ -121,29 +138,33 @@ class Space:
             given = _read(where)
         if not isinstance(given, Mapping):
             raise OptionError(
-                f"a {type(given).__name__} is no search space",
+                f"a {type(given).__name__} is not a search space",
                 where=where,
                 fix='name a TOML file, or give a dict: {"knobs": {"b": [0.5, 0.75]}}',
             )
-        parts = {str(name): table for name, table in given.items()}
-        for name, table in parts.items():
-            if name not in PARTS:
-                raise _misplaced(name, where)
-            if not isinstance(table, Mapping):
-                raise OptionError(
-                    f"{name} is not a table", where=where, fix=f"write [{name}] above its keys"
-                )
-        if not parts.get("knobs"):
-            raise OptionError("the space has no knobs", where=where, fix=EXAMPLE)
+        parts = _parts(given, where)
         knobs = tuple(
             _knob(str(name), value, f"{where}: {name}") for name, value in parts["knobs"].items()
         )
         plan = _plan(parts.get("search", {}), f"{where}: search")
-        asked = _retrieval(parts.get("retrieval", {}), f"{where}: retrieval")
+        asking = parts.get("retrieval", {})
+        with naming_files({"": f"{where}: retrieval"}):
+            asked = {
+                choose("option of retrieval", str(name), RETRIEVAL_KEYS): asking[name]
+                for name in asking
+            }
+            Retriever(lambda _: [], **asked)  # checks the values
         space = cls(knobs, None, plan, where, asked)
         if "current" in parts:
             space = space.with_current(parts["current"])
-        space.check_searchable()
+        for knob in knobs:
+            if plan.how == "grid" and knob.continuous and knob.share is None:
+                raise OptionError(
+                    f"a grid needs to know which numbers between {knob.lowest:g} and "
+                    f"{knob.highest:g}",
+                    where=f"{where}: {knob.name}",
+                    fix='give a step or steps, or search = { how = "random", trials = 50 }',
+                )
         return space
 
     @property
@@ -163,31 +184,16 @@ class Space:
         for name, value in current.items():
             choose_knob(str(name), self.names, f"{self.where}: current")
             _check_value(value, f"{self.where}: current: {name}")
-        lacking = [name for name in self.names if name not in current and not self._fixed(name)]
+        fixed = {knob.name: knob.values[0] for knob in self.knobs if len(knob.values) == 1}
+        lacking = [name for name in self.names if name not in current and name not in fixed]
         if lacking:
             raise OptionError(
                 f"the current setting has no {lacking[0]}",
                 where=self.where,
                 fix="give the value of every knob that is in use today, or leave out the table",
             )
-        fixed = {knob.name: knob.values[0] for knob in self.knobs if self._fixed(knob.name)}
         given = {str(name): _frozen(value) for name, value in current.items()}
         return replace(self, current={name: (fixed | given)[name] for name in self.names})
-
-    def _fixed(self, name: str) -> bool:
-        return any(knob.name == name and len(knob.values) == 1 for knob in self.knobs)
-
-    def check_searchable(self) -> None:
-        """Raise if the way to search does not fit the knobs."""
-        if self.search.how != "grid":
-            return
-        for knob in self.knobs:
-            if knob.continuous and knob.share is None:
-                raise OptionError(
-                    f"a grid needs to know which numbers between {knob.low:g} and {knob.high:g}",
-                    where=f"{self.where}: {knob.name}",
-                    fix='give a step or steps, or search = { how = "random", trials = 50 }',
-                )
 
     def settings(self) -> list[Knobs]:
         """Return the settings to try: of a grid all, else as many different ones as are drawn.
@@ -205,26 +211,18 @@ class Space:
         if self.search.how == "grid":
             refuse_too_many(self.size or 0, self.where)
             return [
-                dict(zip(self.names, values, strict=True))
+                Knobs(zip(self.names, values, strict=True))
                 for values in product(*(knob.values for knob in self.knobs))
             ]
-        return distinct(self._drawn(), self.search.trials)
-
-    def _drawn(self) -> Iterable[Knobs]:
         random = np.random.default_rng(self.search.seed)
+        found: dict[str, Knobs] = {}
         # a small space is soon exhausted: after so many draws nothing new is likely
         for _ in range(20 * self.search.trials):
-            yield {knob.name: knob.draw(random) for knob in self.knobs}
-
-
-def distinct(settings: Iterable[Knobs], most: int) -> list[Knobs]:
-    """Return the first so many different settings."""
-    found: dict[str, Knobs] = {}
-    for setting in settings:
-        found.setdefault(identify(setting), setting)
-        if len(found) == most:
-            break
-    return list(found.values())
+            setting = Knobs({knob.name: knob.draw(random) for knob in self.knobs})
+            found.setdefault(identify(setting), setting)
+            if len(found) == self.search.trials:
+                break
+        return list(found.values())
 
 
 def identify(setting: Mapping[str, Any]) -> str:
@@ -234,15 +232,6 @@ def identify(setting: Mapping[str, Any]) -> str:
     True
     """
     return json.dumps(dict(sorted(setting.items())), default=str)
-
-
-def describe_setting(setting: Mapping[str, Any]) -> str:
-    """Write a setting in one line.
-
-    >>> describe_setting({"k1": 1.2, "weights": (0.7, 0.3), "stemmer": "english"})
-    'k1=1.2 weights=0.7,0.3 stemmer=english'
-    """
-    return " ".join(f"{name}={_written(value)}" for name, value in setting.items())
 
 
 def _written(value: object) -> str:
@@ -257,7 +246,7 @@ def rounded(value: float) -> float:
     >>> rounded(0.1 + 0.2)
     0.3
     """
-    return float(f"{value:.{DIGITS}g}")
+    return float(f"{value:.{VALUE_DIGITS}g}")
 
 
 def choose_knob(name: str, known: Iterable[str], where: str) -> str:
@@ -267,10 +256,10 @@ def choose_knob(name: str, known: Iterable[str], where: str) -> str:
 
 
 def refuse_too_many(settings: int, where: str) -> None:
-    """Raise if a grid has more settings than anybody would try."""
-    if settings > MOST:
+    """Raise if a grid has more settings than are tried."""
+    if settings > MOST_SETTINGS:
         raise OptionError(
-            f"the grid has {settings:,} settings; at most {MOST:,} are tried",
+            f"the grid has {settings:,} settings; at most {MOST_SETTINGS:,} are tried",
             where=where,
             fix='take larger steps, or search = { how = "random", trials = 200 }',
         )
@@ -288,15 +277,25 @@ def _read(where: str) -> Mapping[str, Any]:
         raise InputError(f"cannot be read: {error.strerror}", where=where) from None
     except (ValueError, RecursionError) as error:
         kind = "JSON" if path.suffix == ".json" else "TOML"
-        raise InputError(f"not valid {kind}: {error}", where=where, fix=EXAMPLE) from None
+        raise InputError(f"not valid {kind}: {error}", where=where, fix=EXAMPLE_SPACE) from None
     return found
 
 
-def _misplaced(name: str, where: str) -> OptionError:
-    error = unknown("part of a search space", name, PARTS)
-    error.where = where
-    error.fix += "; a knob stands below [knobs]"
-    return error
+def _parts(given: Mapping[str, Any], where: str) -> dict[str, Mapping[str, Any]]:
+    """Return the tables of a space, or raise the error that says what is wrong with them."""
+    parts = {str(name): table for name, table in given.items()}
+    for name, table in parts.items():
+        if name not in SPACE_PARTS:
+            error = unknown("part of a search space", name, SPACE_PARTS)
+            error.where, error.fix = where, f"{error.fix}; a knob stands below [knobs]"
+            raise error
+        if not isinstance(table, Mapping):
+            raise OptionError(
+                f"{name} is not a table", where=where, fix=f"write [{name}] above its keys"
+            )
+    if not parts.get("knobs"):
+        raise OptionError("the space has no knobs", where=where, fix=EXAMPLE_SPACE)
+    return parts
 
 
 def _knob(name: str, given: object, where: str) -> Knob:
@@ -320,10 +319,10 @@ def _knob(name: str, given: object, where: str) -> Knob:
     return Knob(name, (_check_value(given, where),))
 
 
-def _range(name: str, given: Knobs, where: str) -> Knob:
+def _range(name: str, given: dict[str, Any], where: str) -> Knob:
     with naming_files({"": where}):
         for key in given:
-            choose("key of a range", key, RANGE)
+            choose("key of a range", key, RANGE_KEYS)
     log = given.get("log", False)
     if not isinstance(log, bool):
         raise OptionError(f"log is {log!r}", where=where, fix="write true or false")
@@ -350,14 +349,14 @@ def _range(name: str, given: Knobs, where: str) -> Knob:
     return Knob(name, values, float(low), float(high), log, whole)
 
 
-def _stepped(given: Knobs, where: str, *, log: bool, whole: bool) -> tuple[Any, ...]:
+def _stepped(given: dict[str, Any], where: str, *, log: bool, whole: bool) -> tuple[Any, ...]:
     """Return the numbers of a range, both ends included where the steps meet them."""
     low, high, step, steps = given["low"], given["high"], given.get("step"), given.get("steps")
     if step is not None and (steps is not None or log):
         other = "steps" if steps is not None else "log"
         raise OptionError(f"it has both step and {other}", where=where, fix=f"leave out {other}")
     if steps is not None:
-        if not isinstance(steps, int) or not 2 <= steps <= MOST:
+        if not isinstance(steps, int) or not 2 <= steps <= MOST_SETTINGS:
             raise OptionError(
                 f"steps is {steps!r}", where=where, fix="give how many numbers to try, 2 or more"
             )
@@ -386,7 +385,7 @@ def _check_value(value: object, where: str) -> object:
     )
     if not each or not all(known):
         raise OptionError(
-            f"{value!r:.60} is no value of a knob",
+            f"{value!r:.60} is not a value of a knob",
             where=where,
             fix="give a text, a finite number, true or false, or a list of these",
         )
@@ -411,7 +410,7 @@ def _plan(given: Mapping[str, Any], where: str) -> SearchPlan:
             choose("key of search", str(name), [*SearchPlan.__dataclass_fields__])
             number = isinstance(value, int | float) and not isinstance(value, bool)
             if name == "how":
-                choose("way to search", str(value), HOW)
+                choose("way to search", str(value), SEARCHES)
             elif name == "final":
                 if not number or not 0 < value < 1:
                     raise OptionError(f"final is {value!r}", fix="give a share between 0 and 1")
@@ -421,13 +420,6 @@ def _plan(given: Mapping[str, Any], where: str) -> SearchPlan:
         plan = SearchPlan(**given)
         refuse_too_many(plan.trials, where)
     return plan
-
-
-def _retrieval(given: Mapping[str, Any], where: str) -> dict[str, Any]:
-    with naming_files({"": where}):
-        found = {choose("option of retrieval", str(name), ASKED): given[name] for name in given}
-        Retriever(lambda _: [], **found)  # checks the values
-    return found
 
 
 def as_shares(numbers: Sequence[float], step: float = 0.01) -> tuple[float, ...]:

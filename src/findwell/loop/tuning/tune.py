@@ -1,23 +1,36 @@
-"""The best way to fuse runs, and what it is worth on queries that took no part in the choice."""
+"""The best way to fuse runs or to configure a retriever, and what it is worth on other queries."""
 
 from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Unpack, overload
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, Unpack
 
 from findwell.core.errors import OptionError, takes_options
 from findwell.core.forks import refuse_after_fork
 from findwell.evaluation.plan import InputOptions, Plan
 from findwell.judges.limits import verdict_limit
 from findwell.judges.settings import Judge
-from findwell.loop.tuning.choice import DRAWS, FOLDS, REPEATS
-from findwell.loop.tuning.conclusion import Tuning, conclude
+from findwell.loop.tuning.choice import DRAWS, FOLDS, REPEATS, ChoiceRule
 from findwell.loop.tuning.engines import Engine, find_engine
-from findwell.loop.tuning.grid import grid_of, setting_of
-from findwell.loop.tuning.measured import measure_settings, name_runs
-from findwell.loop.tuning.tune_retriever import tune_retriever
-from findwell.loop.tuning.tune_space import tune_space
+from findwell.loop.tuning.fused_values import RecordedRuns, name_runs
+from findwell.loop.tuning.fusion_settings import (
+    SPACE,
+    SettingGrid,
+    current_of,
+    first_setting,
+    fit_to_runs,
+    fusion_settings,
+    grid_of,
+    places_of,
+    search_by_optuna,
+    setting_of,
+)
+from findwell.loop.tuning.retriever_trials import tune_retriever
+from findwell.loop.tuning.space import Space
+from findwell.loop.tuning.tuning import Tuning, clustered, conclude
+from findwell.measures.dialects import dialect as find_dialect
 from findwell.measures.dialects import expand_measures
 from findwell.statistics.significance import PERMUTATIONS
 from findwell.statistics.values import check_share
@@ -26,67 +39,17 @@ if TYPE_CHECKING:
     from findwell.core.progress import Report
     from findwell.io.read import GoldLike, RunLike
     from findwell.loop.tuning.halving import HalvingPlan
-    from findwell.loop.tuning.retriever_tuning import RetrieverTuning
     from findwell.loop.tuning.space import SpaceLike
     from findwell.measures import Measure
     from findwell.relations.match import Matcher
     from findwell.retrievers.retriever import RetrievalOptions
-
-MEASURE = "nDCG@10"
-
-
-class TuneOptions(InputOptions, total=False):
-    """All options of `tune`."""
-
-    engine: str | Engine | None
-    space: SpaceLike | None
-    current: object
-    retrieval: RetrievalOptions | None
-    answers: str | os.PathLike[str] | None
-    announce: Callable[[HalvingPlan, int], None] | None
-    step: float | None
-    k: float | None
-    window: int | None
-    normaliser: str | Sequence[str] | None
-    fill: float | None
-    disjoint: bool
-    folds: int
-    repeats: int
-    cluster: str | None
-    slices: Iterable[str] | str
-    queries: object
-    rel: float | None
-    dialect: str
-    level: float
-    permutations: int
-    draws: int
-    seed: int
-    progress: Report | None
-
-
-@overload
-def tune(
-    runs: Callable[..., Any],
-    gold: GoldLike | None = None,
-    measures: Iterable[str | Measure] | str = MEASURE,
-    **options: Unpack[TuneOptions],
-) -> RetrieverTuning: ...
-
-
-@overload
-def tune(
-    runs: Sequence[RunLike] | Mapping[str, RunLike],
-    gold: GoldLike | None = None,
-    measures: Iterable[str | Measure] | str = MEASURE,
-    **options: Unpack[TuneOptions],
-) -> Tuning: ...
 
 
 @takes_options(InputOptions)
 def tune(
     runs: Sequence[RunLike] | Mapping[str, RunLike] | Callable[..., Any],
     gold: GoldLike | None = None,
-    measures: Iterable[str | Measure] | str = MEASURE,
+    measures: Iterable[str | Measure] | str = "nDCG@10",
     *,
     engine: str | Engine | None = None,
     space: SpaceLike | None = None,
@@ -113,7 +76,7 @@ def tune(
     seed: int = 0,
     progress: Report | None = None,
     **options: Unpack[InputOptions],
-) -> Tuning | RetrieverTuning:
+) -> Tuning:
     """Choose the weights with which an engine fuses two to five runs, and say what they are worth.
 
     `engine` names the formula (`findwell fuse --list` lists them); its weights are searched in even
@@ -121,8 +84,8 @@ def tune(
     kept at the values given, or at the engine's own. The first measure chooses; the others are
     reported for the same choice.
 
-    A `space` has more than one knob, engines among them: a TOML file or a dict. With a function in
-    the place of runs, its knobs are arguments: `make(**setting)` returns a retriever, and
+    A `space` has more than one knob, engines among them: a TOML file or a dict. With a function
+    instead of runs, its knobs are arguments: `make(**setting)` returns a retriever, and
     configurations are asked by successive halving; `retrieval` says how (options of
     `findwell.Retriever`), `answers` is a folder that keeps answers, and `announce` is called with
     the plan and the number of calls before anything is asked. See docs/tuning-retrievers.md.
@@ -142,7 +105,7 @@ def tune(
     >>> lexical = {q: {doc: 9.0, "x": 3.0} for q, (doc,) in gold.items()}
     >>> dense = {q: {"x": 0.9, doc: 0.8} for q, (doc,) in gold.items()}
     >>> found = tune([dense, lexical], gold, "RR", engine="autorag-cc")
-    >>> found.choice.held_out.value, [(gain.over, gain.verdict) for gain in found.gains]
+    >>> found.choice.held_out.value, [(gain.over, gain.verdict.word) for gain in found.gains]
     (1.0, [('run 1', 'better'), ('run 2', 'unclear')])
     >>> found.keep, found.snippet
     ('run 2', None)
@@ -150,87 +113,98 @@ def tune(
     refuse_after_fork()
     check_share("level", level)
     _refuse_smoke_test(measures, options.get("by"), dialect, options.get("judge", "local"))
-    how = {"dialect": dialect, "rel": rel, "queries": queries, "progress": progress}
-    how["disjoint"] = disjoint
-    sampled = {"level": level, "permutations": permutations, "seed": seed}
+    evaluated: dict[str, Any] = {"dialect": dialect, "rel": rel, **options}
     knobs = {"k": k, "window": window, "normaliser": normaliser, "fill": fill}
     fixed = {name: value for name, value in knobs.items() if value is not None}
+    names = [slices] if isinstance(slices, str) else list(slices)
     if callable(runs):
-        _refuse_idle(
-            {
-                "engine": engine,
-                "slices": slices or None,
-                "step": step,
-                "disjoint": disjoint or None,
-                **fixed,
-            },
-            "retriever",
-        )
+        idle = {"engine": engine, "slices": names or None, "disjoint": disjoint or None}
+        _refuse_idle({**idle, "step": step, **fixed}, "retriever")
         return tune_retriever(
             runs,
             gold,
             measures,
             space=space,
             current=current,
-            queries=queries,
             answers=answers,
-            level=level,
-            cluster=cluster,
-            rel=rel,
-            dialect=dialect,
             announce=announce,
             retrieval=retrieval,
+            cluster=cluster,
+            rule=ChoiceRule(level=level),
+            queries=queries,
             progress=progress,
-            **options,
+            options=evaluated,
         )
     live = {"retrieval": retrieval, "answers": answers, "announce": announce}
     _refuse_idle(live, "recorded run")
+    named = name_runs(runs)
+    formula = find_engine(engine) if isinstance(engine, str) else engine
+    fitted = None
     if space is not None:
         _refuse_idle({"step": step, **fixed}, "space")
-        return tune_space(
-            runs,
-            gold,
-            measures,
-            space=space,
-            engine=engine if engine is None or isinstance(engine, str) else engine.name,
-            current=current,
-            folds=folds,
-            repeats=repeats,
-            cluster=cluster,
-            slices=slices,
-            sampled=sampled,
-            draws=draws,
-            options={**how, **options},
-        )
-    if engine is None:
+        fitted = _fitted(Space.of(space), len(named), formula, names)
+        grid, now = _grid_of(fitted, len(named)), current_of(fitted, len(named), current)
+    elif formula is None:
         raise OptionError(
             "no engine is named, and so no formula",
             fix="name the one that you use: --engine elasticsearch-rrf (engine=); `findwell fuse "
             "--list` lists them",
         )
-    formula = find_engine(engine) if isinstance(engine, str) else engine
-    named = name_runs(runs)
-    grid = grid_of(formula, len(named), step, fixed)
-    now = None if current is None else setting_of(formula, len(named), current, fixed)
-    place = None if now is None else grid.find(now)
-    tried = grid.settings if now is None or place is not None else (*grid.settings, now)
-    measured = measure_settings(named, gold, measures, formula, tried, {**how, **options})
-    values = measured.values[measured.measures[0]]
-    return conclude(
-        Tuning,
-        measured,
-        grid,
-        formula,
-        tried=len(tried),
-        current=now,
-        in_use=None if now is None else values[len(grid.settings) if place is None else place],
-        cluster=cluster,
-        slices=slices,
-        sampled=sampled,
-        folds=folds,
-        repeats=repeats,
-        draws=draws,
+    else:
+        grid = grid_of(formula, len(named), step, fixed)
+        now = None if current is None else setting_of(formula, len(named), current, fixed)
+    reading = {**evaluated, "queries": queries, "progress": progress, "disjoint": disjoint}
+    source = RecordedRuns(named, gold, measures, reading, formula)
+    rule = ChoiceRule(
+        folds=folds, repeats=repeats, draws=draws, permutations=permutations, seed=seed, level=level
     )
+    choice = None
+    if fitted is not None and fitted.search.how == "optuna":
+        source.values([first_setting(fitted, len(named))])  # tells what is known about the queries
+        rule, _ = clustered(rule, source, cluster)
+        tried, choice = search_by_optuna(fitted, len(named), source.value, rule)
+        grid = SettingGrid(tried, places_of(tried), SPACE)
+        rule = replace(rule, repeats=len(choice.picks))
+    return conclude(
+        source,
+        grid,
+        rule,
+        current=now,
+        cluster=cluster,
+        slices=names,
+        choice=choice,
+        search="" if fitted is None else fitted.search.how,
+    )
+
+
+def _fitted(space: Space, runs: int, engine: Engine | None, slices: Sequence[str]) -> Space:
+    """Return a space for the fusion of so many runs, checked."""
+    if space.retrieval:
+        raise OptionError(
+            "recorded runs are not asked",
+            where=f"{space.where}: retrieval",
+            fix="leave out [retrieval], or name a retriever",
+        )
+    if slices and space.search.how == "optuna":
+        raise OptionError(
+            "slices have no effect: Optuna searches for one setting for all",
+            fix='search = { how = "grid" } chooses one for each slice as well',
+        )
+    return fit_to_runs(space, runs, None if engine is None else engine.name)
+
+
+def _grid_of(space: Space, runs: int) -> SettingGrid:
+    """Return the settings of a space, but for one in which a sampler finds them."""
+    if space.search.how == "optuna":
+        return SettingGrid((), None, SPACE)
+    settings = tuple(fusion_settings(space, runs))
+    if len(settings) < 2:
+        raise OptionError(
+            "one setting leaves nothing to choose",
+            where=space.where,
+            fix="give a knob of the space several values",
+        )
+    return SettingGrid(settings, places_of(settings), SPACE)
 
 
 def _refuse_smoke_test(
@@ -252,11 +226,12 @@ def _refuse_smoke_test(
             )
 
 
-def _refuse_idle(given: Mapping[str, object], beside: str) -> None:
-    idle = [name for name, value in given.items() if value is not None]
-    if idle:
-        fix = f"write {idle[0]} into the space, below [knobs]"
-        raise OptionError(
-            f"{idle[0]} has no effect beside a {beside}",
-            fix=fix if beside == "space" else f"leave out {idle[0]}",
-        )
+def _refuse_idle(given: Mapping[str, object], tuned: str) -> None:
+    """Raise if an option is given that means nothing for what is tuned."""
+    for name, value in given.items():
+        if value is not None:
+            where = f"write {name} into the space, below [knobs]"
+            raise OptionError(
+                f"{name} has no effect with a {tuned}",
+                fix=where if tuned == "space" else f"leave out {name}",
+            )

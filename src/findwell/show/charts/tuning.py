@@ -24,7 +24,7 @@ from findwell.show.terminal import wrap
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from findwell.loop.tuning.curves import TuningCurve, TuningPoint
+    from findwell.loop.tuning.tuning import TuningCurve, TuningPoint
     from findwell.show.charts.svg import Scale
 
 WIDTH, HIGH, LEFT, RIGHT, TOP = 620.0, 240.0, 52.0, 20.0, 66.0
@@ -46,28 +46,32 @@ def tuning_chart(found: TuningCurve, measure: str, level: float) -> Chart:
         parts.append(label(f"{tick:g}", LEFT - 8, y + 4, class_="muted", text_anchor="end"))
     below = ticks(0, 1) if found.even else [point.at for point in found.points]
     parts += [centered(f"{at:g}", across(at), TOP + HIGH + 30) for at in below]
-    known = [point for point in found.points if point.low is not None and point.high is not None]
-    edge = [(across(each.at), up(each.high or 0.0)) for each in known]
-    edge += [(across(each.at), up(each.low or 0.0)) for each in reversed(known)]
+    known = [
+        (across(point.at), up(point.value.low), up(point.value.high))
+        for point in found.points
+        if point.value.low is not None and point.value.high is not None
+    ]
+    edge = [(x, high) for x, _, high in known] + [(x, low) for x, low, _ in reversed(known)]
     path = " ".join(f"{x:.1f},{y:.1f}" for x, y in edge)
     parts.append(element("polygon", points=path, class_=f"band {color(0)}"))
     parts += _plateau(found, across)
     parts.append(
-        line([(across(each.at), up(each.value)) for each in found.points], f"plot {color(0)}")
+        line([(across(each.at), up(_height(each))) for each in found.points], f"plot {color(0)}")
     )
     marked = [(CHOSEN, "chosen", found.chosen, 3, color(1))]
     if found.current is not None:
         marked.append((CURRENT, "current", found.current, 0, f"hollow {color(2)}"))
     for _, name, at, shape, paint in marked:
         point = nearest_point(found, at)
-        hint = title(f"{name}: {found.axis} {at:g}, {measure} {number(point.value)}")
-        dot = marker(shape, across(at), up(point.value), 6.0, class_=paint)
+        hint = title(f"{name}: {found.axis} {at:g}, {measure} {number(_height(point))}")
+        dot = marker(shape, across(at), up(_height(point)), 6.0, class_=paint)
         parts.append(element("g", dot + hint))
     parts.append(centered(found.axis, (LEFT + WIDTH - RIGHT) / 2, TOP + HIGH + 50))
     begin, end = found.plateau
+    first, last = found.points[0], found.points[-1]
     says = (
-        f"{measure} by {found.axis}, from {number(found.points[0].value)} at "
-        f"{found.points[0].at:g} to {number(found.points[-1].value)} at {found.points[-1].at:g}; "
+        f"{measure} by {found.axis}, from {number(_height(first))} at {first.at:g} to "
+        f"{number(_height(last))} at {last.at:g}; "
         f"chosen {found.chosen:g}; settings that cannot be ruled out as the best: {begin:g} to "
         f"{end:g}"
     )
@@ -76,8 +80,8 @@ def tuning_chart(found: TuningCurve, measure: str, level: float) -> Chart:
     rows = [
         [
             f"{each.at:g}",
-            number(each.value),
-            interval(each.low, each.high),
+            number(_height(each)),
+            interval(each.value.low, each.value.high),
             "yes" if each.in_plateau else "",
         ]
         for each in found.points
@@ -87,6 +91,10 @@ def tuning_chart(found: TuningCurve, measure: str, level: float) -> Chart:
     )
     svg = drawing(WIDTH, TOP + HIGH + 58, says, parts)
     return Chart(f"tuning {found.axis}", heading, says, svg, table)
+
+
+def _height(point: TuningPoint) -> float:
+    return point.value.value or 0.0
 
 
 def nearest_point(found: TuningCurve, at: float) -> TuningPoint:
@@ -144,7 +152,9 @@ def stretches(marks: Sequence[bool]) -> list[tuple[int, int]]:
 
 def _range(points: Sequence[TuningPoint]) -> tuple[float, float]:
     """Return what the axis of values covers: all of the curve and its band."""
-    values = [value for each in points for value in (each.value, each.low, each.high)]
+    values = [
+        value for each in points for value in (_height(each), each.value.low, each.value.high)
+    ]
     known = [value for value in values if value is not None]
     low, high = min(known), max(known)
     margin = (high - low) * 0.04 or 0.05
@@ -182,16 +192,17 @@ def terminal_chart(found: TuningCurve, measure: str, level: float, width: int = 
         return round(up(value))
 
     for column, point in _by_column(found, across, columns):
-        if point.low is not None and point.high is not None:
-            for at in range(row(point.high), row(point.low) + 1):
+        bottom, top = point.value.low, point.value.high
+        if bottom is not None and top is not None:
+            for at in range(row(top), row(bottom) + 1):
                 field[at][column] = BAND
         if point.in_plateau:
             below[column] = "═"
     for column, point in _by_column(found, across, columns):
-        field[row(point.value)][column] = CURVE
+        field[row(_height(point))][column] = CURVE
     for mark, place in ((CURRENT, found.current), (CHOSEN, found.chosen)):
         if place is not None:
-            field[row(nearest_point(found, place).value)][round(across(place))] = mark
+            field[row(_height(nearest_point(found, place)))][round(across(place))] = mark
     lines = [f"{measure} by {found.axis}"]
     for at, cells in enumerate(field):
         value = linear((0.0, ROWS - 1.0), (high, low))(at)
