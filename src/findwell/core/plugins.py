@@ -45,6 +45,7 @@ class Registry(Mapping[str, T]):
         self.kind = kind
         self._package, self._group, self._accept = package, group, accept
         self._entries: dict[str, T] = {}
+        self._loaded = self._plugged = False
 
     def register(self, name: str, entry: T, *, replaces: bool = False) -> T:
         """Add an entry; a name that something else has is refused, unless `replaces`."""
@@ -103,17 +104,17 @@ class Registry(Mapping[str, T]):
 
     def load_built_in(self) -> None:
         """Import the modules of the package, once."""
-        if not self.__dict__.get("_loaded"):
-            self._loaded = True
+        if not self._loaded:
             for module in self._modules:
                 importlib.import_module(f"{self._package}.{module}")
+            self._loaded = True  # not before: another thread would see a part
 
     def load_plugins(self) -> None:
         """Load what installed packages bring, once."""
-        if self._group and not self.__dict__.get("_plugged"):
-            self._plugged = True
+        if self._group and not self._plugged:
             for plugin in _entry_points().select(group=self._group):
                 self._load_plugin(plugin)
+            self._plugged = True
 
     def _load_plugin(self, plugin: metadata.EntryPoint) -> None:
         try:

@@ -27,11 +27,11 @@ from findwell.core.findings import EXAMPLES, Finding, finding_about
 from findwell.core.progress import Progress
 from findwell.evaluation.assessment import cluster_column
 from findwell.evaluation.evaluate import evaluate
-from findwell.evaluation.plan import Plan
 from findwell.evaluation.inputs import with_columns
+from findwell.evaluation.plan import Plan
 from findwell.evaluation.results.timing import Timing, timing
 from findwell.io.read import load_gold
-from findwell.io.storage.private import make_folder
+from findwell.io.storage.files import make_folder
 from findwell.judges.limits import limit_findings
 from findwell.loop.tuning.choice import (
     CURRENT,
@@ -48,10 +48,8 @@ from findwell.loop.tuning.history import remember
 from findwell.loop.tuning.space import Knobs, Space, choose_knob, identify
 from findwell.loop.tuning.tuning import Tuning, limits_of
 from findwell.measures.dialects import expand_measures
-from findwell.retrievers.answers import to_run
-from findwell.retrievers.log import AnswerLog
-from findwell.retrievers.questions import questions_for
-from findwell.retrievers.retrieve import ask_all
+from findwell.retrievers.answers import AnswerLog, to_run
+from findwell.retrievers.retrieve import ask_all, questions_for
 from findwell.retrievers.retriever import (
     Call,
     RetrievalOptions,

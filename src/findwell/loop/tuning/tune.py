@@ -30,7 +30,6 @@ from findwell.loop.tuning.fusion_settings import (
 from findwell.loop.tuning.retriever_trials import tune_retriever
 from findwell.loop.tuning.space import Space
 from findwell.loop.tuning.tuning import Tuning, clustered, conclude
-from findwell.measures.dialects import dialect as find_dialect
 from findwell.measures.dialects import expand_measures
 from findwell.statistics.significance import PERMUTATIONS
 from findwell.statistics.values import check_share
