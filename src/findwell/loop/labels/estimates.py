@@ -146,7 +146,7 @@ def evaluate_with_labels(
     result = replace(
         result,
         measures=wanted,
-        # what few labels say about a query is no problem of the gold here
+        # what few labels say about a query is not a problem of the gold labels here
         findings=tuple(each for each in result.findings if each.kind != "no-relevant-item"),
     ).with_options(bounds=True)
     found = Estimator(result, known, item_pairs, level, judging=judging)
@@ -178,7 +178,7 @@ def _refuse_unlabelled(measures: Sequence[Measure]) -> None:
             )
         if measure.aggregation != "mean" or measure.facts():
             raise MeasureError(
-                f"{measure} is no mean of what documents are labelled",
+                f"{measure} is not a mean over labels of documents",
                 fix="estimate P@5, recall@10, nDCG@10, context_precision or the like",
             )
 
@@ -399,7 +399,7 @@ class Estimator:
         self.chance = known.column("probability")[item_pairs]  # NaN: not part of a sample
         labelled = ~np.isnan(self.grade)
         self.sampled = bool((np.isfinite(self.chance) & labelled).any())
-        # a label that somebody chose to give is known, but says nothing about other pairs
+        # a label that an annotator chose to give is known, but says nothing about other pairs
         self.chosen = labelled & np.isnan(self.chance)
         strata = known.pairs["stratum"].fill_null("").rank("dense").to_numpy()
         self.stratum = strata.astype(np.int64)[item_pairs]

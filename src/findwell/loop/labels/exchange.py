@@ -84,13 +84,7 @@ IMPORTED = "imported"  # the design of a label whose own is not known
 SPAN_COLUMNS = ("span_id", "context.span_id")
 POSITION_COLUMN = "document_position"
 LABEL_TABLES = (None, "csv", "tsv", "parquet", "jsonl", "phoenix")  # formats of one row per label
-DETECTED_GOLDS = (
-    "ragas",
-    "deepeval",
-    "autorag",
-    "beir",
-    "spans",
-)  # formats that a gold tells by itself
+DETECTED_GOLDS = ("ragas", "deepeval", "autorag", "beir", "spans")  # detected by their contents
 
 
 def export_labels(

@@ -3,8 +3,8 @@
 In a probability sample every pair has a known chance to be labelled. Pairs of all queries are drawn
 together, not whole queries: that halves the error of P@10 for the same number of labels. Where a
 judge has spoken, each of its grades is a stratum, and each stratum gets its share of the labels.
-The pairs are labelled in an order of which every beginning is such a sample, so that who stops
-early has a smaller sample and not a wrong one.
+The pairs are labelled in an order of which every beginning is such a sample, so that
+stopping early gives a smaller sample, not a wrong one.
 
 The variance of what such labels tell has two parts. One is that of the sampling: pairs that are not
 labelled might be relevant or not. The other is between queries: other questions would have given

@@ -1,8 +1,8 @@
 """Which pair of a query and a document to label next.
 
 To order systems, documents are taken from the runs one after the other, by depth, by move-to-front
-or by a bandit. All three favour what is likely to be relevant, so that few labels tell systems
-apart; for the same reason averages of such labels are biased. Absolute values need a sample in
+or by a bandit. All three favour what is likely to be relevant, so that few labels distinguish
+systems; for the same reason averages of such labels are biased. Absolute values need a sample in
 which every pair has a known chance (`findwell.loop.labels.label_pool`). A judge's opinion never
 decides the order: systems that think like the judge would gain by it.
 """
