@@ -34,8 +34,15 @@ from findwell.io.read.labels_database import (
 from findwell.io.storage.durable import BUSY_TIMEOUT, DurableFile, DurableKind
 from findwell.judges.aspects.relevance import RELEVANCE
 from findwell.loop.labels.exchange import IMPORTED, add_labels, export_labels, read_labels
-from findwell.loop.labels.label_pool import LabelPool, extend_pool, read_pool
-from findwell.loop.labels.order import GRADED, LabellingPlan, Said, said_by
+from findwell.loop.labels.label_pool import (
+    GRADED,
+    LabellingPlan,
+    LabelPool,
+    Said,
+    extend_pool,
+    read_pool,
+    said_by,
+)
 
 if TYPE_CHECKING:
     import sqlite3

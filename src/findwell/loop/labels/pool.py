@@ -32,6 +32,7 @@ from findwell.io.storage.temporary import removed_at_the_end
 from findwell.judges.find import find_judge
 from findwell.judges.verdicts import Sample
 from findwell.loop.labels.label_pool import (
+    METHODS,
     PAIR_COLUMNS,
     SAMPLE,
     LabelPool,
@@ -40,7 +41,6 @@ from findwell.loop.labels.label_pool import (
     strata_of,
 )
 from findwell.loop.labels.labels import LABELS_DATABASE
-from findwell.loop.labels.order import METHODS
 from findwell.loop.tuning.pool import Pool
 from findwell.retrievers.questions import load_questions
 

@@ -18,7 +18,8 @@ if TYPE_CHECKING:
 
     Places: TypeAlias = list[tuple[Any, ...]]  # doc, start, end, score, status, number of places
 
-FOUND_COLUMNS = {"number": pl.Int64, **PLACE_COLUMNS, "text": pl.String, "note": pl.String}
+FOUND_COLUMNS: dict[str, type[pl.DataType]] = {"number": pl.Int64, **PLACE_COLUMNS}
+FOUND_COLUMNS |= {"text": pl.String, "note": pl.String}
 LOST_PLACE = (None, None, None, None, "lost", 0)
 NOTED_PLACES = 3  # that a note names
 NO_LETTER = re.compile(r"\W+")  # what chunkers may drop without a loss
