@@ -31,6 +31,7 @@ from findwell.io.read.format import Look
 from findwell.io.read.json import all_entries
 from findwell.io.read.labels_database import (
     INSERT_EVENT,
+    PAIR,
     database_at,
     final_grades,
     reading,
@@ -60,7 +61,6 @@ SUFFIXES = {
     ".qrels": "qrels",
 }
 RELEVANT_GRADE = 1.0  # the lowest grade of what formats without grades list
-PAIR = ["query", "doc"]
 LABEL_COLUMNS = (
     "query", "question", "doc", "text", "grade", "annotator", "time", "note", "start", "end",
     "probability", "planned", "stratum", "design", "state", "subtopic",

@@ -24,7 +24,15 @@ from findwell.evaluation.results.result import Result
 from findwell.evaluation.results.reuse import load_only
 from findwell.io.read import load_gold, load_run
 from findwell.io.read.corpus import load_corpus
-from findwell.io.read.labels_database import APPLICATION, FILE, LAYOUT, TABLES, table, typed
+from findwell.io.read.labels_database import (
+    APPLICATION,
+    FILE,
+    LAYOUT,
+    PAIR,
+    TABLES,
+    table,
+    typed,
+)
 from findwell.io.read.queries import join_queries
 from findwell.io.storage.durable import create_durable
 from findwell.io.storage.private import make_folder
@@ -51,7 +59,6 @@ if TYPE_CHECKING:
     from findwell.judges.verdicts import JudgeProtocol
 
 PURPOSES = ("ordering", "values")
-PAIR = ["query", "doc"]
 PASSAGE = ("text", "source", "start", "end")
 
 
