@@ -54,7 +54,7 @@ def test_findings_are_told(cli: Findwell, save: Save) -> None:
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["a.json"], "there is one side, and it is no pool"),
+        (["a.json"], "there is one side, and it is not a pool"),
         (["a.json", "a.json"], "may hold rankings or labels\n  fix: say --kind"),
         (["nosuch", "a.json"], "nosuch: no such file"),
         (["a.json", "nosuch", "--kind", "rankings"], "nosuch: no such file"),

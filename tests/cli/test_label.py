@@ -245,8 +245,8 @@ def test_what_cannot_be_labelled(cli: Findwell, tmp_path: Path, pool: Path) -> N
         ((pool, "--format", "csv"), "--format has no effect"),
         ((pool, "--export", tmp_path / "x.csv"), "no label to export"),
         ((pool, "--import", tmp_path / "nothing.csv"), "nothing.csv"),
-        ((pool, "--terminal", "--annotator", "a\x1b"), "no name of an annotator"),
-        ((pool, "--annotator", "x" * 81), "no name of an annotator"),
+        ((pool, "--terminal", "--annotator", "a\x1b"), "not a valid name of an annotator"),
+        ((pool, "--annotator", "x" * 81), "not a valid name of an annotator"),
     ):
         done = cli("label", *arguments)
         assert (done.code, told in done.err) == (2, True), done.err

@@ -10,7 +10,7 @@ import pytest
 
 import findwell
 from findwell.core.errors import OptionError
-from findwell.loop.labels.order import uniform
+from findwell.loop.labels.label_pool import uniform
 
 if TYPE_CHECKING:
     from pathlib import Path

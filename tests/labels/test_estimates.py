@@ -422,7 +422,7 @@ def test_bad_input(world: World, pool: Path) -> None:
         findwell.ppi(world.a, pool, "context_recall")
     with pytest.raises(MeasureError, match="by cost"):
         findwell.ppi(world.a, pool, "P@500tokens")
-    with pytest.raises(MeasureError, match="no mean"):
+    with pytest.raises(MeasureError, match="not a mean"):
         findwell.ppi(world.a, pool, "num_ret")
     with pytest.raises(OptionError, match="every query counts"):
         findwell.ppi(world.a, pool, "P@5", missing="skip")

@@ -147,7 +147,10 @@ def test_what_cannot_be_said(
 
 
 def test_somebody_must_say_it(pool: Path) -> None:
-    with findwell.Labels.open(pool) as labels, pytest.raises(OptionError, match="nobody is named"):
+    with (
+        findwell.Labels.open(pool) as labels,
+        pytest.raises(OptionError, match="no annotator is named"),
+    ):
         labels.set("q1", "a", 1)
 
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pytest
 
-from findwell.loop.labels.order import METHODS, next_document, quotas, simulated_order, uniform
+from findwell.loop.labels.label_pool import METHODS, next_document, quotas, simulated_order, uniform
 from findwell.statistics.agreement import kendall_tau
 
 if TYPE_CHECKING:

@@ -65,7 +65,7 @@ def command(
     Rankings are compared by RBO, Kendall's tau and tau-AP, labels by Cohen's kappa, plain and
     weighted, and orders of systems, one for each measure, by tau and tau-AP. Tables of labels
     have the columns query, doc and the one that --column names. Annotators are compared by Cohen's
-    and Fleiss' kappa, Krippendorff's alpha and Gwet's AC1, with the prevalence beside them; with
+    and Fleiss' kappa, Krippendorff's alpha and Gwet's AC1, with the prevalence next to them; with
     --details also one by one, and query by query, the least clear ones first.
     """
     from findwell.loop.labels.agree import agree  # noqa: PLC0415

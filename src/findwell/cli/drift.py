@@ -15,7 +15,7 @@ from findwell.cli.anchor import label_options, write_labels
 @click.option(
     "--before",
     metavar="PATH",
-    help="Documents as they were before: the text around a label tells similar places apart.",
+    help="Documents as they were before: the text around a label distinguishes similar places.",
 )
 @click.option(
     "-o",

@@ -39,7 +39,7 @@ def _share(_: click.Context, __: click.Parameter, text: str) -> float:
 
 
 def _judge_on_request(function: Callable[..., Any]) -> Callable[..., Any]:
-    """Add the options of judges; without --judge nobody is asked."""
+    """Add the options of judges; without --judge no judge is asked."""
     added = judging.judge_options(function)
     for each in added.__click_params__:  # type: ignore[attr-defined]
         if each.name == "judge":
@@ -101,7 +101,11 @@ def _judge_on_request(function: Callable[..., Any]) -> Callable[..., Any]:
     "budget buys.",
 )
 @click.option(
-    "--highest", type=click.IntRange(1), default=3, metavar="GRADE", help="Highest grade; 1: yes."
+    "--highest",
+    type=click.IntRange(1),
+    default=3,
+    metavar="GRADE",
+    help="Highest grade (1: yes/no labels).",
 )
 @click.option("--guidelines", metavar="FILE", help="Text that annotators see at the side.")
 @click.option(

@@ -45,7 +45,11 @@ def _as_shares(
     "unanswerable=0.1 are usual; kinds that are not named divide the rest; may be repeated.",
 )
 @click.option(
-    "--seed", default=0, metavar="N", type=click.IntRange(0), help="Chooses the passages."
+    "--seed",
+    default=0,
+    metavar="N",
+    type=click.IntRange(0),
+    help="Random seed for choosing passages.",
 )
 @click.option(
     "--passage-tokens",

@@ -53,7 +53,7 @@ def _login_name() -> str:
     try:
         return getpass.getuser()
     except (OSError, KeyError, ImportError):
-        raise OptionError("nobody is named as the annotator", fix="add --annotator NAME") from None
+        raise OptionError("no annotator is named", fix="add --annotator NAME") from None
 
 
 @dataclass(frozen=True, slots=True)

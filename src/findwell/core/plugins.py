@@ -7,6 +7,7 @@ import importlib
 import pkgutil
 from collections.abc import Mapping
 from importlib import metadata
+from threading import get_ident
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from findwell.core.errors import PluginError, unknown
@@ -46,6 +47,7 @@ class Registry(Mapping[str, T]):
         self._package, self._group, self._accept = package, group, accept
         self._entries: dict[str, T] = {}
         self._loaded = self._plugged = False
+        self._loading = 0  # the thread that loads plugins
 
     def register(self, name: str, entry: T, *, replaces: bool = False) -> T:
         """Add an entry; a name that something else has is refused, unless `replaces`."""
@@ -111,7 +113,8 @@ class Registry(Mapping[str, T]):
 
     def load_plugins(self) -> None:
         """Load what installed packages bring, once."""
-        if self._group and not self._plugged:
+        if self._group and not self._plugged and self._loading != get_ident():
+            self._loading = get_ident()  # a plugin may ask for what is known
             for plugin in _entry_points().select(group=self._group):
                 self._load_plugin(plugin)
             self._plugged = True

@@ -31,6 +31,7 @@ MAGIC = b"SQLite format 3\x00"
 APPLICATION = 0x66696E6C  # "finl": tells it from other SQLite files
 APPLICATION_AT = 68  # the byte of the file where that number is
 LAYOUT = 1  # raised when the tables change
+PAIR = ["query", "doc"]  # the columns that name one
 # what the columns of the tables hold, by their names; all others hold texts
 INTEGER_COLUMNS = frozenset(
     ("number", "start", "end", "source_start", "source_end", "pairs", "best", "rank", "undoes",

@@ -66,7 +66,7 @@ SUMMARY_COLUMNS: dict[str, PolarsDataType] = {
 ANNOTATOR_COLUMNS: dict[str, PolarsDataType] = {
     **dict.fromkeys(("of", "name"), pl.String),  # annotator, two annotators, query
     **dict.fromkeys(("agreement", "kappa", "prevalence"), pl.Float64),
-    **dict.fromkeys(("labels", "shared"), pl.Int64),  # shared: somebody else labelled it, too
+    **dict.fromkeys(("labels", "shared"), pl.Int64),  # shared: others labelled it, too
 }
 KINDS = ("rankings", "labels", "systems")
 ANNOTATORS = "annotators"  # of one pool
@@ -192,7 +192,7 @@ def _on_annotators(first: Any, kind: str | None, level: float) -> Agreement:  # 
         return first.agreement(level=level)
     if not isinstance(first, str | os.PathLike) or database_at(first) is None:
         raise OptionError(
-            "there is one side, and it is no pool with labels",
+            "there is one side, and it is not a pool with labels",
             fix="name the second one, too, or the folder that findwell pool made",
         )
     with Labels.open(first) as labels:

@@ -140,7 +140,7 @@ def anchor(
     findings = findings_of(labels, "status", ("lost", "ambiguous", "fuzzy"))
     elsewhere = labels.filter(pl.col("note").str.contains("^not (at|in) "), pl.col("start") >= 0)
     findings += _finding("other-place", elsewhere, *OTHER_PLACE)
-    # texts in the place of ids are looked for
+    # texts instead of ids are looked for
     about = (each for each in given.findings if each.kind != FindingKind.TEXT_AS_ID)
     return Anchored(labels, given.queries, (*about, *findings))
 
@@ -251,7 +251,7 @@ def drift(
     documents = load_corpus(corpus)
     found = place(labels, documents, min_score=min_score)
     if before is not None:
-        found = _tell_apart(found, labels, documents, load_corpus(before))
+        found = _distinguish(found, labels, documents, load_corpus(before))
     now = _compare(labels, settle(labels, labels, found, ambiguous))
     findings = findings_of(now, "status", ("lost", "ambiguous", "edited"))
     if chunks is not None:
@@ -262,7 +262,7 @@ def drift(
 
 
 def _compare(old: pl.DataFrame, now: pl.DataFrame) -> pl.DataFrame:
-    """Put the old places beside the new ones, and say what became of each label."""
+    """Put the old places next to the new ones, and say what became of each label."""
     names = {name: f"old_{name}" for name in (*PLACE, "text")}
     joined = now.join(
         old.select("number", *names).rename(names), on="number", maintain_order="left"
@@ -281,7 +281,7 @@ def _compare(old: pl.DataFrame, now: pl.DataFrame) -> pl.DataFrame:
     return joined.with_columns(status=status).drop("old_text")
 
 
-def _tell_apart(
+def _distinguish(
     found: pl.DataFrame, labels: pl.DataFrame, now: pl.DataFrame, before: pl.DataFrame
 ) -> pl.DataFrame:
     """Choose among the places of an ambiguous label the one with the same text around it."""

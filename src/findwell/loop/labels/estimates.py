@@ -28,7 +28,7 @@ from findwell.evaluation.plan import EvaluationOptions, Plan
 from findwell.evaluation.results.bounds import bounds
 from findwell.evaluation.results.estimates import EstimateRow, Estimates
 from findwell.io.read import load_gold
-from findwell.io.read.labels_database import database_at, final_grades, typed
+from findwell.io.read.labels_database import PAIR, database_at, final_grades, typed
 from findwell.io.read.tables import frame
 from findwell.loop.labels.exchange import IMPORTED
 from findwell.loop.labels.label_pool import SAMPLE
@@ -56,8 +56,7 @@ if TYPE_CHECKING:
 JUDGED_RELATION = "relevance"
 UNJUDGED = -1.0  # the grade of a candidate without a label: in the pool, but not judged
 CHOSEN = "chosen"  # the design of a pair that was labelled though it was not its turn
-PAIR = ["query", "doc"]
-PAIR_COLUMNS = (*PAIR, "grade", "probability", "stratum", "design", "judge")
+KNOWN_COLUMNS = (*PAIR, "grade", "probability", "stratum", "design", "judge")
 ADDING_MEASURES = (Precision, RankBiasedPrecision, DCG)  # a label adds to the value by itself
 ENOUGH_QUERIES = 10  # labelled as a whole, from which the others are estimated
 BY_OUTCOME = frozenset({"mm-ns", "mtf"})  # earlier labels decide what is labelled next
@@ -143,7 +142,7 @@ def evaluate_with_labels(
     result = replace(
         result,
         measures=wanted,
-        # what few labels say about a query is no problem of the gold here
+        # what few labels say about a query is not a problem of the gold labels here
         findings=tuple(each for each in result.findings if each.kind != "no-relevant-item"),
     ).with_options(bounds=True)
     found = Estimator(result, known, item_pairs, level, judging=judging)
@@ -175,7 +174,7 @@ def _refuse_unlabelled(measures: Sequence[Measure]) -> None:
             )
         if measure.aggregation != "mean" or measure.facts():
             raise MeasureError(
-                f"{measure} is no mean of what documents are labelled",
+                f"{measure} is not a mean over labels of documents",
                 fix="estimate P@5, recall@10, nDCG@10, context_precision or the like",
             )
 
@@ -265,7 +264,7 @@ def load_pairs(labels: object, *, texts: bool = False) -> KnownPairs:
     gold = load_gold(labels)  # type: ignore[arg-type]
     rows = gold.rows().group_by(PAIR, maintain_order=True).agg(pl.col("grade").max())
     rows = rows.with_columns(design=pl.lit(IMPORTED))
-    return KnownPairs(rows.select(typed(rows, PAIR_COLUMNS)), None, closed=False)
+    return KnownPairs(rows.select(typed(rows, KNOWN_COLUMNS)), None, closed=False)
 
 
 def _of_database(labels: Labels, *, texts: bool) -> KnownPairs:
@@ -292,7 +291,7 @@ def _of_database(labels: Labels, *, texts: bool) -> KnownPairs:
         filled = labels.texts().filter(pl.col("text") != "").select("doc", "text")
         passages = filled.unique("doc", keep="first", maintain_order=True)
     return KnownPairs(
-        pairs.select(typed(pairs, PAIR_COLUMNS)),
+        pairs.select(typed(pairs, KNOWN_COLUMNS)),
         labels.queries().select("query", "question"),
         closed=True,
         about=about,
@@ -314,7 +313,7 @@ def _of_frame(table: pl.DataFrame) -> KnownPairs:
             f"the labels have no column {' and no column '.join(missing)}",
             fix="give query, doc, grade and probability; stratum where pairs were drawn by strata",
         )
-    rows = table.select(typed(table, PAIR_COLUMNS))
+    rows = table.select(typed(table, KNOWN_COLUMNS))
     drawn = pl.when(pl.col("probability").is_not_null()).then(pl.lit(SAMPLE))
     rows = _out_of_turn(rows.with_columns(design=pl.coalesce("design", drawn, pl.lit(IMPORTED))))
     unknown = pl.col("probability").is_null() & pl.col("grade").is_not_null()
@@ -370,7 +369,7 @@ class Sought:
         self.drawn = views[0].drawn
         self.complete: Bools = np.logical_and.reduce([view.complete for view in views])
         self.needed: Bools = np.logical_or.reduce([view.needed for view in views])
-        # items that queries need which are labelled as a whole
+        # items needed by the queries that are labelled as a whole
         self.needed_by_whole: Bools = self.needed & self.complete[self.drawn.item_query]
         self.outside = sum(view.outside for view in views)
 
@@ -396,7 +395,7 @@ class Estimator:
         self.chance = known.column("probability")[item_pairs]  # NaN: not part of a sample
         labelled = ~np.isnan(self.grade)
         self.sampled = bool((np.isfinite(self.chance) & labelled).any())
-        # a label that somebody chose to give is known, but says nothing about other pairs
+        # a label that an annotator chose to give is known, but says nothing about other pairs
         self.chosen = labelled & np.isnan(self.chance)
         strata = known.pairs["stratum"].fill_null("").rank("dense").to_numpy()
         self.stratum = strata.astype(np.int64)[item_pairs]

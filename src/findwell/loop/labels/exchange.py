@@ -31,6 +31,7 @@ from findwell.io.read.format import Look
 from findwell.io.read.json import all_entries
 from findwell.io.read.labels_database import (
     INSERT_EVENT,
+    PAIR,
     database_at,
     final_grades,
     reading,
@@ -59,7 +60,6 @@ SUFFIXES = {
     ".qrels": "qrels",
 }
 RELEVANT_GRADE = 1.0  # the lowest grade of what formats without grades list
-PAIR = ["query", "doc"]
 LABEL_COLUMNS = (
     "query", "question", "doc", "text", "grade", "annotator", "time", "note", "start", "end",
     "probability", "planned", "stratum", "design", "state", "subtopic",
@@ -83,13 +83,7 @@ IMPORTED = "imported"  # the design of a label whose own is not known
 SPAN_COLUMNS = ("span_id", "context.span_id")
 POSITION_COLUMN = "document_position"
 LABEL_TABLES = (None, "csv", "tsv", "parquet", "jsonl", "phoenix")  # formats of one row per label
-DETECTED_GOLDS = (
-    "ragas",
-    "deepeval",
-    "autorag",
-    "beir",
-    "spans",
-)  # formats that a gold tells by itself
+DETECTED_GOLDS = ("ragas", "deepeval", "autorag", "beir", "spans")  # detected by their contents
 
 
 def export_labels(

@@ -34,8 +34,15 @@ from findwell.io.read.labels_database import (
 from findwell.io.storage.database import BUSY_TIMEOUT, DurableFile, DurableKind
 from findwell.judges.aspects.relevance import RELEVANCE
 from findwell.loop.labels.exchange import IMPORTED, add_labels, export_labels, read_labels
-from findwell.loop.labels.label_pool import LabelPool, extend_pool, read_pool
-from findwell.loop.labels.order import GRADED, LabellingPlan, Said, said_by
+from findwell.loop.labels.label_pool import (
+    GRADED,
+    LabellingPlan,
+    LabelPool,
+    Said,
+    extend_pool,
+    read_pool,
+    said_by,
+)
 
 if TYPE_CHECKING:
     import sqlite3
@@ -95,7 +102,7 @@ def annotator_name(name: str) -> str:
     if 0 < len(name) <= NAME_LENGTH and name.isprintable():
         return name
     raise OptionError(
-        "this is no name of an annotator",
+        "this is not a valid name of an annotator",
         fix=f"give a name of 1 to {NAME_LENGTH} letters, without control characters",
     )
 
@@ -364,7 +371,7 @@ class Labels:
         name = (self.annotator if annotator is None else annotator).strip()
         if not name:
             raise OptionError(
-                "nobody is named as the annotator", fix='say who: annotator="anna" (--annotator)'
+                "no annotator is named", fix='say who: annotator="anna" (--annotator)'
             )
         return name
 
@@ -373,8 +380,8 @@ class Labels:
     def next(self, annotator: str | None = None) -> Pair | None:
         """Return the pair to label next; None when there is nothing left for this annotator.
 
-        Nobody sees a label of somebody else. A pair that somebody looks at just now is not offered
-        to others, unless it is one of those that all should label.
+        Annotators do not see the labels of others. A pair that one of them is looking at is not
+        offered to others, unless it is one of those that all should label.
         """
         name = self._named(annotator)
         with self._file.reading() as connection:
@@ -439,13 +446,13 @@ class Labels:
         return min(budget, self.pool().pairs.height)
 
     def disagreements(self) -> list[Disagreement]:
-        """Return the pairs to adjudicate: labelled differently, or somebody is not sure."""
+        """Return the pairs to adjudicate: labelled differently, or an annotator is not sure."""
         with self._file.reading() as connection:
             said = self._said(connection)
         found = []
         for number, each in sorted(said.items()):
             voices = [one for one in each if one.kind in ("label", "unsure")]
-            differing = {one.grade for one in voices}  # None: somebody is not sure
+            differing = {one.grade for one in voices}  # None: an annotator is not sure
             decided = any(one.kind == "adjudicate" for one in each)
             if not decided and (len(differing) > 1 or None in differing):
                 pair = self._pair(number, "")

@@ -24,13 +24,22 @@ from findwell.evaluation.results.result import Result
 from findwell.evaluation.results.reuse import load_only
 from findwell.io.read import load_gold, load_run
 from findwell.io.read.corpus import load_corpus
-from findwell.io.read.labels_database import APPLICATION, FILE, LAYOUT, TABLES, table, typed
+from findwell.io.read.labels_database import (
+    APPLICATION,
+    FILE,
+    LAYOUT,
+    PAIR,
+    TABLES,
+    table,
+    typed,
+)
 from findwell.io.read.queries import join_queries
 from findwell.io.storage.database import create_durable
 from findwell.io.storage.files import make_folder, removed_at_the_end
 from findwell.judges.find import find_judge
 from findwell.judges.verdicts import Sample
 from findwell.loop.labels.label_pool import (
+    METHODS,
     PAIR_COLUMNS,
     SAMPLE,
     LabelPool,
@@ -39,7 +48,6 @@ from findwell.loop.labels.label_pool import (
     strata_of,
 )
 from findwell.loop.labels.labels import LABELS_DATABASE
-from findwell.loop.labels.order import METHODS
 from findwell.loop.tuning.pool import Pool
 from findwell.retrievers.retrieve import load_questions
 
@@ -50,7 +58,6 @@ if TYPE_CHECKING:
     from findwell.judges.verdicts import JudgeProtocol
 
 PURPOSES = ("ordering", "values")
-PAIR = ["query", "doc"]
 PASSAGE = ("text", "source", "start", "end")
 
 

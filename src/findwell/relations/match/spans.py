@@ -203,7 +203,7 @@ class SpanWords(Matcher):
 
     P, recall, F and IoU over it are the token precision, recall, F1 and IoU of chunking studies: a
     word that is in two chunks is noise the second time. Chunks and gold need places, as for
-    `spans`, and their texts, beside them or in the corpus.
+    `spans`, and their texts, next to them or in the corpus.
     """
 
     name: ClassVar[str] = "span-words"
@@ -288,26 +288,33 @@ def placed(
     that document. What cannot be found keeps its id and covers nothing.
     """
     rows = _with_columns(rows, "text", "start", "end", "source")
-    found = _known_places(rows, pl.DataFrame(schema=COLUMNS) if corpus is None else corpus)
+    documents = pl.DataFrame(schema=COLUMNS) if corpus is None else corpus
+    documents = _with_columns(documents, "source", "start", "end")
+    found = _known_places(rows, documents)
     rows = rows.drop("source")
     findings: list[Finding] = []
     unplaced = found["place"].is_null()
     if corpus is not None:
         # an id that is a text, and no document, is the text to look for
         quotes = rows["doc"].str.contains(TEXT_LIKE) & ~rows["doc"].is_in(corpus["doc"].implode())
-        rows = rows.with_columns(
-            text=rows["text"].zip_with(~(rows["text"].is_null() & quotes), rows["doc"])
-        )
-        searched, findings = _searched(rows, unplaced & rows["text"].is_not_null(), corpus, role)
-        found = found.select(
-            column.zip_with(~unplaced, searched[column.name]) for column in found.iter_columns()
+        told = rows["text"].is_not_null() | ~quotes
+        rows = rows.with_columns(text=rows["text"].zip_with(told, rows["doc"]))
+        wanted = rows.with_row_index("row").filter(unplaced & rows["text"].is_not_null())
+        searched, findings = _searched(wanted, documents, role)
+        found = (
+            found.with_row_index("row")
+            .join(searched, on="row", how="left", maintain_order="left", suffix="_found")
+            .select(
+                pl.when(unplaced).then(f"{name}_found").otherwise(name).alias(name)
+                for name in PLACE
+            )
         )
         unplaced = found["place"].is_null() & rows["text"].is_null()
     findings += finding_about(
         NO_PLACE,
         list(map(shorten, rows["doc"].filter(unplaced).drop_nulls())),
         f"{role}: document without a place: it covers nothing",
-        "give start and end beside the document, or name the corpus that holds the texts",
+        "give start and end next to the document, or name the corpus that holds the texts",
     )
     if role == "gold":  # which comes whole, while a run comes in batches
         require_places(findings, rows.height, role)
@@ -363,7 +370,7 @@ def _known_places(rows: pl.DataFrame, corpus: pl.DataFrame) -> pl.DataFrame:
     """Return the place of each row: its own, that of the chunk it names, or a whole document."""
     size = pl.col("text").str.len_chars().cast(pl.Int64)
     chunks = {"source": "source", "start": "from", "end": "to"}
-    known = _with_columns(corpus, *chunks).select("doc", *chunks, size=size).rename(chunks)
+    known = corpus.select("doc", *chunks, size=size).rename(chunks)
     own = pl.col("start").is_not_null()
     cut = pl.col("source").is_not_null() & pl.col("from").is_not_null()
     whole = pl.col("text").is_null() & pl.col("size").is_not_null()
@@ -389,44 +396,32 @@ def require_places(findings: list[Finding], documents: int, role: str) -> None:
         raise InputError(
             f"no document has a place, for example {mine[0].examples[0]!r}",
             where=role,
-            fix="give start and end beside the documents, or name the corpus that holds the texts",
+            fix="give start and end next to the documents, or name the corpus that holds the texts",
         )
 
 
 def _searched(
-    rows: pl.DataFrame, lacking: pl.Series, corpus: pl.DataFrame, role: str
+    wanted: pl.DataFrame, corpus: pl.DataFrame, role: str
 ) -> tuple[pl.DataFrame, list[Finding]]:
-    """Look for texts in the corpus; of several places the first counts."""
-    wanted = rows.with_row_index("__row").filter(lacking)
+    """Look for texts in the corpus; of several places the first counts.
+
+    Places inside chunks are moved to the documents that the chunks were cut from.
+    """
     home = pl.when(pl.col("doc").is_in(corpus["doc"].implode())).then("doc")
     places = place(wanted.with_columns(doc=home), corpus.drop_nulls("text"))
     first = places.unique("number", keep="first", maintain_order=True)
-    spread = wanted.select("__row", "doc").hstack(
-        first.select("doc", "start", "end", "status").rename(
-            {"doc": "place", "start": "from", "end": "to"}
-        )
+    as_cut = pl.col("text").str.len_chars() == pl.col("end") - pl.col("start")
+    cut = corpus.filter(as_cut).select("source", chunk="doc", first="start")
+    found = (
+        wanted.select("row", raw="doc")
+        .hstack(first.select("status", "start", "end", chunk="doc"))
+        .join(cut, on="chunk", how="left", maintain_order="left")
     )
-    spread = _in_source(spread, corpus)
-    empty = pl.DataFrame({"__row": pl.int_range(rows.height, eager=True, dtype=pl.UInt32)})
-    table = empty.join(spread, on="__row", how="left", maintain_order="left")
     findings = []
     for status, what in SEARCHED.items():
-        names = list(map(shorten, spread.filter(pl.col("status") == status)["doc"]))
+        names = list(map(shorten, found.filter(pl.col("status") == status)["raw"]))
         fix = "give start and end, or complete the corpus; see docs/spans.md"
         findings += finding_about(f"{status}-quote", names, f"{role}: {what}", fix)
-    return table.select(PLACE), findings
-
-
-def _in_source(spread: pl.DataFrame, corpus: pl.DataFrame) -> pl.DataFrame:
-    """Move places inside chunks to the documents that the chunks were cut from."""
-    if not {"source", "start", "end"} <= set(corpus.columns):
-        return spread
-    as_cut = pl.col("text").str.len_chars() == pl.col("end") - pl.col("start")
-    cut = corpus.filter(as_cut).select("source", pl.col("doc").alias("place"), first="start")
-    joined = spread.join(cut, on="place", how="left", maintain_order="left")
     before = pl.col("first").fill_null(0)
-    return joined.with_columns(
-        pl.coalesce("source", "place").alias("place"),
-        pl.col("from") + before,
-        pl.col("to") + before,
-    ).drop("source", "first")
+    moved = {"from": pl.col("start") + before, "to": pl.col("end") + before}
+    return found.select("row", place=pl.coalesce("source", "chunk"), **moved), findings

@@ -29,8 +29,8 @@ if TYPE_CHECKING:
     from findwell.core.data import Ints
     from findwell.core.texts.fold import Codes
 
-LOCATED_COLUMNS = {
-    "quote": pl.Int64, "doc": pl.String, "start": pl.Int64, "end": pl.Int64, "score": pl.Float64,
+PLACE_COLUMNS: dict[str, type[pl.DataType]] = {
+    "doc": pl.String, "start": pl.Int64, "end": pl.Int64, "score": pl.Float64,
     "status": pl.String, "places": pl.Int64,
 }  # fmt: skip
 LISTED_PLACES = 100  # of an ambiguous quote
@@ -100,7 +100,7 @@ def locate(
             rows.append((number, None, None, None, None, "lost", 0))
         status = "ambiguous" if len(places) > 1 else status
         rows += ((number, *place, status, len(places)) for place in places[:LISTED_PLACES])
-    return pl.DataFrame(rows, schema=LOCATED_COLUMNS, orient="row")
+    return pl.DataFrame(rows, schema={"quote": pl.Int64, **PLACE_COLUMNS}, orient="row")
 
 
 def _occurrences(quote: Quote, texts: dict[str, str]) -> list[Place]:

@@ -9,7 +9,7 @@ import numpy as np
 import polars as pl
 
 from findwell.core.findings import EXAMPLES, Finding
-from findwell.relations.spans.locate import LOCATED_COLUMNS, locate
+from findwell.relations.spans.locate import PLACE_COLUMNS, locate
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -18,8 +18,8 @@ if TYPE_CHECKING:
 
     Places: TypeAlias = list[tuple[Any, ...]]  # doc, start, end, score, status, number of places
 
-PLACED_COLUMNS = {"number": pl.Int64, **LOCATED_COLUMNS, "text": pl.String, "note": pl.String}
-del PLACED_COLUMNS["quote"]
+FOUND_COLUMNS: dict[str, type[pl.DataType]] = {"number": pl.Int64, **PLACE_COLUMNS}
+FOUND_COLUMNS |= {"text": pl.String, "note": pl.String}
 LOST_PLACE = (None, None, None, None, "lost", 0)
 NOTED_PLACES = 3  # that a note names
 NO_LETTER = re.compile(r"\W+")  # what chunkers may drop without a loss
@@ -71,7 +71,7 @@ def place(wanted: pl.DataFrame, corpus: pl.DataFrame, *, min_score: float = 0.85
         for number in range(len(given))
         for row in places[number]
     ]
-    return pl.DataFrame(rows, schema=PLACED_COLUMNS, orient="row")
+    return pl.DataFrame(rows, schema=FOUND_COLUMNS, orient="row")
 
 
 def _at(texts: Mapping[str, str], doc: Any, start: Any, end: Any) -> str | None:  # noqa: ANN401

@@ -95,7 +95,7 @@ class SyntheticQuestions:
         return "".join(json.dumps(each, ensure_ascii=False) + "\n" for each in self.records)
 
     def write(self, path: str | os.PathLike[str]) -> None:
-        """Write the records as JSON lines, and how they were made beside them."""
+        """Write the records as JSON lines, and next to them how they were made."""
         write_text(path, self.jsonl())
         about = json.dumps(self.manifest, ensure_ascii=False, indent=1)
         write_text(manifest_path(path), about + "\n")

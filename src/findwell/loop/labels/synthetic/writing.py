@@ -93,7 +93,7 @@ ENDING_FAILURES = frozenset({Reason.BUDGET, Reason.STOPPED})  # no other draft w
 
 
 class DropReason(StrEnum):
-    """Why a draft is no question of the gold, where it is not that there was no answer."""
+    """Why a draft was dropped, if the model answered."""
 
     DECLINED = "the model found nothing to ask"
     MALFORMED = "malformed answer"
