@@ -65,6 +65,19 @@ UNSPACED = r"\u2e80-\u30ff\u3400-\u9fff\uf900-\ufaff\u0e00-\u0eff\u1000-\u109f\u
 WORD = re.compile(rf"[{UNSPACED}]|[^\W{UNSPACED}]+")
 
 
+def require_places(findings: list[Finding], documents: int, role: str) -> list[Finding]:
+    """Refuse an input in which no document has a place, or none a text where that is needed."""
+    findings = require_texts(findings, documents, role)
+    mine = [found for found in findings if found.kind in (NO_PLACE, LOST)]
+    if not is_part() and mine and sum(found.count for found in mine) >= documents:
+        raise InputError(
+            f"no document has a place, for example {mine[0].examples[0]!r}",
+            where=role,
+            fix="give start and end beside the documents, or name the corpus that holds the texts",
+        )
+    return findings
+
+
 @register_matcher
 class Spans(Matcher):
     """The share of the gold's characters that the chunk holds is at least the threshold.
@@ -87,21 +100,29 @@ class BoundPlaces(BoundByRule):
     """What both have in common that draw edges between places in documents."""
 
     blank_is_unit = True
+    check_rows = staticmethod(require_places)
+    document = KEY  # finds the name of the document in the key of an item
 
-    def check_rows(self, found: list[Finding], documents: int, run: str) -> list[Finding]:
-        """Refuse a run in which no document has a place."""
-        left = require_texts(found, documents, run)
-        require_places(left, documents, run)
-        return left
+    def __init__(self, context: MatchContext) -> None:
+        self._corpus, self._chosen = context.corpus, context.chosen
+        self._change = normaliser(context.ids)
+
+    def rows(self, rows: pl.DataFrame) -> tuple[pl.DataFrame, list[Finding]]:
+        """Replace ids by places."""
+        return placed(rows, self._corpus, "run", self._change)
+
+    def nothing_met(self, run: UnmetRun) -> list[Finding]:
+        """Look for documents that the run and the gold name differently."""
+        theirs = self.gold.member_doc.str.extract(self.document)
+        return no_shared_place(run, run.keys.str.extract(KEY), theirs, chosen=self._chosen)
 
 
 class BoundSpans(BoundPlaces):
     """Draws an edge from a chunk to the gold spans that it covers or completes."""
 
     def __init__(self, gold: Gold, context: MatchContext, threshold: float) -> None:
-        self._change, self._chosen = normaliser(context.ids), context.chosen
+        super().__init__(context)
         self.gold = span_gold(gold, context.corpus, self._change)
-        self._corpus = context.corpus
         self._threshold = threshold
         facts = self.gold.member_facts
         self._members = pl.DataFrame(
@@ -113,15 +134,6 @@ class BoundSpans(BoundPlaces):
                 "to": pl.Series([], dtype=pl.Int64) if facts is None else facts["end"],
             }
         )
-
-    def rows(self, rows: pl.DataFrame) -> tuple[pl.DataFrame, list[Finding]]:
-        """Replace ids by places."""
-        return placed(rows, self._corpus, "run", self._change)
-
-    def nothing_met(self, run: UnmetRun) -> list[Finding]:
-        """Look for documents that the run and the gold name differently."""
-        theirs = self.gold.member_doc.str.extract(KEY)
-        return no_shared_place(run, run.keys.str.extract(KEY), theirs, chosen=self._chosen)
 
     def draw(self, units: Units) -> Edges:
         """Return the edges of the chunks that cover a gold span, or complete one."""
@@ -214,11 +226,11 @@ class SpanWords(Matcher):
 class BoundSpanWords(BoundPlaces):
     """Draws an edge from a word to the gold word at the same place."""
 
+    document = r"(?s)^(.*)@\d+$"
     order_matters = False
 
     def __init__(self, gold: Gold, context: MatchContext) -> None:
-        self._corpus = context.corpus
-        self._change, self._chosen = normaliser(context.ids), context.chosen
+        super().__init__(context)
         self._documents: dict[str, str] = {}
         if context.corpus is not None:
             texts = context.corpus.drop_nulls("text")
@@ -240,7 +252,7 @@ class BoundSpanWords(BoundPlaces):
 
     def rows(self, rows: pl.DataFrame) -> tuple[pl.DataFrame, list[Finding]]:
         """Replace ids by places."""
-        found, findings = placed(rows, self._corpus, "run", self._change)
+        found, findings = super().rows(rows)
         return found, findings + self._without_words(found)
 
     def _without_words(self, rows: pl.DataFrame) -> list[Finding]:
@@ -252,11 +264,6 @@ class BoundSpanWords(BoundPlaces):
         return finding_about(
             FindingKind.NO_TEXT, docs, message, "give texts next to the places, or a corpus"
         )
-
-    def nothing_met(self, run: UnmetRun) -> list[Finding]:
-        """Look for documents that the run and the gold name differently."""
-        theirs = self.gold.member_doc.str.extract(r"(?s)^(.*)@\d+$")
-        return no_shared_place(run, run.keys.str.extract(KEY), theirs, chosen=self._chosen)
 
     def units(self, aligned: Aligned) -> Units:
         """Return the words of the chunks of a batch; their key is their place."""
@@ -397,17 +404,6 @@ def _unplaced(docs: pl.Series, role: str) -> list[Finding]:
     message = f"{role}: document without a place: it covers nothing"
     fix = "give start and end beside the document, or name the corpus that holds the texts"
     return finding_about(NO_PLACE, list(map(shorten, docs.drop_nulls())), message, fix)
-
-
-def require_places(findings: list[Finding], documents: int, role: str) -> None:
-    """Refuse an input in which no document has a place."""
-    mine = [found for found in findings if found.kind in (NO_PLACE, LOST)]
-    if not is_part() and mine and sum(found.count for found in mine) >= documents:
-        raise InputError(
-            f"no document has a place, for example {mine[0].examples[0]!r}",
-            where=role,
-            fix="give start and end beside the documents, or name the corpus that holds the texts",
-        )
 
 
 def _searched(
