@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import Enum, auto
 from functools import partial
-from itertools import chain, count
+from itertools import chain, count, islice
 from typing import TYPE_CHECKING, Any
 
 import polars as pl
@@ -38,6 +38,7 @@ if TYPE_CHECKING:
     from findwell.evaluation.plan import Plan, Reading
 
 NamedInputs = list[tuple[str, Any]]  # each input with its name; "" where it has none
+NAMED_AT_MOST = 1000  # entries of a dict that are looked at: one by query may have millions
 
 
 class Kind(Enum):
@@ -65,8 +66,8 @@ def kind_of(data: object) -> Kind:
     if isinstance(data, Iterator):
         return Kind.ITERATOR
     if isinstance(data, Mapping):
-        every = data.values()
-        named = is_several(data) or any(isinstance(x, Result) or is_retriever(x) for x in every)
+        first = islice(data.values(), NAMED_AT_MOST)
+        named = is_several(data) or any(isinstance(x, Result) or is_retriever(x) for x in first)
         return Kind.NAMED if named else Kind.DATA
     if isinstance(data, list | tuple):
         listed = data and isinstance(data[0], str | os.PathLike | Run | RunStream)
