@@ -21,7 +21,7 @@ from statsmodels.stats.multitest import multipletests
 import findwell
 from findwell.core.errors import AlignError, FindwellError, MeasureError, OptionError
 from findwell.evaluation.comparison.compare import ROWS
-from findwell.evaluation.comparison.systems import unique_names
+from findwell.evaluation.inputs import unique_names
 from tests import values
 
 if TYPE_CHECKING:

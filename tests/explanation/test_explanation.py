@@ -43,6 +43,15 @@ def test_the_list_and_the_gold() -> None:
     assert told.about == {"topic": "t"}
 
 
+def test_measures_are_explained_in_every_dialect_however_they_are_given() -> None:
+    for measures in (["AP", "RR"], (name for name in ("AP", "RR"))):
+        (told,) = findwell.explain(
+            RUN, GOLD, measures, query="q1", dialects=["findwell", "autorag"]
+        )
+        named = [(each.measure, each.dialect) for each in told.calculations]
+        assert named == [(name, of) for of in ("findwell", "autorag") for name in ("AP", "RR")]
+
+
 @pytest.mark.parametrize("name", sorted(without_facts()))
 @pytest.mark.parametrize("dialect", ["findwell", "autorag", "liverag", "ragas", "continuous-eval"])
 def test_terms_and_divisor_make_the_value(name: str, dialect: str) -> None:

@@ -46,17 +46,12 @@ def result_of(made: Made, rows: list[Any], adding: SummaryPlan) -> SparkResult:
 
 def made_of(task: TaskPlan, **more: Any) -> Made:
     """Return how a result is made by such a plan."""
-    chosen: dict[str, Any] = {
-        "run": "run",
-        "run_id": "monday",
-        "measures": task.plan.measures,
-        "dialect": task.plan.dialect,
-        "matchers": task.plan.matchers,
-        "relation": task.plan.drawn_by,
-        "ids": "identity",
-        "level": 0.95,
-    }
-    return Made(**chosen | more)
+    return Made(plan=task.plan, run="run", run_id="monday", **more)
+
+
+def planned(made: Made, **changes: Any) -> Made:
+    """Return it with another plan."""
+    return replace(made, plan=replace(made.plan, **changes))
 
 
 @pytest.fixture(scope="module")
@@ -78,7 +73,7 @@ def both() -> tuple[SparkResult, findwell.Result]:
     rows = stacked(side(gold, GOLD), side(run, RUN), side(about, QUERIES))
     statistics = tuple(measure.aggregation for measure in plan.plan.measures)
     adding = SummaryPlan(statistics, slices=("topic",), samples=50)
-    made = made_of(plan, slices=("topic",), bootstrap=50, bounds=True)
+    made = made_of(plan, slices=("topic",), bootstrap=50)
     found = result_of(made, list(evaluate_batches(plan, rows)), adding)
     local = findwell.evaluate(run, gold, MEASURES, queries=about, bounds=True)
     return found, local
@@ -138,7 +133,7 @@ def test_a_gate_makes_the_interval_that_a_result_was_not_to_have(
     both: tuple[SparkResult, findwell.Result],
 ) -> None:
     found, _ = both
-    without = replace(found, made=replace(found.made, level=None))
+    without = replace(found, made=planned(found.made, level=None))
     assert without.summary["low"].null_count() == len(MEASURES)
     ours, theirs = (findwell.spark.gate(each, "RR>=0.1").verdicts[0] for each in (without, found))
     assert ours == theirs
@@ -174,7 +169,7 @@ def test_what_all_parts_found_is_looked_at(both: tuple[SparkResult, findwell.Res
     notes.add({"findings": [], "facts": {"queries": 10}})
     with pytest.raises(AlignError, match="share no document id: the run has 'a', the gold has 'b'"):
         _checked(notes, found.made)
-    chosen = replace(found.made, chosen=True)
+    chosen = planned(found.made, chosen=True)
     assert [each.kind for each in _checked(notes, chosen)] == ["no-shared-document"]
 
 

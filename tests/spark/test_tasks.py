@@ -71,7 +71,7 @@ def plan_of(measures: Any, dialect: str = "findwell", **more: Any) -> TaskPlan:
     """Return what a task is sent; `more` are options of an evaluation, or fields of it."""
     options = {name: more.pop(name) for name in EvaluationOptions.__optional_keys__ & more.keys()}
     judge = options.get("judge")
-    plan = Plan.of(resolve_measures(measures, dialect), dialect=dialect, **{"by": "ids", **options})
+    plan = Plan.of(resolve_measures(measures, dialect), dialect=dialect, **options)
     chosen: dict[str, Any] = {
         "run": "run",
         "plan": replace(plan, judge=None),

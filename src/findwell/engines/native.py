@@ -51,9 +51,7 @@ class NativeDrawing:
     ) -> NativeDrawing | None:
         """Return the drawing of a run, or None if it is nothing for the kernel."""
         lines = run.batches
-        if kernel() is None or keep or not isinstance(lines, TrecLines):
-            return None
-        if not bound.plain_ids:
+        if kernel() is None or keep or not bound.plain_ids or not isinstance(lines, TrecLines):
             return None
         if bound.gold.member_item.dtype != np.int32:  # more than two billion items
             return None

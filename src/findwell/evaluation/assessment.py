@@ -21,6 +21,8 @@ from findwell.relations.pipeline import TEXT
 from findwell.relations.preflight import check_gold, synthetic_questions
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from findwell.core.data import Gold, RunStream
     from findwell.core.progress import Report
     from findwell.core.relation import Relation
@@ -80,7 +82,7 @@ def assess(
         about={
             name: about for name, about in abouts.items() if about is not None and about.width > 1
         },
-        provenance=_provenance(plan, asked),
+        provenance=provenance_of(plan, asked),
         options=SummaryOptions(plan.level, cluster_column(gold.queries, plan.cluster), plan.bounds),
         kept=Kept(drawing.listed, pl.concat(drawing.verdicts) if drawing.verdicts else None),
     )
@@ -159,8 +161,8 @@ def _judging(plan: Plan, tasks: dict[Matcher, Task]) -> Judging | None:
     return Judging(plan.judge, tasks)
 
 
-def _provenance(plan: Plan, tasks: dict[Matcher, Task]) -> Provenance:
-    """Say what made the numbers, after all of them were made."""
+def provenance_of(plan: Plan, tasks: Mapping[Matcher, Task] | None = None) -> Provenance:
+    """Say what made the numbers; a judge is asked about what it did, so after it did it."""
     ids = plan.dialect.run_ids if plan.ids == "identity" else plan.ids
     counted = "tokens" in facts_of(plan.measures)
     return Provenance(
@@ -170,11 +172,11 @@ def _provenance(plan: Plan, tasks: dict[Matcher, Task]) -> Provenance:
         settings={name: matcher.settings() for name, matcher in plan.matchers.items()},
         ids=ids if isinstance(ids, str) else getattr(ids, "__qualname__", repr(ids)),
         tokenizer=find_tokenizer(plan.tokenizer).name if counted else "",
-        judge={} if plan.judge is None else _judge_provenance(plan.judge, tasks),
+        judge={} if plan.judge is None else _judge_provenance(plan.judge, tasks or {}),
     )
 
 
-def _judge_provenance(judge: JudgeProtocol, tasks: dict[Matcher, Task]) -> dict[str, Any]:
+def _judge_provenance(judge: JudgeProtocol, tasks: Mapping[Matcher, Task]) -> dict[str, Any]:
     """Say who judged, how far it agrees with people where that was measured, and what was asked.
 
     The aspects that a user has registered are described, so that a saved result needs none.

@@ -23,7 +23,6 @@ from findwell.relations.spans.place import (
 )
 
 if TYPE_CHECKING:
-    from findwell.core.data import Gold
     from findwell.evaluation.plan import Reading
 
 CHUNK = ("doc", "text", "source", "start", "end")
@@ -106,13 +105,11 @@ def _places(
 
 def _labels(run: object, gold: object, documents: pl.DataFrame, reading: Reading) -> pl.DataFrame:
     """Return the relevant labels that are a part of a document: query, doc, start and end."""
-    how = reading.options(texts=True)
-    found: Gold
+    whole: Any = gold
     if gold is None:
-        _, first = each_input(run)[0]
-        found = load_samples(first, format=reading.run_format, **how).gold
+        found = load_samples(each_input(run)[0][1], **reading.with_texts().samples).gold
     else:
-        found = load_gold(gold, format=reading.gold_format, **how)  # type: ignore[arg-type]
+        found = load_gold(whole, **reading.with_texts().gold)
     rows = found.rows()
     said = [pl.col(name).is_not_null() for name in ("text", "start") if name in rows.columns]
     rows = rows.filter(

@@ -86,7 +86,7 @@ def evaluate(
     `by` says what makes a retrieved unit cover a gold item: equal `ids` (the default), `spans` (the
     default where the gold labels places, see docs/spans.md), or texts: `exact`,
     `rouge`, `rouge-sentence(threshold=0.9)`, … (`findwell measures --relations` lists them).
-    Texts stand beside the ids, or `corpus` gives them; `embedder` is what `semantic` embeds them
+    Texts stand next to the ids, or `corpus` gives them; `embedder` is what `semantic` embeds them
     with, and `tokenizer` what counts the tokens of a budget such as `recall@2000tokens`: a rule
     that needs no download (None), `tokenizers:PATH` for the file of a model, or a function; see
     docs/cost.md. A measure may name a relation of its own, such as `recall@5/rouge`. Some relations

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import os
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import Enum, auto
 from functools import partial
-from itertools import chain
+from itertools import chain, count, islice
 from typing import TYPE_CHECKING, Any
 
 import polars as pl
@@ -37,6 +38,7 @@ if TYPE_CHECKING:
     from findwell.evaluation.plan import Plan, Reading
 
 NamedInputs = list[tuple[str, Any]]  # each input with its name; "" where it has none
+NAMED_AT_MOST = 1000  # entries of a dict that are looked at: one by query may have millions
 
 
 class Kind(Enum):
@@ -48,7 +50,7 @@ class Kind(Enum):
     RESULT = auto()  # of an earlier evaluation
     RETRIEVER = auto()  # which is asked for a run
     ITERATOR = auto()  # records that can be read only once
-    DATA = auto()  # {query: …}, a table, records, a Run: whatever `load_run` reads
+    DATA = auto()  # {query: …}, a table, records, a Run, a Source: all else that `load_run` reads
 
 
 def kind_of(data: object) -> Kind:
@@ -58,14 +60,14 @@ def kind_of(data: object) -> Kind:
     (<Kind.DATA: 7>, <Kind.NAMED: 2>, <Kind.LISTED: 3>)
     """
     if isinstance(data, str | os.PathLike):
-        return Kind.PATH
+        return Kind.DATA if isinstance(data, Source) else Kind.PATH
     if isinstance(data, Result):
         return Kind.RESULT
     if isinstance(data, Iterator):
         return Kind.ITERATOR
     if isinstance(data, Mapping):
-        every = data.values()
-        named = is_several(data) or any(isinstance(x, Result) or is_retriever(x) for x in every)
+        first = islice(data.values(), NAMED_AT_MOST)
+        named = is_several(data) or any(isinstance(x, Result) or is_retriever(x) for x in first)
         return Kind.NAMED if named else Kind.DATA
     if isinstance(data, list | tuple):
         listed = data and isinstance(data[0], str | os.PathLike | Run | RunStream)
@@ -82,7 +84,7 @@ def each_input(data: Any) -> NamedInputs:  # noqa: ANN401
 
 
 def asks_retrievers(run: object) -> bool:
-    """Tell whether some of what is evaluated is no run yet, but must be asked for one."""
+    """Tell whether some of what is evaluated must be asked for its run."""
     return any(kind_of(data) is Kind.RETRIEVER for _, data in each_input(run))
 
 
@@ -120,7 +122,7 @@ def read_inputs(
     if asking := sum(kind_of(data) is Kind.RETRIEVER for _, data in named):
         if gold is not None:
             gold = _kept(gold)
-            loaded = load_gold(gold, format=reading.gold_format, **reading.options())
+            loaded = load_gold(gold, **reading.gold)
         stages = Stages(progress, asking)
         named = [(name, _asked(name, data, loaded, reading, stages)) for name, data in named]
     sources = [Input.of("samples" if gold is None else "run", data) for _, data in named]
@@ -128,20 +130,19 @@ def read_inputs(
     named = [(name, _kept(data)) for name, data in named]
     gold = _kept(gold)
 
-    def read(gold: Any, *, texts: bool = False) -> tuple[list[RunStream], Gold]:  # noqa: ANN401
-        how = reading.options(texts=texts)
+    def read(gold: Any, reading: Reading) -> tuple[list[RunStream], Gold]:  # noqa: ANN401
         if gold is not None:
-            return _run_and_gold(named, gold, reading, how, held)
-        read_both = _runs_alone if plan.unlabelled else _samples
-        return read_both(named, reading, how, sources)
+            return _run_and_gold(named, gold, reading, held)
+        streams, golds = (_runs_alone if plan.unlabelled else _samples)(named, reading)
+        return _with_one_gold(streams, golds, sources)
 
-    streams, known = read(loaded or gold)
+    streams, known = read(loaded or gold, reading)
     settled = plan.over("ids")
     if plan.is_open:
         carried = {each.name: each.carries for each in streams if not _is_empty(each)}
         settled = plan.over(default_relation(carried, known.carries, reading.corpus))
         if settled.reads_texts and not reading.texts:
-            streams, known = read(gold, texts=True)
+            streams, known = read(gold, reading.with_texts())
             _require_places(known)
     corpus: Any = reading.corpus
     sources += [] if corpus is None else [Input.of("corpus", corpus)]
@@ -169,49 +170,40 @@ def _run_and_gold(
     named: NamedInputs,
     gold: Any,  # noqa: ANN401
     reading: Reading,
-    how: dict[str, Any],
     held: ExitStack,
 ) -> tuple[list[RunStream], Gold]:
     """Open the runs, begin to read the first, and read the gold meanwhile."""
 
     def opened(name: str, data: Any, names: NamedBy = "id") -> RunStream:  # noqa: ANN401
-        own = {"format": reading.run_format, "query_from": reading.query_from}
-        return load_run(data, name=name, names=names, **how | own)
+        return load_run(data, name=name, names=names, **reading.run)
 
     streams = [opened(name, data) for name, data in named]
     begun = held.enter_context(begin(streams[0]))
-    loaded = load_gold(gold, format=reading.gold_format, **how)
+    loaded = load_gold(gold, **reading.gold)
     joined = [
         join_queries(stream, loaded, partial(opened, name, data))
         for stream, (name, data) in zip(streams, named, strict=True)
     ]
     if joined[0] is streams[0]:  # otherwise what is being read carries other ids
         joined[0] = begun
-    return _unique_names(joined), loaded
+    return _renamed(joined), loaded
 
 
-def _runs_alone(
-    named: NamedInputs, reading: Reading, how: dict[str, Any], given: Sequence[Input]
-) -> tuple[list[RunStream], Gold]:
+def _runs_alone(named: NamedInputs, reading: Reading) -> tuple[list[RunStream], list[Gold]]:
     """Read records that need no gold: what they say about the queries is all of it."""
-    run = {"format": reading.run_format, "query_from": reading.query_from, "about": True, **how}
-    streams = [load_run(data, name=name, **run) for name, data in named]
-    whole = [stream.collect() for stream in streams]
+    streams = [load_run(data, name=name, about=True, **reading.run) for name, data in named]
+    runs = [stream.collect() for stream in streams]
     golds = [
-        replace(unlabelled_gold(each), named_by=stream.named_by)
-        for each, stream in zip(whole, streams, strict=True)
+        replace(unlabelled_gold(run), named_by=stream.named_by)
+        for run, stream in zip(runs, streams, strict=True)
     ]
-    return _with_one_gold([each.stream() for each in whole], golds, given)
+    return [run.stream() for run in runs], golds
 
 
-def _samples(
-    named: NamedInputs, reading: Reading, how: dict[str, Any], given: Sequence[Input]
-) -> tuple[list[RunStream], Gold]:
+def _samples(named: NamedInputs, reading: Reading) -> tuple[list[RunStream], list[Gold]]:
     """Read records that hold both run and gold."""
-    samples = [
-        load_samples(data, name=name, format=reading.run_format, **how) for name, data in named
-    ]
-    return _with_one_gold([each.run for each in samples], [each.gold for each in samples], given)
+    read = [load_samples(data, name=name, **reading.samples) for name, data in named]
+    return [each.run for each in read], [each.gold for each in read]
 
 
 def _with_one_gold(
@@ -220,9 +212,9 @@ def _with_one_gold(
     """Return runs with the gold that all of them share."""
     if len(golds) == 1:
         return streams, golds[0]
-    streams = _unique_names(streams)
-    names = (stream.name for stream in streams)
+    streams = _renamed(streams)
     with naming_files(files_of(streams, given)):
+        names = (stream.name for stream in streams)
         return streams, share_gold(dict(zip(names, golds, strict=True)))
 
 
@@ -330,22 +322,45 @@ def unlabelled_gold(run: Run) -> Gold:
 
 def collect_runs(run: object, reading: Reading) -> tuple[dict[str, Run], pl.DataFrame]:
     """Read runs whole, by name, and return the queries that they answer, with what is known."""
-    how = {"format": reading.run_format, "about": True, **reading.options(texts=True)}
+    how = {**reading.with_texts().samples, "about": True}
     streams = [load_run(data, name=name, **how) for name, data in each_input(run)]
-    runs = [stream.collect() for stream in _unique_names(streams)]
+    runs = [stream.collect() for stream in _renamed(streams)]
     queries = join_about([unlabelled_gold(each).queries.drop(TIMED, strict=False) for each in runs])
     return {each.name: each for each in runs}, queries.unique("query", maintain_order=True)
 
 
-def _unique_names(streams: list[RunStream]) -> list[RunStream]:
+def _renamed(streams: list[RunStream]) -> list[RunStream]:
     """Number runs of the same name: run, run-2, run-3."""
-    seen: dict[str, int] = {}
-    named = []
-    for stream in streams:
-        seen[stream.name] = seen.get(stream.name, 0) + 1
-        again = seen[stream.name]
-        named.append(stream if again == 1 else replace(stream, name=f"{stream.name}-{again}"))
-    return named
+    names = unique_names([[stream.name] for stream in streams])
+    return [replace(stream, name=name) for stream, name in zip(streams, names, strict=True)]
+
+
+def unique_names(spellings: Sequence[Sequence[str]]) -> list[str]:
+    """Choose for each the shortest spelling that no other has; the last resort is a number.
+
+    >>> unique_names([["run", "old/run"], ["run", "new/run"], ["bm25", "new/bm25"]])
+    ['old/run', 'new/run', 'bm25']
+    >>> unique_names([["run"], ["run"]])
+    ['run', 'run-2']
+    """
+    level = [0] * len(spellings)
+    while True:
+        names = [each[at] for each, at in zip(spellings, level, strict=True)]
+        times = Counter(names)
+        longer = [
+            number
+            for number, each in enumerate(spellings)
+            if times[names[number]] > 1 and level[number] + 1 < len(each)
+        ]
+        if not longer:
+            break
+        for number in longer:
+            level[number] += 1
+    taken: dict[str, None] = {}
+    for name in names:
+        numbered = (f"{name}-{again}" for again in count(2))
+        taken[next(new for new in chain([name], numbered) if new not in taken)] = None
+    return list(taken)
 
 
 def with_columns(gold: Gold, queries: object) -> Gold:
@@ -375,13 +390,19 @@ SAME = {"gold": "gold", "question": "question", "reference": "reference answer"}
 def share_gold(golds: Mapping[str, Gold]) -> Gold:
     """Return the gold of all runs, by name; an error if they contradict each other about a query.
 
-    A query that only some of them have is held against all. How long a query took is left to the
+    A query that only some of them have counts for all. How long a query took is left to the
     runs, since each has its own time.
     """
     first, *others = golds
     shared = golds[first]
     for name in others:
-        _check_names(shared, golds[name], first, name)
+        if golds[name].named_by != shared.named_by:
+            raise AlignError(
+                f"its records are known by their {golds[name].named_by}, those of {first} by their "
+                f"{shared.named_by}",
+                where=f"run {name}",
+                fix="give every record the id of its query, or one gold for all (--gold, gold=)",
+            )
         _check_same(shared, golds[name], first, name)
         shared = replace(_joined(shared, golds[name]), named_by=shared.named_by)
     findings = dict.fromkeys(chain.from_iterable(gold.findings for gold in golds.values()))
@@ -391,16 +412,6 @@ def share_gold(golds: Mapping[str, Gold]) -> Gold:
     )
     carries = frozenset(chain.from_iterable(gold.carries for gold in golds.values()))
     return replace(built, named_by=golds[first].named_by, carries=carries)
-
-
-def _check_names(shared: Gold, gold: Gold, first: str, name: str) -> None:
-    if gold.named_by != shared.named_by:
-        raise AlignError(
-            f"its records are known by their {gold.named_by}, those of {first} by their "
-            f"{shared.named_by}",
-            where=f"run {name}",
-            fix="give every record the id of its query, or one gold for all (--gold, gold=)",
-        )
 
 
 def _check_same(shared: Gold, gold: Gold, first: str, name: str) -> None:

@@ -86,10 +86,25 @@ class Reading:
     corpus: object = None
     texts: bool = False  # whether the texts next to the ids are needed
 
-    def options(self, *, texts: bool = False) -> dict[str, Any]:
-        """Return what the readers of runs, gold and records have in common."""
-        read_texts = texts or self.texts
-        return {"skip_bad": self.skip_bad, "texts": read_texts, "id_from": self.id_from}
+    @property
+    def gold(self) -> dict[str, Any]:
+        """The options of `load_gold`."""
+        shared = {"skip_bad": self.skip_bad, "texts": self.texts, "id_from": self.id_from}
+        return {"format": self.gold_format, **shared}
+
+    @property
+    def samples(self) -> dict[str, Any]:
+        """The options of `load_samples`."""
+        return self.gold | {"format": self.run_format}
+
+    @property
+    def run(self) -> dict[str, Any]:
+        """The options of `load_run`."""
+        return self.samples | {"query_from": self.query_from}
+
+    def with_texts(self) -> Reading:
+        """Return the same, with the texts."""
+        return replace(self, texts=True)
 
 
 READING_OPTIONS = frozenset(each.name for each in fields(Reading)) - {"texts"}
@@ -158,7 +173,7 @@ class Plan:
 
     @property
     def is_open(self) -> bool:
-        """Whether the inputs decide what is compared: nobody chose, and a measure needs it."""
+        """Whether the inputs decide what is compared: nothing was chosen, but is needed."""
         return self.by is None and any(measure.relation is None for measure in self.measures)
 
     @cached_property
@@ -204,7 +219,7 @@ class Plan:
         return replace(self, by=by) if self.by is None else self
 
     def context(self, corpus: pl.DataFrame | None, judging: Judging | None = None) -> MatchContext:
-        """Return what matchers need beside run and gold."""
+        """Return what matchers need in addition to run and gold."""
         return MatchContext(
             corpus=corpus,
             embedder=self.embedder,

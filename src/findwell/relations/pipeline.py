@@ -1,4 +1,4 @@
-"""How every relation is drawn: batch by batch, whoever draws the edges.
+"""How every relation is drawn: batch by batch, whatever draws the edges.
 
 An engine decides how a run is cut into batches of whole queries and where they are worked on. What
 happens to a batch (`draw_batch`) and to all of them in the end (`join`) is decided here, once: the

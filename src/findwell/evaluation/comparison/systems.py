@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 import os
-from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from itertools import chain, count
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from findwell.core.progress import Stages
 from findwell.evaluation.evaluate import evaluate
-from findwell.evaluation.inputs import Kind, asks_retrievers, each_input, kind_of
+from findwell.evaluation.inputs import (
+    Kind,
+    asks_retrievers,
+    each_input,
+    kind_of,
+    unique_names,
+)
 from findwell.evaluation.results.result import Result
 from findwell.evaluation.results.reuse import as_result, refuse_inputs, same_dialect
 from findwell.io.read.source import Source
@@ -150,34 +154,6 @@ def take_gold(
     return others, last  # type: ignore[return-value]
 
 
-def unique_names(spellings: Sequence[Sequence[str]]) -> list[str]:
-    """Choose for each the shortest spelling that no other has; the last resort is a number.
-
-    >>> unique_names([["run", "old/run"], ["run", "new/run"], ["bm25", "new/bm25"]])
-    ['old/run', 'new/run', 'bm25']
-    >>> unique_names([["run"], ["run"]])
-    ['run', 'run-2']
-    """
-    level = [0] * len(spellings)
-    while True:
-        names = [each[at] for each, at in zip(spellings, level, strict=True)]
-        times = Counter(names)
-        longer = [
-            number
-            for number, each in enumerate(spellings)
-            if times[names[number]] > 1 and level[number] + 1 < len(each)
-        ]
-        if not longer:
-            break
-        for number in longer:
-            level[number] += 1
-    taken: dict[str, None] = {}
-    for name in names:
-        numbered = (f"{name}-{again}" for again in count(2))
-        taken[next(new for new in chain([name], numbered) if new not in taken)] = None
-    return list(taken)
-
-
 def _given(data: object) -> list[_Given]:
     """Return the systems of one argument; a dict by name holds several."""
     named = each_input(data) if kind_of(data) is Kind.NAMED else [(None, data)]
@@ -190,7 +166,7 @@ def _evaluated(
     measures: tuple[Measure, ...],
     options: dict[str, Any],
 ) -> list[_Given]:
-    """Evaluate what is no result yet; run files together, so that the gold is read once."""
+    """Evaluate what is not a result yet; run files together, so that the gold is read once."""
     files = [each for each in given if each.result is None and each.path and gold is not None]
     together: dict[int, Result] = {}
     alone = [each for each in given if each.result is None and each not in files]

@@ -70,9 +70,9 @@ class Calculation:
     dialect: str
     relation: str  # that the measure reads, with its parameters
     relevant: str | None  # which items count; None: it asks for no grade
-    adds: str  # what is added up, in words; for a measure that is no sum, what it is
+    adds: str  # what is added up, in words; for a measure that is not a sum, what it is
     terms: tuple[tuple[int, float], ...] = ()  # rank and value
-    divisor: float | None = None  # None: the measure is no sum
+    divisor: float | None = None  # None: the measure is not a sum
     divided_by: str = ""
     ideal: tuple[tuple[int, float], ...] = ()  # rank and gain of the ideal list, if there is one
     limit: str  # what becomes of the quotient, if anything does

@@ -138,10 +138,10 @@ def explain(
         findings = tuple(found for found in result.findings if found.run in ("", chosen))
         measured = [_Measured(result, chosen, queries, {})]
         return _explanations(queries, measured, [dialect(result.dialect)], findings)
+    asked = _several(DEFAULTS if measures is None else measures)
     plans: list[Plan] = []
     for each in map(dialect, _several(dialects, "findwell")):
-        wanted = resolve_measures(_several(DEFAULTS if measures is None else measures), each, rel)
-        plans.append(Plan.of(wanted, dialect=each, **options))
+        plans.append(Plan.of(resolve_measures(asked, each, rel), dialect=each, **options))
         options["judge"] = plans[-1].judge or options.get("judge", "local")  # one for all
     with ExitStack() as held:
         inputs = read_inputs(_together(plans), run, gold, held)

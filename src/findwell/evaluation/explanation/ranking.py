@@ -91,7 +91,7 @@ class Marks:
         self.relation = relation
         self.level = level
         self.number = {query: at for at, query in enumerate(relation.queries)}
-        self._nothing = "miss" if texts else "unjudged"  # where texts are compared, nobody judges
+        self._nothing = "miss" if texts else "unjudged"  # texts are compared, not judged
         every = np.arange(relation.n + 1)
         self._edges = np.searchsorted(relation.edge_query, every)
         self._units = np.searchsorted(relation.unit_query, every)

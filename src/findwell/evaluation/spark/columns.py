@@ -45,7 +45,7 @@ class SideColumns:
 
     kind: Literal["document", "query", "none"]
     query: str  # the name under which a record has its query
-    columns: tuple[str, ...] = ()  # what is carried beside it
+    columns: tuple[str, ...] = ()  # what is carried in addition to it
 
 
 @dataclass(frozen=True, slots=True)

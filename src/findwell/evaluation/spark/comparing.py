@@ -369,7 +369,7 @@ def _added(joined: DataFrame, values: list[Any], samples: int = 0) -> dict[str, 
 def _clusters(*given: object) -> DataFrame | None:
     """Return query and cluster, where a result has them."""
     for each in reversed(given):
-        if isinstance(each, SparkResult) and each.made.cluster is not None:
+        if isinstance(each, SparkResult) and each.made.plan.cluster is not None:
             return each.rows.filter(each.rows["kind"] == VALUES).select("query", "cluster")
     return None
 

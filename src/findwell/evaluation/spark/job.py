@@ -191,20 +191,12 @@ def evaluate(
             values = sides.stack(taken, partitions).mapInArrow(_work(task), SCHEMA)
             values = _kept(session, values, keep_at)
             made = Made(
+                plan=replace(plan, judge=None),
                 run=name,
                 run_id=run_id or secrets.token_hex(8),
-                measures=plan.measures,
-                dialect=plan.dialect,
-                matchers=plan.matchers,
-                relation=plan.drawn_by,
-                ids=ids if isinstance(ids, str) else getattr(ids, "__qualname__", repr(ids)),
-                level=level,
                 slices=sliced,
-                cluster=cluster,
                 bootstrap=bootstrap,
-                bounds=bounds,
                 sampled=sample,
-                chosen=plan.chosen,
             )
             result = SparkResult.summarise(values, made)
         # tasks know what they asked themselves; what all of them took is known to the driver

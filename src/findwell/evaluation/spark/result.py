@@ -17,7 +17,8 @@ from findwell.core.errors import AlignError, InputError, MeasureError, OptionErr
 from findwell.core.findings import Finding, FindingKind, first_findings
 from findwell.core.spelling import counted, spell_relation
 from findwell.core.values import BOUNDS
-from findwell.evaluation.results.provenance import Input, Provenance
+from findwell.evaluation.assessment import provenance_of
+from findwell.evaluation.results.provenance import Input
 from findwell.evaluation.results.result import Result, SummaryOptions
 from findwell.evaluation.results.store import manifest_of, result_of
 from findwell.evaluation.results.summaries import METHOD, schema
@@ -36,7 +37,6 @@ from findwell.evaluation.spark.worker import merge_part, summarise_part
 from findwell.judges.limits import judge_limits, judge_lines
 from findwell.measures.dialects import resolve_measures, select_measures
 from findwell.relations.match.spans import require_places
-from findwell.relations.match.texts import require_texts
 from findwell.relations.preflight import UnmetRun, no_shared_document
 from findwell.statistics.values import bounds_on_scale
 
@@ -47,9 +47,8 @@ if TYPE_CHECKING:
     import pyarrow as pa
     from pyspark.sql import DataFrame
 
+    from findwell.evaluation.plan import Plan
     from findwell.measures import Measure
-    from findwell.measures.dialects import Dialect
-    from findwell.relations.match import Matcher
 
 MODES = ("append", "overwrite")
 # what Spark escapes in the name of a folder, and reads back
@@ -60,20 +59,12 @@ SPECIAL = re.compile(r"""[\x00-\x1f"#%'*/:=?\\\x7f{\[\]^]""")
 class Made:
     """How a result was made."""
 
+    plan: Plan
     run: str
     run_id: str
-    measures: tuple[Measure, ...]
-    dialect: Dialect
-    matchers: Mapping[str, Matcher]
-    relation: str
-    ids: str
-    level: float | None
     slices: tuple[str, ...] = ()
-    cluster: str | None = None
     bootstrap: int = 0
-    bounds: bool = False
     sampled: float = 0.0
-    chosen: bool = False  # whether the user said what is compared
 
 
 @dataclass(frozen=True, eq=False)
@@ -91,13 +82,13 @@ class SparkResult:
     def summarise(cls, rows: DataFrame, made: Made) -> SparkResult:
         """Add up the values in Spark, and return the result."""
         plan = SummaryPlan(
-            statistics=tuple(measure.aggregation for measure in made.measures),
+            statistics=tuple(measure.aggregation for measure in made.plan.measures),
             slices=made.slices,
             samples=made.bootstrap,
-            clustered=made.cluster is not None,
+            clustered=made.plan.cluster is not None,
         )
         tallies, notes = add_up(rows, plan)
-        for at in range(len(made.measures)):  # also where every query is left out
+        for at in range(len(made.plan.measures)):  # also where every query is left out
             tallies.setdefault((ALL, None, at), Tally())
         result = cls(rows, made, tallies, (), notes.facts, notes.judge)
         return replace(result, findings=_checked(notes, made))
@@ -120,17 +111,17 @@ class SparkResult:
     @property
     def measures(self) -> tuple[Measure, ...]:
         """What was measured."""
-        return self.made.measures
+        return self.made.plan.measures
 
     @property
     def dialect(self) -> str:
         """Whose numbers these are."""
-        return self.made.dialect.name
+        return self.made.plan.dialect.name
 
     @property
     def level(self) -> float | None:
         """The level of the intervals; None if there are none."""
-        return self.made.level
+        return self.made.plan.level
 
     @property
     def queries(self) -> int:
@@ -141,9 +132,9 @@ class SparkResult:
     @property
     def matched_by(self) -> dict[str, str]:
         """The relation that each measure reads, with its parameters."""
-        settings = {name: matcher.settings() for name, matcher in self.made.matchers.items()}
-        default = next(iter(settings), self.made.relation)
-        names = {str(each): each.relation or default for each in self.measures}
+        plan = self.made.plan
+        settings = {name: matcher.settings() for name, matcher in plan.matchers.items()}
+        names = {str(each): each.relation or plan.drawn_by for each in self.measures}
         return {each: spell_relation(name, settings.get(name, {})) for each, name in names.items()}
 
     @cached_property
@@ -179,7 +170,7 @@ class SparkResult:
     def _bounded(self) -> frozenset[int]:
         """The measures with bounds: all where asked for, otherwise those with failed verdicts."""
         failed = {at for (_, _, at), tally in self.tallies.items() if tally.failed}
-        return frozenset(range(len(self.measures)) if self.made.bounds else failed)
+        return frozenset(range(len(self.measures)) if self.made.plan.bounds else failed)
 
     def _rows(self, column: str) -> pl.DataFrame:
         found = []
@@ -207,7 +198,7 @@ class SparkResult:
             span = tally.moments.interval(
                 level, (low, high), statistic=how, undefined=tally.undefined
             )
-            span = tally.bootstrapped(span, how, clustered=self.made.cluster is not None)
+            span = tally.bootstrapped(span, how, clustered=self.made.plan.cluster is not None)
             row |= {"low": span.low, "high": span.high}
             row |= {"method": span.method or None, "reason": span.reason or None}
         if at in self._bounded:
@@ -305,22 +296,18 @@ class SparkResult:
 
     def _manifest(self) -> dict[str, Any]:
         """Return what a saved result says of itself, as JSON gives it back."""
-        made = self.made
+        plan = self.made.plan
         empty = Result(
             relations={},
             measures=self.measures,
             queries=pl.DataFrame(schema={"query": pl.String}),
             findings=(),
-            provenance=Provenance(
-                dialect=self.dialect,
-                policy=made.dialect.policy,
-                drawn_by=next(iter(made.matchers), made.relation),
-                settings={name: each.settings() for name, each in made.matchers.items()},
-                ids=made.ids,
+            provenance=replace(
+                provenance_of(plan),
                 inputs=(Input("run", "Spark DataFrame"), Input("gold", "Spark DataFrame")),
                 judge=self.judge,
             ),
-            options=SummaryOptions(made.level, made.cluster, made.bounds),
+            options=SummaryOptions(plan.level, plan.cluster, plan.bounds),
         )
         manifest = manifest_of(empty) | {"created": "", "versions": {}}
         found: dict[str, Any] = json.loads(json.dumps(manifest))
@@ -349,9 +336,9 @@ class SparkResult:
             "queries": self.queries,
             "documents": self.counts.get("documents", 0),
             "dialect": self.dialect,
-            "interval": {"level": self.level, "cluster": self.made.cluster},
+            "interval": {"level": self.level, "cluster": self.made.plan.cluster},
             "matched_by": self.matched_by,
-            "policies": self.made.dialect.policy.as_dict(),
+            "policies": self.made.plan.policy.as_dict(),
             **({"judge": {**self.judge, "limits": judge_limits(self.judge)}} if self.judge else {}),
         }
 
@@ -430,7 +417,7 @@ def _checked(notes: Notes, made: Made) -> tuple[Finding, ...]:
         )
     _require_relevant(facts, made)
     missing = next((each for each in findings if each.kind == "missing-query"), None)
-    if made.dialect.policy.missing == "error" and missing is not None:
+    if made.plan.policy.missing == "error" and missing is not None:
         count = counted(missing.count)
         verb = "is" if missing.count == 1 else "are"
         raise AlignError(
@@ -439,32 +426,35 @@ def _checked(notes: Notes, made: Made) -> tuple[Finding, ...]:
             fix="retrieve for every query, or choose what a missing one means: --missing zero "
             "(trec_eval -c) or --missing skip",
         )
-    reading = [each for each in made.matchers.values() if each.reads_texts]
+    reading = [each for each in made.plan.matchers.values() if each.reads_texts]
     if len(reading) == 1:
         about_run = [each for each in findings if each.run == made.run]
-        left = require_texts(about_run, facts.get("documents", 0), f"run {made.run}")
-        require_places(about_run, facts.get("documents", 0), f"run {made.run}")
+        left = require_places(about_run, facts.get("documents", 0), f"run {made.run}")
         findings = [each for each in findings if each.run != made.run] + left
     findings = [each for each in findings if each.kind != FindingKind.BARE_TEXT]
-    if facts.get("documents", 0) and not facts.get("judged", 0) and set(made.matchers) == {"ids"}:
+    if (
+        facts.get("documents", 0)
+        and not facts.get("judged", 0)
+        and set(made.plan.matchers) == {"ids"}
+    ):
         seen = {each.message: each.examples for each in findings if each.kind == UNMET}
         run, gold = (pl.Series(seen.get(side, ()), dtype=pl.String) for side in ("run", "gold"))
         unmet = UnmetRun(made.run, run, facts.get("queries", 0), tuple(findings))
         findings += [
             replace(each, run=made.run)
-            for each in no_shared_document(unmet, gold, chosen=made.chosen)
+            for each in no_shared_document(unmet, gold, chosen=made.plan.chosen)
         ]
     return tuple(each for each in findings if each.kind != UNMET)
 
 
 def _require_relevant(facts: Mapping[str, int], made: Made) -> None:
     """Refuse a gold of which nothing is relevant, as one machine does."""
-    policy = made.dialect.policy
+    policy = made.plan.policy
     if policy.no_relevant != "undefined" or policy.nothing != "zero":
         return
-    default = next(iter(made.matchers), "")
-    for measure in made.measures:
-        matcher = made.matchers.get(measure.relation or default)
+    default = next(iter(made.plan.matchers), "")
+    for measure in made.plan.measures:
+        matcher = made.plan.matchers.get(measure.relation or default)
         if matcher is None or matcher.judged or not measure.needs_relevant:
             continue
         if facts.get(relevant_fact(measure.level()), 1) == 0:

@@ -48,6 +48,7 @@ class BoundJudged:
     finds_items = True
     order_matters = True  # items may be what was retrieved
     plain_ids = False
+    check_rows = staticmethod(require_texts)
 
     @property
     def needed(self) -> bool:
@@ -62,10 +63,6 @@ class BoundJudged:
     def rows(self, rows: pl.DataFrame) -> tuple[pl.DataFrame, list[Finding]]:
         """Return the rows of a run with their texts, which tell chunks apart."""
         return with_texts(rows, self.corpus, "plain")
-
-    def check_rows(self, found: list[Finding], documents: int, run: str) -> list[Finding]:
-        """Refuse a run in which no document has a text."""
-        return require_texts(found, documents, run)
 
     def nothing_met(self, run: UnmetRun) -> list[Finding]:
         """Say nothing: the verdicts are about the texts, whatever the ids are."""

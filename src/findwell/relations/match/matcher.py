@@ -70,7 +70,7 @@ class Units:
     query: Ints
     rank: Ints
     text: pl.Series
-    key: pl.Series  # what of the text, or of the id, counts
+    key: pl.Series  # the part of the text, or of the id, that counts
     repeat: Ints | None  # as in `Aligned`
     row: Ints  # of the batch
     sizes: Ints | None = None  # units in each row, where they are parts
@@ -96,7 +96,7 @@ class Scores:
 
 @dataclass(frozen=True, slots=True)
 class MatchContext:
-    """What matchers may need beside run and gold."""
+    """What matchers may need in addition to run and gold."""
 
     corpus: pl.DataFrame | None = None  # doc and text, perhaps source, start and end
     embedder: object = None  # used instead of the model that the relation names
@@ -240,7 +240,7 @@ class BoundMatcher(Protocol):
     def rows(self, rows: pl.DataFrame) -> tuple[pl.DataFrame, list[Finding]]:
         """Return the rows of a run with the key of each unit in the column doc."""
 
-    def check_rows(self, found: list[Finding], documents: int, run: str) -> list[Finding]:
+    def check_rows(self, findings: list[Finding], documents: int, role: str) -> list[Finding]:
         """Return what is worth knowing of what was found about the rows of a run.
 
         Raise where none of its documents has what is compared, such as a text.
@@ -276,10 +276,10 @@ class BoundByRule:
         """Return the rows of a run with the key of each unit in the column doc."""
         raise NotImplementedError
 
-    def check_rows(self, found: list[Finding], documents: int, run: str) -> list[Finding]:
+    def check_rows(self, findings: list[Finding], documents: int, role: str) -> list[Finding]:
         """Return what was found about the rows of a run: ids are always there."""
-        del documents, run
-        return found
+        del documents, role
+        return findings
 
     def units(self, aligned: Aligned) -> Units:
         """Return the units of a batch."""

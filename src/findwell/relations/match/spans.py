@@ -217,6 +217,7 @@ class SpanWords(Matcher):
 class BoundSpanWords(BoundPlaces):
     """Draws an edge from a word to the gold word at the same place."""
 
+    document = r"(?s)^(.*)@\d+$"
     order_matters = False
     member_key = WORD_KEY
 

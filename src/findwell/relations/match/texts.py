@@ -220,6 +220,7 @@ class BoundTexts(BoundByRule):
     """What all have in common that draw edges between texts: chunks or sentences as units."""
 
     blank_is_unit = True
+    check_rows = staticmethod(require_texts)
 
     def __init__(
         self, gold: Gold, context: MatchContext, policy: str, splitter: Splitter | None = None
@@ -232,10 +233,6 @@ class BoundTexts(BoundByRule):
     def rows(self, rows: pl.DataFrame) -> tuple[pl.DataFrame, list[Finding]]:
         """Put texts in the place of ids."""
         return with_texts(rows, self._corpus, self._policy)
-
-    def check_rows(self, found: list[Finding], documents: int, run: str) -> list[Finding]:
-        """Refuse a run in which no document has a text."""
-        return require_texts(found, documents, run)
 
     def units(self, aligned: Aligned) -> Units:
         """Return the chunks of a batch, or their sentences."""
