@@ -65,10 +65,24 @@ UNSPACED = r"\u2e80-\u30ff\u3400-\u9fff\uf900-\ufaff\u0e00-\u0eff\u1000-\u109f\u
 WORD = re.compile(rf"[{UNSPACED}]|[^\W{UNSPACED}]+")
 
 
+def require_places(findings: list[Finding], documents: int, role: str) -> list[Finding]:
+    """Refuse an input in which no document has a place, or none a text where that is needed."""
+    findings = require_texts(findings, documents, role)
+    mine = [found for found in findings if found.kind in (NO_PLACE, LOST)]
+    if not is_part() and mine and sum(found.count for found in mine) >= documents:
+        raise InputError(
+            f"no document has a place, for example {mine[0].examples[0]!r}",
+            where=role,
+            fix="give start and end next to the documents, or name the corpus that holds the texts",
+        )
+    return findings
+
+
 class BoundPlaces(BoundByRule):
     """Base of what compares places in documents."""
 
     blank_is_unit = True
+    check_rows = staticmethod(require_places)
     member_key: ClassVar[str] = KEY  # of which the document of an item of the gold is read
 
     def __init__(self, context: MatchContext) -> None:
@@ -83,12 +97,6 @@ class BoundPlaces(BoundByRule):
         """Look for documents that the run and the gold name differently."""
         theirs = self.gold.member_doc.str.extract(self.member_key)
         return no_shared_place(run, run.keys.str.extract(KEY), theirs, chosen=self._chosen)
-
-    def check_rows(self, found: list[Finding], documents: int, run: str) -> list[Finding]:
-        """Refuse a run in which no document has a place."""
-        left = require_texts(found, documents, run)
-        require_places(left, documents, run)
-        return left
 
 
 @register_matcher
@@ -217,7 +225,6 @@ class SpanWords(Matcher):
 class BoundSpanWords(BoundPlaces):
     """Draws an edge from a word to the gold word at the same place."""
 
-    document = r"(?s)^(.*)@\d+$"
     order_matters = False
     member_key = WORD_KEY
 
@@ -388,17 +395,6 @@ def _known_places(rows: pl.DataFrame, corpus: pl.DataFrame) -> pl.DataFrame:
             first("end", "to", "size").alias("to"),
         )
     )
-
-
-def require_places(findings: list[Finding], documents: int, role: str) -> None:
-    """Refuse an input in which no document has a place."""
-    mine = [found for found in findings if found.kind in (NO_PLACE, LOST)]
-    if not is_part() and mine and sum(found.count for found in mine) >= documents:
-        raise InputError(
-            f"no document has a place, for example {mine[0].examples[0]!r}",
-            where=role,
-            fix="give start and end next to the documents, or name the corpus that holds the texts",
-        )
 
 
 def _searched(
