@@ -423,9 +423,7 @@ def _card(given: dict[str, Any]) -> JudgeCard:
                 Slice(**{**each, "figures": tuple(CardFigure(**it) for it in each["figures"])})
                 for each in given["slices"]
             ),
-            "calibration": Calibration.of(told, given["level"])
-            if (told := given.get("calibration")) is not None
-            else None,
+            "calibration": Calibration.of(given.get("calibration"), given["level"]),
             "bias": _bias(given.get("bias")),
         }
     )
