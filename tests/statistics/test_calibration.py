@@ -105,4 +105,4 @@ def test_what_holds_for_any_probabilities(pairs: list[tuple[float, bool]], rando
     other = [[each[side] for each in shuffled] for side in (0, 1)]
     assert calibrated(*other).expected_calibration_error == pytest.approx(error)
     assert calibrated(*other).brier == pytest.approx(found.brier)
-    assert Calibration.of(found.as_dict(), 0.95).as_dict() == found.as_dict()
+    assert Calibration.of(found.as_dict(), 0.95) == found

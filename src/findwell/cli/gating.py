@@ -164,13 +164,10 @@ class Requirements:
         """The measures that requirements name."""
         if not self.texts:
             return []
-        from findwell.evaluation.comparison.requirements import (  # noqa: PLC0415
-            names_measure,
-            parse_requirement,
-        )
+        from findwell.evaluation.comparison.requirements import parse_requirement  # noqa: PLC0415
 
         asked = (parse_requirement(text) for text in self.texts)
-        return [each.subject for each in asked if names_measure(each.subject)]
+        return [each.subject for each in asked if each.is_of_measure]
 
     def hold(self, result: Result) -> GateReport | None:
         """Hold the result against the requirements; None: there are none."""

@@ -152,10 +152,7 @@ def score(  # noqa: PLR0917
     choices: dict[str, Any],
 ) -> int:
     """Measure a run on Spark, print it, and return the exit code."""
-    from findwell.evaluation.comparison.requirements import (  # noqa: PLC0415
-        names_measure,
-        parse_requirement,
-    )
+    from findwell.evaluation.comparison.requirements import parse_requirement  # noqa: PLC0415
     from findwell.io.storage.folders import refuse_foreign  # noqa: PLC0415
     from findwell.measures import DEFAULTS  # noqa: PLC0415
     from findwell.show.spark import render  # noqa: PLC0415
@@ -172,7 +169,7 @@ def score(  # noqa: PLR0917
     choices |= judging.take(choices)
     named = [*(measures or DEFAULTS)]
     asked = [parse_requirement(text) for text in requirements]
-    named += [each.subject for each in asked if names_measure(each.subject)]
+    named += [each.subject for each in asked if each.is_of_measure]
     wanted = {name: choices[name] for name in (*SHARED, "judge", "base_url") if name in choices}
     place, columns = given.pop("write_to", None), given.pop("column", None)
 

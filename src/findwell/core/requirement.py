@@ -57,6 +57,7 @@ class Requirement:
     number: float  # the line, or what is added to the baseline
     factor: float | None = None  # of the baseline; None: the line is a number of its own
     share: bool = False  # whether the number was written in per cent
+    is_of_measure: bool = True  # rather than a count, or what retrieval cost
 
     def decide(self, estimate: Estimate, *, by_value: bool) -> tuple[str, str]:
         """Return the outcome for an estimate, and the reason if it is undecided.

@@ -63,8 +63,10 @@ class Calibration:
         return {name: getattr(self, name) for name in self.__slots__} | {"bins": bins}
 
     @classmethod
-    def of(cls, given: Mapping[str, Any], level: float) -> Calibration:
-        """Return what `as_dict` was made of."""
+    def of(cls, given: Mapping[str, Any] | None, level: float) -> Calibration | None:
+        """Return what `as_dict` was made of; None stays None."""
+        if given is None:
+            return None
         bins = tuple(
             ReliabilityBin(
                 each["start"],

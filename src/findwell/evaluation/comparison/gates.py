@@ -51,7 +51,6 @@ from findwell.evaluation.comparison.requirements import (
     RequirementVerdict,
     hold,
     is_fact,
-    names_measure,
     parse_requirement,
 )
 from findwell.evaluation.comparison.systems import System
@@ -200,7 +199,7 @@ def _runs(
     subjects: list[tuple[Requirement, Measure | None]] = []
     for each in asked:
         measure = None
-        if names_measure(each.subject):  # at the relevance level of the result
+        if each.is_of_measure:  # at the relevance level of the result
             known = select_measures(each.subject, result.measures, result.dialect)
             measure = [*known, *resolve_measures(each.subject, result.dialect)][0]
         subjects.append((each, measure))

@@ -120,7 +120,8 @@ def parse_requirement(text: str) -> Requirement:
             raise OptionError(
                 f"{text!r} counts queries", fix="write a whole number, or a share such as 5%"
             )
-        return Requirement(shown, subject, sign, in_base_unit(number, unit, units), share=share)
+        number = in_base_unit(number, unit, units)
+        return Requirement(shown, subject, sign, number, None, share, figure is None)
     if figure is not None:
         if line.lower().startswith("baseline"):
             raise OptionError(f"{subject} is not compared with a baseline", fix=figure.example)

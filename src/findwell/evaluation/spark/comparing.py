@@ -224,7 +224,7 @@ def _verdict(
     decide: str,
 ) -> RequirementVerdict:
     level = result.level or LEVEL
-    if find_figure(asked.subject) is not None:  # queries without a value, by the worst measure
+    if not asked.is_of_measure:  # queries without a value, by the worst measure
         most = float(result.summary[asked.subject].max() or 0)  # type: ignore[arg-type]
         value = most / max(result.queries, 1) if asked.share else most
         count = Estimate(value, None, None, level, "", result.queries)

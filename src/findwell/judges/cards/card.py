@@ -439,7 +439,7 @@ def _card(given: dict[str, Any]) -> JudgeCard:
             "slices": tuple(
                 Slice(**{**each, "figures": read(each["figures"])}) for each in given["slices"]
             ),
-            "calibration": Calibration.of(curve, given["level"]) if curve else None,
+            "calibration": Calibration.of(curve, given["level"]),
             "bias": BiasProbe(**{**bias, "figures": read(bias["figures"])}) if bias else None,
         }
     )
