@@ -5,6 +5,7 @@ from __future__ import annotations
 import gzip
 import json
 import random
+import sys
 import tracemalloc
 from pathlib import Path
 from typing import Any
@@ -12,7 +13,8 @@ from typing import Any
 import polars as pl
 import pytest
 
-from findwell.io.read.traces import TRACE_SCHEMA, decode, decoding, read_traces
+from findwell.core.errors import OptionError
+from findwell.io.read.traces import TRACE_SCHEMA, decode, decoding, otlp, read_traces
 from findwell.io.read.traces.exports import NO_LATENCY
 from findwell.io.read.traces.span import (
     ATTRIBUTES,
@@ -297,3 +299,15 @@ def test_a_latency_that_is_none(latency: str) -> None:
     found = decode((record % latency).encode(), protobuf=False)
     assert found.frame["latency_ms"].to_list() == [None]
     assert found.malformed == {NO_LATENCY: 1}
+
+
+def test_protobuf_needs_a_package(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Without it the error names the extra; JSON is read as before."""
+    monkeypatch.setitem(sys.modules, "opentelemetry.proto.trace.v1", None)
+    otlp._messages.cache_clear()
+    try:
+        with pytest.raises(OptionError, match=r"monitor"):
+            decode(proto_request([proto_span(CALL, openinference(CALL))]), protobuf=True)
+        assert decoded()[0].height == 0
+    finally:
+        otlp._messages.cache_clear()
