@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import polars as pl
+
+from findwell.core.frames import pl
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

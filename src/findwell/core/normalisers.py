@@ -5,9 +5,8 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, TypeAlias
 
-import polars as pl
-
 from findwell.core.errors import OptionError, unknown
+from findwell.core.frames import pl
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -7,9 +7,9 @@ column `time` may also be called `timestamp`, `start_time` or `started`.
 from __future__ import annotations
 
 import numpy as np
-import polars as pl
 
 from findwell.core.errors import InputError, choose, choose_column
+from findwell.core.frames import pl
 from findwell.core.timing import MOMENTS, moments
 
 BUCKETS = {"hour": "%Y-%m-%d %H:00", "day": "%Y-%m-%d", "week": "%G-W%V", "month": "%Y-%m"}

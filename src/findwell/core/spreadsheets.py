@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-import polars as pl
+from findwell.core.frames import pl
 
 # one more apostrophe before those that are there, so that taking one away is exact
 FORMULA = "^'*[=+\\-@\t\r\n＝＋－＠]"

@@ -9,9 +9,9 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 import numpy as np
-import polars as pl
 
 from findwell.core.errors import InputError, choose
+from findwell.core.frames import pl
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

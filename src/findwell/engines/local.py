@@ -13,11 +13,11 @@ from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import polars as pl
 
 from findwell.core.batches import whole_queries
 from findwell.core.data import Run, RunStream
 from findwell.core.errors import AlignError, InputError
+from findwell.core.frames import pl
 from findwell.core.progress import Progress, Report
 from findwell.engines.native import NativeDrawing, ScatteredError
 from findwell.engines.prefetch import Prefetch

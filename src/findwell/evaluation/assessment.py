@@ -5,10 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
-import polars as pl
-
 from findwell.core.errors import choose_column
 from findwell.core.findings import Finding, FindingKind, first_findings, merge_findings
+from findwell.core.frames import pl
 from findwell.core.progress import Stages
 from findwell.core.texts.tokens import find_tokenizer
 from findwell.engines.local import LocalEngine

@@ -7,9 +7,8 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import polars as pl
-
 from findwell.core.findings import Finding, finding_about, shorten
+from findwell.core.frames import pl
 from findwell.evaluation.inputs import Kind, collect_runs, each_input, kind_of
 from findwell.io.read import load_gold, load_samples
 from findwell.io.read.corpus import load_corpus

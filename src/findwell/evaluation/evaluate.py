@@ -6,10 +6,9 @@ from contextlib import ExitStack
 from dataclasses import replace
 from typing import TYPE_CHECKING, Unpack
 
-import polars as pl
-
 from findwell.core.errors import OptionError, takes_options
 from findwell.core.findings import first_findings
+from findwell.core.frames import pl
 from findwell.core.progress import Stages
 from findwell.core.timing import error_column, failures, in_units
 from findwell.evaluation.assessment import assess

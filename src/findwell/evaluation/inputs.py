@@ -11,11 +11,10 @@ from functools import partial
 from itertools import chain, count, islice
 from typing import TYPE_CHECKING, Any
 
-import polars as pl
-
 from findwell.core.data import FACTS, Gold, Run, RunStream
 from findwell.core.errors import AlignError, InputError, naming_files
 from findwell.core.findings import merge_findings
+from findwell.core.frames import pl
 from findwell.core.progress import Stages
 from findwell.core.timing import TIMED
 from findwell.engines.prefetch import begin

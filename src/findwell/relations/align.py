@@ -13,10 +13,10 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
-import polars as pl
 
 from findwell.core.errors import AlignError, InputError
 from findwell.core.findings import Finding, finding_about, finding_about_rows, name_rows
+from findwell.core.frames import pl
 from findwell.core.keys import all_different, blank_ids, document_keys, sorted_by
 
 if TYPE_CHECKING:

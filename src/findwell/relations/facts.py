@@ -9,10 +9,10 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
-import polars as pl
 
 from findwell.core.cutoff import COUNTED
 from findwell.core.errors import InputError
+from findwell.core.frames import pl
 from findwell.core.keys import sort_rows
 from findwell.core.texts.tokens import find_tokenizer
 from findwell.relations.copies import copies

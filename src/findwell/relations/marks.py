@@ -5,9 +5,8 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING
 
-import polars as pl
-
 from findwell.core.errors import InputError
+from findwell.core.frames import pl
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

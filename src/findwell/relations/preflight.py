@@ -8,11 +8,11 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
 import numpy as np
-import polars as pl
 
 from findwell.core.data import TEXT_ITEM
 from findwell.core.errors import AlignError, InputError
 from findwell.core.findings import Finding, FindingKind, finding_about, shorten
+from findwell.core.frames import pl
 from findwell.core.normalisers import normaliser
 from findwell.core.parts import is_part
 

@@ -18,11 +18,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO, Self
 
 import numpy as np
-import polars as pl
 
 from findwell.core.data import Run
 from findwell.core.errors import InputError, OptionError, SaveError
 from findwell.core.findings import EXAMPLES, Finding, finding_about, shorten
+from findwell.core.frames import pl
 from findwell.core.texts.tokens import find_tokenizer
 from findwell.core.timing import TIMED
 from findwell.io.storage.files import create_file, locked

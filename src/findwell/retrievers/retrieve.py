@@ -11,12 +11,11 @@ from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, Unpack
 
-import polars as pl
-
 from findwell.core.data import Gold
 from findwell.core.errors import InputError, takes_options
 from findwell.core.findings import Finding
 from findwell.core.forks import refuse_after_fork
+from findwell.core.frames import pl
 from findwell.core.progress import Progress
 from findwell.io.read.objects import EntryNotes, entries_of
 from findwell.io.read.queries import load_queries

@@ -7,9 +7,8 @@ from operator import itemgetter
 from string import ascii_lowercase
 from typing import TYPE_CHECKING, Any
 
-import polars as pl
-
 from findwell.core.findings import shorten
+from findwell.core.frames import pl
 from findwell.core.spelling import counted, name_relations
 from findwell.judges.limits import NO_VERDICT
 from findwell.show import escape

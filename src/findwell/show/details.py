@@ -10,8 +10,7 @@ from bisect import bisect_left
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-import polars as pl
-
+from findwell.core.frames import pl
 from findwell.evaluation.explanation.calculation import Calculations
 from findwell.evaluation.explanation.ranking import reads_texts, views
 from findwell.evaluation.explanation.units import NOT_KEPT, KeptRun

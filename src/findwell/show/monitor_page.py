@@ -8,8 +8,7 @@ from itertools import groupby
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlencode
 
-import polars as pl
-
+from findwell.core.frames import pl
 from findwell.loop.monitoring.alarm_text import SIGNS, amount
 from findwell.loop.monitoring.call_values import stored_signals
 from findwell.loop.monitoring.overview import (

@@ -10,8 +10,8 @@ from itertools import chain
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import polars as pl
 
+from findwell.core.frames import pl
 from findwell.core.progress import Progress, Report
 from findwell.show.charts import SEPARATOR
 from findwell.show.charts.curves import curve_chart, curves, tradeoff

@@ -11,10 +11,10 @@ from numbers import Real
 from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
-import polars as pl
 
 from findwell.core.errors import InputError, OptionError, choose
 from findwell.core.estimate import Estimate, Estimated
+from findwell.core.frames import pl
 from findwell.statistics.intervals import (
     Estimates,
     as_units,

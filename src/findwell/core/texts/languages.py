@@ -15,9 +15,8 @@ from dataclasses import dataclass
 from importlib import resources
 from typing import Any
 
-import polars as pl
-
 from findwell.core.errors import choose
+from findwell.core.frames import pl
 
 ENGLISH = "en"
 MIN_EVIDENCE = (

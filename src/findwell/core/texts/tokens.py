@@ -7,9 +7,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TypeAlias
 
-import polars as pl
-
 from findwell.core.errors import OptionError, needs_package
+from findwell.core.frames import pl
 
 # A stretch of up to eight Latin letters, of up to three of another alphabet, a character of a
 # script that is written without spaces, up to three digits, or a mark. Eight was chosen by

@@ -20,9 +20,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TypeAlias
 
-import polars as pl
-
 from findwell.core.errors import choose
+from findwell.core.frames import pl
 
 Column: TypeAlias = "Callable[[pl.Series], pl.Series]"
 

@@ -8,12 +8,12 @@ from itertools import combinations
 from typing import TYPE_CHECKING, Any, TypeAlias, Unpack
 
 import numpy as np
-import polars as pl
 
 from findwell.core import display
 from findwell.core.errors import MeasureError, OptionError, choose, nearest, takes_options
 from findwell.core.findings import FindingKind
 from findwell.core.forks import refuse_after_fork
+from findwell.core.frames import pl
 from findwell.core.verdict import UNKNOWN
 from findwell.evaluation.comparison.pairing import Pairing, pair, stack
 from findwell.evaluation.comparison.systems import System, gather, take_gold

@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
-import polars as pl
 
 from findwell.core.errors import AlignError, choose_column
 from findwell.core.findings import (
@@ -17,6 +16,7 @@ from findwell.core.findings import (
     first_findings,
     merge_findings,
 )
+from findwell.core.frames import pl
 from findwell.core.slices import slice_labels
 from findwell.core.timing import MOMENTS
 

@@ -11,13 +11,12 @@ from dataclasses import asdict, dataclass, replace
 from itertools import compress
 from typing import TYPE_CHECKING, Any, TypeAlias, Unpack
 
-import polars as pl
-
 from findwell.core import display
 from findwell.core.data import Run
 from findwell.core.errors import InputError, OptionError, choose, nearest, takes_options
 from findwell.core.findings import Finding, merge_findings
 from findwell.core.forks import refuse_after_fork
+from findwell.core.frames import pl
 from findwell.evaluation.assessment import assess
 from findwell.evaluation.explanation.calculation import Calculation, Calculations, differences
 from findwell.evaluation.explanation.ranking import Item, Ranking, Step, Unit, views

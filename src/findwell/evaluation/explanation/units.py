@@ -6,9 +6,8 @@ from dataclasses import dataclass
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
-import polars as pl
-
 from findwell.core.errors import FindwellError
+from findwell.core.frames import pl
 from findwell.core.texts.sentences import split
 from findwell.core.texts.words import tidy
 from findwell.evaluation.explanation.ranking import Unit, reads_texts

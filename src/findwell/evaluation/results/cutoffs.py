@@ -8,11 +8,11 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import numpy as np
-import polars as pl
 
 from findwell.core.cutoff import UNITS, Budget
 from findwell.core.errors import MeasureError, choose
 from findwell.core.forks import refuse_after_fork
+from findwell.core.frames import pl
 from findwell.evaluation.results.reuse import require_result
 from findwell.measures.dialects import resolve_measures, select_measures
 

@@ -6,12 +6,11 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-import polars as pl
-
 from findwell.core import display
 from findwell.core.errors import choose
 from findwell.core.estimate import Estimate, Estimated
 from findwell.core.findings import Finding
+from findwell.core.frames import pl
 
 IN_JSON = (
     *("run", "measure", "method", "value", "low", "high", "labels", "effective", "estimator"),

@@ -10,10 +10,10 @@ from dataclasses import MISSING, fields
 from typing import TYPE_CHECKING, Any, get_args, get_type_hints
 
 import numpy as np
-import polars as pl
 
 from findwell.core.errors import InputError
 from findwell.core.findings import Finding, shorten
+from findwell.core.frames import pl
 from findwell.core.policy import Policy
 from findwell.evaluation.results.estimates import IN_JSON
 from findwell.judges.aspects.aspect import VerdictShape

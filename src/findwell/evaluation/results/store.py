@@ -15,12 +15,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import polars as pl
 
 import findwell
 from findwell.core.errors import InputError, SaveError, choose_column, naming_files
 from findwell.core.findings import Finding
 from findwell.core.forks import refuse_after_fork
+from findwell.core.frames import pl
 from findwell.core.policy import Policy
 from findwell.core.relation import Relation
 from findwell.evaluation.results.estimates import Estimates

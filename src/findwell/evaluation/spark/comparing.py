@@ -8,10 +8,9 @@ from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
-import polars as pl
-
 from findwell.core.errors import InputError, MeasureError, OptionError, choose
 from findwell.core.estimate import Estimate
+from findwell.core.frames import pl
 from findwell.core.verdict import SAME
 from findwell.evaluation.comparison.gates import (
     DECIDE,

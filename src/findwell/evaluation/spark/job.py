@@ -10,9 +10,8 @@ from contextlib import ExitStack
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Literal
 
-import polars as pl
-
 from findwell.core.errors import InputError, OptionError, choose
+from findwell.core.frames import pl
 from findwell.evaluation.inputs import default_relation
 from findwell.evaluation.plan import Plan, Reading
 from findwell.evaluation.spark import columns as sides

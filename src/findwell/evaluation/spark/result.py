@@ -11,10 +11,9 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import polars as pl
-
 from findwell.core.errors import AlignError, InputError, MeasureError, OptionError, choose
 from findwell.core.findings import Finding, FindingKind, first_findings
+from findwell.core.frames import pl
 from findwell.core.spelling import counted, spell_relation
 from findwell.core.values import BOUNDS
 from findwell.evaluation.assessment import provenance_of

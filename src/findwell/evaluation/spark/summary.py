@@ -11,10 +11,10 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import polars as pl
 
 from findwell.core.errors import AlignError
 from findwell.core.findings import Finding, merge_findings
+from findwell.core.frames import pl
 from findwell.evaluation.spark.arrow import to_batches
 from findwell.evaluation.spark.task import NOTES, VALUES
 from findwell.statistics.intervals import ONE_CLUSTER

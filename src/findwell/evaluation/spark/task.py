@@ -13,11 +13,11 @@ from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import polars as pl
 
 from findwell.core.batches import whole_queries
 from findwell.core.data import Gold, Run
 from findwell.core.findings import finding_about, merge_findings
+from findwell.core.frames import pl
 from findwell.core.parts import working_on_part
 from findwell.core.values import BOUNDS
 from findwell.engines.part import PartEngine

@@ -9,10 +9,9 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-import polars as pl
-
 from findwell.core.errors import InputError
 from findwell.core.findings import finding_about
+from findwell.core.frames import pl
 from findwell.io.read.json import all_entries
 from findwell.io.read.source import Source
 

@@ -10,11 +10,10 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-import polars as pl
-
 from findwell.core.data import Gold
 from findwell.core.errors import InputError
 from findwell.core.findings import finding_about
+from findwell.core.frames import pl
 from findwell.core.keys import blank_ids
 from findwell.io.read.labels_database import disputed, final_grades
 from findwell.io.read.reading import STRICT, ReadContext, text_as_id, two_names

@@ -12,8 +12,7 @@ import json
 from itertools import islice
 from typing import TYPE_CHECKING, Any
 
-import polars as pl
-
+from findwell.core.frames import pl
 from findwell.core.keys import blank_ids
 from findwell.core.timing import TIMED
 from findwell.io.read.by_document import known_columns

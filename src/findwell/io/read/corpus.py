@@ -14,10 +14,9 @@ from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-import polars as pl
-
 from findwell.core.errors import InputError
 from findwell.core.forks import refuse_after_fork
+from findwell.core.frames import pl
 from findwell.core.keys import blank_ids
 from findwell.io.read.by_query import COERCED
 from findwell.io.read.delimited import TablePlace

@@ -13,10 +13,9 @@ from dataclasses import dataclass, replace
 from itertools import islice
 from typing import TYPE_CHECKING
 
-import polars as pl
-
 from findwell.core.errors import InputError
 from findwell.core.findings import shorten
+from findwell.core.frames import pl
 
 if TYPE_CHECKING:
     from findwell.io.read.source import Source

@@ -7,9 +7,8 @@ from dataclasses import dataclass
 from itertools import islice
 from typing import TYPE_CHECKING, ClassVar
 
-import polars as pl
-
 from findwell.core.errors import InputError
+from findwell.core.frames import pl
 from findwell.core.plugins import Registry
 
 if TYPE_CHECKING:

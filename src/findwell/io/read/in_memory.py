@@ -9,11 +9,11 @@ from itertools import chain, repeat
 from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 
 import numpy as np
-import polars as pl
 
 from findwell.core.data import Gold, Run, RunStream
 from findwell.core.errors import InputError
 from findwell.core.findings import finding_about
+from findwell.core.frames import pl
 from findwell.core.keys import blank_ids
 from findwell.io.read.by_document import records_of_pairs
 from findwell.io.read.by_query import read_frame

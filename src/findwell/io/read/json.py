@@ -13,10 +13,10 @@ from itertools import islice
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
-import polars as pl
 
 from findwell.core.data import Gold, RunStream
 from findwell.core.errors import InputError
+from findwell.core.frames import pl
 from findwell.io.read import in_memory
 from findwell.io.read.by_document import gold_of, records_of_pairs
 from findwell.io.read.by_query import columnar_part

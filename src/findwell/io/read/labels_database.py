@@ -13,11 +13,10 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
-import polars as pl
-
 from findwell.core.data import Gold
 from findwell.core.errors import InputError
 from findwell.core.findings import Finding, finding_about_rows
+from findwell.core.frames import pl
 from findwell.io.read.format import Format, Look, register_format
 
 if TYPE_CHECKING:

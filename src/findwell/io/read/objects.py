@@ -21,10 +21,9 @@ from numbers import Number
 from typing import TYPE_CHECKING, Any
 from uuid import UUID
 
-import polars as pl
-
 from findwell.core.errors import InputError
 from findwell.core.findings import EXAMPLES, Finding, FindingKind, finding_about, shorten
+from findwell.core.frames import pl
 from findwell.core.plugins import Registry
 from findwell.io.read.values import text_id
 from findwell.io.read.vocabulary import (

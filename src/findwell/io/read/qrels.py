@@ -6,12 +6,11 @@ import contextlib
 import math
 from typing import TYPE_CHECKING, ClassVar
 
-import polars as pl
-
 from findwell.core.batches import whole_queries
 from findwell.core.data import Gold
 from findwell.core.errors import InputError
 from findwell.core.findings import finding_about
+from findwell.core.frames import pl
 from findwell.io.native.gold import read_gold
 from findwell.io.read.format import Format, Look, register_format
 from findwell.io.read.trec import EXCERPT, QRELS, has_columns, parse_blocks, read_line

@@ -10,10 +10,10 @@ from itertools import chain
 from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
-import polars as pl
 
 from findwell.core.errors import InputError
 from findwell.core.findings import FindingKind, finding_about, shorten
+from findwell.core.frames import pl
 from findwell.io.read.delimited import TablePlace, record_lines
 from findwell.io.read.format import Look
 from findwell.io.read.json import all_entries

@@ -27,11 +27,10 @@ from dataclasses import dataclass, field, replace
 from itertools import chain, islice
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
-import polars as pl
-
 from findwell.core.data import EMPTY_ITEM, TEXT_ITEM, Gold, Run, RunStream, carried_facts
 from findwell.core.errors import InputError, nearest
 from findwell.core.findings import EXAMPLES, Finding, finding_about, shorten
+from findwell.core.frames import pl
 from findwell.core.timing import timed
 from findwell.io.read.format import Samples
 from findwell.io.read.objects import (

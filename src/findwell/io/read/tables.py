@@ -7,10 +7,9 @@ from dataclasses import replace
 from itertools import islice
 from typing import TYPE_CHECKING, Any, ClassVar
 
-import polars as pl
-
 from findwell.core.data import Gold, Run, RunStream
 from findwell.core.errors import InputError
+from findwell.core.frames import pl
 from findwell.core.spreadsheets import is_own, without_apostrophes
 from findwell.io.read.by_document import (
     carried,

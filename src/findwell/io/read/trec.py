@@ -15,11 +15,11 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar, NamedTuple
 
 import numpy as np
-import polars as pl
 
 from findwell.core.data import Run, RunStream
 from findwell.core.errors import InputError
 from findwell.core.findings import finding_about, shorten
+from findwell.core.frames import pl
 from findwell.io.read.format import Format, Look, register_format
 from findwell.io.read.source import Block, not_utf8
 

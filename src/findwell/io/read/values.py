@@ -11,10 +11,9 @@ import re
 import tokenize
 from typing import TYPE_CHECKING, Any
 
-import polars as pl
-
 from findwell.core.errors import InputError, nearest
 from findwell.core.findings import shorten
+from findwell.core.frames import pl
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable

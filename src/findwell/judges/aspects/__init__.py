@@ -9,9 +9,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-import polars as pl
-
 from findwell.core.errors import OptionError
+from findwell.core.frames import pl
 from findwell.core.plugins import Registry
 from findwell.judges.aspects.aspect import Aspect, Listing, VerdictShape
 from findwell.judges.aspects.claims import CLAIMS

@@ -15,9 +15,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import polars as pl
 
 from findwell.core.errors import InputError
+from findwell.core.frames import pl
 from findwell.io.read import load_gold
 from findwell.io.read.corpus import load_corpus
 from findwell.io.read.json import all_entries

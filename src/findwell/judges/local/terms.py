@@ -18,8 +18,7 @@ from importlib import resources
 from itertools import groupby, pairwise
 from typing import cast
 
-import polars as pl
-
+from findwell.core.frames import pl
 from findwell.core.texts.languages import ENGLISH, known, without_accents
 from findwell.core.texts.words import APOSTROPHE, UNSPACED, words
 

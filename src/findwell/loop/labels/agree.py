@@ -15,12 +15,12 @@ from itertools import combinations
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
-import polars as pl
 
 from findwell.core.data import Gold
 from findwell.core.errors import AlignError, FindwellError, OptionError, choose, naming_files
 from findwell.core.findings import Finding, finding_about
 from findwell.core.forks import refuse_after_fork
+from findwell.core.frames import pl
 from findwell.core.normalisers import normaliser
 from findwell.core.policy import Policy
 from findwell.evaluation.results.result import Result

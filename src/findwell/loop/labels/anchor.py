@@ -12,12 +12,11 @@ from bisect import bisect_left
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-import polars as pl
-
 from findwell.core.errors import InputError, choose
 from findwell.core.findings import EXAMPLES, Finding, FindingKind, finding_about, shorten
 from findwell.core.forks import refuse_after_fork
-from findwell.io.read import GoldLike, load_gold
+from findwell.core.frames import pl
+from findwell.io.read import load_gold
 from findwell.io.read.corpus import load_corpus
 from findwell.io.read.labels_database import database_at, typed
 from findwell.io.storage.files import write_text
@@ -27,6 +26,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
     from findwell.core.data import Gold
+    from findwell.io.read.in_memory import GoldLike
 
 
 PLACE = ("doc", "start", "end")

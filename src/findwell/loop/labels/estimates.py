@@ -16,12 +16,12 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Unpack
 
 import numpy as np
-import polars as pl
 
 from findwell.core.data import Gold, best_first
 from findwell.core.errors import InputError, MeasureError, OptionError, takes_options
 from findwell.core.estimate import Estimate
 from findwell.core.forks import refuse_after_fork
+from findwell.core.frames import pl
 from findwell.evaluation.evaluate import evaluate
 from findwell.evaluation.inputs import collect_runs
 from findwell.evaluation.plan import EvaluationOptions, Plan

@@ -20,10 +20,9 @@ from functools import cached_property, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-import polars as pl
-
 from findwell.core.errors import FindwellError, InputError, OptionError, SaveError, choose
 from findwell.core.findings import EXAMPLES, shorten
+from findwell.core.frames import pl
 from findwell.core.spreadsheets import to_csv
 from findwell.io.read import load_gold
 from findwell.io.read.by_document import records_of_pairs

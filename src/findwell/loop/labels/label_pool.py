@@ -28,9 +28,9 @@ from statistics import NormalDist
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 import numpy as np
-import polars as pl
 
 from findwell.core.errors import AlignError, OptionError
+from findwell.core.frames import pl
 from findwell.core.spelling import counted
 from findwell.io.read import load_gold
 from findwell.io.read.labels_database import table

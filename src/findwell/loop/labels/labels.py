@@ -18,10 +18,9 @@ from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self, TypedDict, Unpack
 
-import polars as pl
-
 from findwell.core.errors import InputError, OptionError, SaveError, nearest, takes_options
 from findwell.core.forks import refuse_after_fork
+from findwell.core.frames import pl
 from findwell.io.read.labels_database import (
     FILE,
     INSERT_EVENT,

@@ -13,13 +13,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import polars as pl
 
 from findwell import __version__
 from findwell.core.data import Gold
 from findwell.core.errors import InputError, OptionError, SaveError, choose
 from findwell.core.findings import Finding, finding_about, finding_about_rows, merge_findings
 from findwell.core.forks import refuse_after_fork
+from findwell.core.frames import pl
 from findwell.evaluation.results.result import Result
 from findwell.evaluation.results.reuse import load_only
 from findwell.io.read import load_gold, load_run

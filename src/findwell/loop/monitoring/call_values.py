@@ -15,9 +15,9 @@ from datetime import datetime
 from typing import TYPE_CHECKING
 
 import numpy as np
-import polars as pl
 
 from findwell.core.errors import JudgeError, OptionError, choose
+from findwell.core.frames import pl
 from findwell.evaluation.evaluate import evaluate
 from findwell.io.read.traces.schema import RERANKER, RETRIEVER
 from findwell.judges.find import find_judge, on_server

@@ -26,10 +26,10 @@ from math import isfinite, log
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import polars as pl
 
 from findwell.core.errors import OptionError, choose
 from findwell.core.estimate import Estimate
+from findwell.core.frames import pl
 from findwell.io.read.traces.schema import RETRIEVER
 from findwell.loop.monitoring.alarm_report import (
     ALARM,

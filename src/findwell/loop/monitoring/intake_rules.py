@@ -7,9 +7,8 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING
 
-import polars as pl
-
 from findwell.core.errors import OptionError
+from findwell.core.frames import pl
 from findwell.io.read.traces.schema import calls_among
 
 if TYPE_CHECKING:

@@ -7,10 +7,9 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any, Self, TypedDict, Unpack
 
-import polars as pl
-
 from findwell.core.errors import OptionError, takes_options
 from findwell.core.forks import refuse_after_fork
+from findwell.core.frames import pl
 from findwell.loop.labels.estimates import ppi
 from findwell.loop.monitoring.call_values import JudgedSample, slice_names, stored_signals
 from findwell.loop.monitoring.check import SETTLE, check

@@ -6,9 +6,8 @@ from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING
 
-import polars as pl
-
 from findwell.core.errors import OptionError
+from findwell.core.frames import pl
 from findwell.loop.monitoring.alarm_report import KnownAlarm, WatchedAlert, known_alarms
 from findwell.loop.monitoring.call_values import COLUMNS, stored_signals
 from findwell.loop.monitoring.signals import SIGNALS, find_signals

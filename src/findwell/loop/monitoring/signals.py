@@ -17,9 +17,9 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 import numpy as np
-import polars as pl
 
 from findwell.core.errors import OptionError, nearest
+from findwell.core.frames import pl
 from findwell.core.plugins import Registry
 from findwell.core.texts.languages import ENGLISH, find_code, languages_of
 from findwell.io.read.corpus import load_corpus

@@ -22,10 +22,9 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self, TypeAlias
 
-import polars as pl
-
 from findwell.core.errors import FindwellError, InputError, OptionError, SaveError
 from findwell.core.forks import refuse_after_fork
+from findwell.core.frames import pl
 from findwell.io.read.traces.schema import TRACE_SCHEMA, calls_among, with_hops, without_inner
 from findwell.io.storage.database import BUSY_TIMEOUT, DurableFile, DurableKind, create_durable
 from findwell.io.storage.files import make_folder, removed_at_the_end

@@ -19,9 +19,8 @@ from dataclasses import astuple, dataclass
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
-import polars as pl
-
 from findwell.core.errors import InputError, SaveError
+from findwell.core.frames import pl
 from findwell.io.read.traces.schema import calls_among
 from findwell.io.storage.files import create_file, make_folder, removed_at_the_end
 

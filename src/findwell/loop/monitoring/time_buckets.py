@@ -14,9 +14,9 @@ from statistics import NormalDist
 from typing import TYPE_CHECKING
 
 import numpy as np
-import polars as pl
 
 from findwell.core.estimate import Estimate
+from findwell.core.frames import pl
 from findwell.io.read.traces.schema import RERANKER
 from findwell.loop.monitoring.call_values import LABEL, VERDICT, slice_names, stored_signals
 from findwell.loop.monitoring.signals import (

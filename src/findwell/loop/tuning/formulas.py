@@ -11,9 +11,9 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
-import polars as pl
 
 from findwell.core.errors import InputError, OptionError, choose
+from findwell.core.frames import pl
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

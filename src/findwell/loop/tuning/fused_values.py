@@ -16,9 +16,9 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any, TypeAlias, cast
 
 import numpy as np
-import polars as pl
 
 from findwell.core.errors import InputError, OptionError, naming_files
+from findwell.core.frames import pl
 from findwell.core.keys import sort_rows
 from findwell.evaluation.assessment import assess
 from findwell.evaluation.inputs import files_of, read_inputs

@@ -8,10 +8,10 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 import numpy as np
-import polars as pl
 
 from findwell.core.errors import AlignError, OptionError, choose
 from findwell.core.forks import refuse_after_fork
+from findwell.core.frames import pl
 from findwell.evaluation.evaluate import evaluate
 from findwell.io.read import load_gold
 from findwell.loop.tuning.engines import (

@@ -15,10 +15,9 @@ from contextlib import closing
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import polars as pl
-
 from findwell.core.errors import FindwellError
 from findwell.core.findings import EXAMPLES, Finding
+from findwell.core.frames import pl
 from findwell.io.storage.database import Database, cache_folder
 
 if TYPE_CHECKING:

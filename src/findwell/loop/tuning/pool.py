@@ -8,7 +8,6 @@ from itertools import combinations
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import polars as pl
 
 from findwell.core.data import FACTS, Run
 from findwell.core.errors import AlignError, InputError, OptionError
@@ -20,6 +19,7 @@ from findwell.core.findings import (
     merge_findings,
     shorten,
 )
+from findwell.core.frames import pl
 from findwell.core.keys import query_index, sorted_by
 from findwell.io.read import load_run
 from findwell.io.read.queries import join_queries

@@ -19,11 +19,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import polars as pl
 
 from findwell.core.data import Gold
 from findwell.core.errors import OptionError, RetrieverError, SaveError
 from findwell.core.findings import EXAMPLES, Finding, finding_about
+from findwell.core.frames import pl
 from findwell.core.progress import Progress
 from findwell.evaluation.assessment import cluster_column
 from findwell.evaluation.evaluate import evaluate

@@ -6,11 +6,11 @@ from dataclasses import asdict, dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import polars as pl
 
 from findwell.core import display
 from findwell.core.errors import choose_column
 from findwell.core.findings import finding_about, first_findings
+from findwell.core.frames import pl
 from findwell.evaluation.assessment import cluster_column
 from findwell.loop.tuning.choice import (
     CURRENT,

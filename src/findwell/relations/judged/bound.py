@@ -10,8 +10,8 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
-import polars as pl
 
+from findwell.core.frames import pl
 from findwell.judges.aspects import (
     UNKNOWN,
     VerdictShape,

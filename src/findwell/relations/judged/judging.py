@@ -13,10 +13,10 @@ from functools import partial
 from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
-import polars as pl
 
 from findwell.core.errors import InputError
 from findwell.core.findings import Finding, finding_about
+from findwell.core.frames import pl
 from findwell.core.parts import is_part
 from findwell.core.progress import Progress
 from findwell.core.texts.sentences import split

@@ -9,8 +9,8 @@ from operator import itemgetter
 from typing import TYPE_CHECKING, ClassVar, NamedTuple, TypeAlias
 
 import numpy as np
-import polars as pl
 
+from findwell.core.frames import pl
 from findwell.core.texts.sentences import find_splitter
 from findwell.core.texts.words import tidy, words
 from findwell.relations.match.matcher import EqualKeys, Matcher, edges_to_members, register_matcher

@@ -6,9 +6,9 @@ from dataclasses import MISSING, dataclass, field, fields
 from typing import TYPE_CHECKING, Any, ClassVar, Protocol, TypeVar, dataclass_transform
 
 import numpy as np
-import polars as pl
 
 from findwell.core.errors import OptionError
+from findwell.core.frames import pl
 from findwell.core.keys import document_keys, narrowed
 from findwell.core.plugins import Registry
 from findwell.core.spelling import spell_parameters

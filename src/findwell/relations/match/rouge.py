@@ -16,9 +16,9 @@ from operator import itemgetter
 from typing import TYPE_CHECKING, ClassVar, NamedTuple, TypeAlias
 
 import numpy as np
-import polars as pl
 
 from findwell.core.errors import needs_package
+from findwell.core.frames import pl
 from findwell.core.texts.sentences import find_splitter
 from findwell.core.texts.words import words
 from findwell.relations.match.matcher import Matcher, register_matcher

@@ -12,11 +12,11 @@ from operator import itemgetter
 from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
-import polars as pl
 
 from findwell.core.data import merge_equal
 from findwell.core.errors import InputError
 from findwell.core.findings import FindingKind, finding_about, shorten
+from findwell.core.frames import pl
 from findwell.core.normalisers import normaliser
 from findwell.core.parts import is_part
 from findwell.relations.match.matcher import (

@@ -11,11 +11,11 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
-import polars as pl
 
 from findwell.core.data import EMPTY_ITEM, Gold, merge_equal
 from findwell.core.errors import InputError
 from findwell.core.findings import FindingKind, finding_about, shorten
+from findwell.core.frames import pl
 from findwell.core.parts import is_part
 from findwell.core.texts.sentences import split
 from findwell.core.texts.words import tidy

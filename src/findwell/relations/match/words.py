@@ -5,8 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING, ClassVar
 
-import polars as pl
-
+from findwell.core.frames import pl
 from findwell.core.texts.words import words
 from findwell.relations.match.matcher import EqualKeys, Matcher, register_matcher
 from findwell.relations.match.texts import BoundTexts, first_alternatives, gold_of_texts, parts

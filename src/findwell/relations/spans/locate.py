@@ -16,9 +16,9 @@ import functools
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
-import polars as pl
 
 from findwell.core.errors import OptionError, needs_package
+from findwell.core.frames import pl
 from findwell.core.texts.fold import codes_of, fold, fold_quote, is_blank, text_of
 
 if TYPE_CHECKING:

@@ -6,9 +6,9 @@ import re
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
-import polars as pl
 
 from findwell.core.findings import EXAMPLES, Finding
+from findwell.core.frames import pl
 from findwell.relations.spans.locate import PLACE_COLUMNS, locate
 
 if TYPE_CHECKING:

@@ -8,13 +8,13 @@ from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlencode
 
-import polars as pl
 from starlette.applications import Starlette
 from starlette.concurrency import run_in_threadpool
 from starlette.responses import HTMLResponse, RedirectResponse, Response
 from starlette.routing import Route
 
 from findwell.core.errors import FindwellError, OptionError, SaveError
+from findwell.core.frames import pl
 from findwell.loop.labels.label_pool import SAMPLE
 from findwell.loop.labels.labels import STATES, annotator_name, scale_of
 from findwell.show.html import LABELLING, document

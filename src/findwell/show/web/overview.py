@@ -5,8 +5,7 @@ from __future__ import annotations
 import shlex
 from typing import TYPE_CHECKING, Any
 
-import polars as pl
-
+from findwell.core.frames import pl
 from findwell.core.spelling import counted
 from findwell.show.web.passages import progress_json
 

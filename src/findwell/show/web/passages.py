@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-import polars as pl
-
+from findwell.core.frames import pl
 from findwell.loop.labels.labels import Pair
 from findwell.relations.spans.locate import place_of
 from findwell.show.escape import multiline, same_length, visible

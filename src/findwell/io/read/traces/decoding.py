@@ -13,9 +13,8 @@ from itertools import count, groupby, repeat
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import polars as pl
-
 from findwell.core.errors import InputError
+from findwell.core.frames import pl
 from findwell.io.read.source import Source, not_readable
 from findwell.io.read.traces.conventions import calls_of
 from findwell.io.read.traces.exports import NAMES, is_plain_call, read_plain, spans_of_record

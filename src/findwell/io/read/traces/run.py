@@ -12,11 +12,10 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
-import polars as pl
-
 from findwell.core.data import Run, carried_facts
 from findwell.core.errors import InputError
 from findwell.core.findings import EXAMPLES, Finding, shorten
+from findwell.core.frames import pl
 from findwell.core.timing import timed
 from findwell.io.read.format import Format, Look, register_format
 from findwell.io.read.objects import make_entries

@@ -9,7 +9,8 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
-import polars as pl
+
+from findwell.core.frames import pl
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

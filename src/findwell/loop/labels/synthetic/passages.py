@@ -14,9 +14,9 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
-import polars as pl
 
 from findwell.core.errors import InputError
+from findwell.core.frames import pl
 from findwell.core.texts.words import words
 from findwell.io.read.labels_database import typed
 from findwell.judges.client.budget import ASCII_PER_TOKEN

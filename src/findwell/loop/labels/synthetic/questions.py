@@ -19,11 +19,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import polars as pl
 
 from findwell.core.errors import OptionError, SaveError
 from findwell.core.findings import Finding, finding_about
 from findwell.core.forks import refuse_after_fork
+from findwell.core.frames import pl
 from findwell.core.progress import Progress, Report
 from findwell.io.read import load_gold
 from findwell.io.read.corpus import load_corpus

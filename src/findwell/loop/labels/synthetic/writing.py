@@ -21,9 +21,8 @@ from enum import StrEnum
 from itertools import chain, zip_longest
 from typing import TYPE_CHECKING
 
-import polars as pl
-
 from findwell.core.errors import OptionError, choose
+from findwell.core.frames import pl
 from findwell.core.texts.languages import languages_of
 from findwell.judges.client.protocol import Answer, Failure, Outcome, Reason
 from findwell.judges.llm.answers import Unreadable, extract_object
