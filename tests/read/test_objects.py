@@ -17,12 +17,12 @@ import pytest
 import findwell
 from findwell.core.errors import InputError
 from findwell.io.read.objects import (
-    EntryNotes,
     ObjectSource,
     entries_of,
     known_sources,
     register_source,
 )
+from findwell.io.read.reading import EntryNotes
 from findwell.io.read.traces.span import TakenParts
 from findwell.io.read.vocabulary import tools
 

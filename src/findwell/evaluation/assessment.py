@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from findwell.core.errors import choose_column
 from findwell.core.findings import Finding, FindingKind, first_findings, merge_findings
-from findwell.core.frames import pl
+from findwell.core.frames import later, pl
 from findwell.core.progress import Stages
 from findwell.core.texts.tokens import find_tokenizer
 from findwell.engines.local import LocalEngine
@@ -17,7 +17,7 @@ from findwell.evaluation.results.provenance import Provenance
 from findwell.evaluation.results.result import Kept, Result, SummaryOptions
 from findwell.relations.facts import FactReader
 from findwell.relations.pipeline import TEXT
-from findwell.relations.preflight import check_gold, synthetic_questions
+from findwell.relations.preflight import SYNTHETIC, check_gold, synthetic_questions
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -55,7 +55,7 @@ def assess(
         for name in plan.matchers
     }
     drawing = _Drawing(plan, corpus, engine or LocalEngine(), facts)
-    drawing.findings += synthetic_questions(gold.queries)
+    drawing.findings += synthetic_questions(gold.queries) if SYNTHETIC in gold.columns else []
     bound = {name: matcher.bind(gold, context) for name, matcher in plan.matchers.items()}
     for name, each in bound.items():
         drawing.look_at_gold(name, each)
@@ -76,13 +76,13 @@ def assess(
     return Result(
         relations=drawing.relations,
         measures=plan.measures,
-        queries=gold.queries,
+        queries=later(lambda: gold.queries, gold.names, tuple(gold.columns)),
         findings=tuple(first_findings(drawing.findings)),  # relations share their inputs
         about={
             name: about for name, about in abouts.items() if about is not None and about.width > 1
         },
         provenance=provenance_of(plan, asked),
-        options=SummaryOptions(plan.level, cluster_column(gold.queries, plan.cluster), plan.bounds),
+        options=SummaryOptions(plan.level, _cluster_of(gold, plan.cluster), plan.bounds),
         kept=Kept(drawing.listed, pl.concat(drawing.verdicts) if drawing.verdicts else None),
     )
 
@@ -192,6 +192,11 @@ def _judge_provenance(judge: JudgeProtocol, tasks: Mapping[Matcher, Task]) -> di
         **({} if card is None else {"card": card.cite()}),
         **({"aspects": own} if own else {}),
     }
+
+
+def _cluster_of(gold: Gold, named: str | None) -> str | None:
+    about = named is not None or len(gold.columns) > 1
+    return cluster_column(gold.queries, named) if about else None
 
 
 def cluster_column(queries: pl.DataFrame, named: str | None) -> str | None:

@@ -8,15 +8,13 @@ from typing import TYPE_CHECKING, Unpack
 
 from findwell.core.errors import OptionError, takes_options
 from findwell.core.findings import first_findings
-from findwell.core.frames import pl
+from findwell.core.frames import changed, pl
 from findwell.core.progress import Stages
 from findwell.core.timing import error_column, failures, in_units
 from findwell.evaluation.assessment import assess
-from findwell.evaluation.chunking import check_chunks
 from findwell.evaluation.inputs import asks_retrievers, read_inputs
 from findwell.evaluation.plan import EvaluationOptions, Plan
 from findwell.measures import DEFAULTS
-from findwell.retrievers.answers import failed_queries
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -140,16 +138,19 @@ def execute(plan: Plan, run: object, gold: object, progress: Report | None = Non
     unit = plan.reading.latency_unit
     with ExitStack() as held:
         data = read_inputs(plan, run, gold, held, stages.begin("") if asks else None)
-        queries = in_units(data.gold.queries, unit, "columns about the queries")
+        gold_data = data.gold
+        if len(gold_data.columns) > 1:  # than their ids
+            queries = in_units(gold_data.queries, unit, "columns about the queries")
+            gold_data = replace(gold_data, queries=queries)
         result = assess(
             data.plan,
             [_timed(each, unit) for each in data.runs],
-            replace(data.gold, queries=queries),
+            gold_data,
             corpus=data.corpus,
             progress=stages.begin("measuring" if asks else ""),
         )
     findings = (*result.findings, *data.findings, *_failed(result))
-    return replace(
+    return changed(
         result,
         findings=tuple(first_findings(findings)),
         provenance=replace(result.provenance, inputs=data.sources),
@@ -178,6 +179,8 @@ def _failed(result: Result) -> Iterable[Finding]:
             pl.col("query").is_in(empty.implode())
         )
         reasons = failed[column].cast(pl.String).to_list()
+        from findwell.retrievers.answers import failed_queries  # noqa: PLC0415
+
         yield from (replace(found, run=run) for found in failed_queries(failed["query"], reasons))
 
 
@@ -204,6 +207,8 @@ def check(
             "chunks were given without the documents to compare them with",
             fix="give the documents that they were cut from: --corpus PATH (corpus=)",
         )
+    from findwell.evaluation.chunking import check_chunks  # noqa: PLC0415
+
     options.setdefault("missing", "zero")
     plan = Plan.of(DEFAULTS, **options)
     findings = execute(plan, run, gold, options.get("progress")).findings

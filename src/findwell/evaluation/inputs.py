@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import Enum, auto
 from functools import partial
@@ -21,9 +21,6 @@ from findwell.engines.prefetch import begin
 from findwell.evaluation.results.provenance import Input
 from findwell.evaluation.results.result import Result
 from findwell.io.read import is_several, load_gold, load_run, load_samples, trace_sources
-from findwell.io.read.corpus import load_corpus
-from findwell.io.read.queries import join_queries, load_queries
-from findwell.io.read.records import join_about
 from findwell.io.read.source import Source
 from findwell.relations.preflight import only_ids
 from findwell.retrievers.retriever import Retriever, is_retriever, name_of
@@ -150,7 +147,7 @@ def read_inputs(
         plan=settled,
         runs=streams,
         gold=with_columns(known, reading.queries),
-        corpus=None if corpus is None else load_corpus(corpus, id_from=reading.id_from),
+        corpus=None if corpus is None else _corpus(corpus, reading),
         sources=tuple(sources),
         findings=tuple(only_ids(streams, known) if plan.is_open and settled.by == "ids" else ()),
     )
@@ -180,12 +177,27 @@ def _run_and_gold(
     begun = held.enter_context(begin(streams[0]))
     loaded = load_gold(gold, **reading.gold)
     joined = [
-        join_queries(stream, loaded, partial(opened, name, data))
-        for stream, (name, data) in zip(streams, named, strict=True)
+        stream if stream.named_by == loaded.named_by else _joined_by(opened, stream, loaded, each)
+        for stream, each in zip(streams, named, strict=True)
     ]
     if joined[0] is streams[0]:  # otherwise what is being read carries other ids
         joined[0] = begun
     return _renamed(joined), loaded
+
+
+def _joined_by(
+    opened: Callable[..., RunStream], stream: RunStream, gold: Gold, given: tuple[str, Any]
+) -> RunStream:
+    """Return a run whose queries are named as the gold names them."""
+    from findwell.io.read.queries import join_queries  # noqa: PLC0415 - most have the same ids
+
+    return join_queries(stream, gold, partial(opened, *given))
+
+
+def _corpus(corpus: object, reading: Reading) -> pl.DataFrame:
+    from findwell.io.read.corpus import load_corpus  # noqa: PLC0415 - most have none
+
+    return load_corpus(corpus, id_from=reading.id_from)
 
 
 def _runs_alone(named: NamedInputs, reading: Reading) -> tuple[list[RunStream], list[Gold]]:
@@ -324,6 +336,8 @@ def collect_runs(run: object, reading: Reading) -> tuple[dict[str, Run], pl.Data
     how = {**reading.with_texts().samples, "about": True}
     streams = [load_run(data, name=name, **how) for name, data in each_input(run)]
     runs = [stream.collect() for stream in _renamed(streams)]
+    from findwell.io.read.records import join_about  # noqa: PLC0415
+
     queries = join_about([unlabelled_gold(each).queries.drop(TIMED, strict=False) for each in runs])
     return {each.name: each for each in runs}, queries.unique("query", maintain_order=True)
 
@@ -366,6 +380,8 @@ def with_columns(gold: Gold, queries: object) -> Gold:
     """Add the columns of a table about the queries, to slice by."""
     if queries is None:
         return gold
+    from findwell.io.read.queries import load_queries  # noqa: PLC0415
+
     table = load_queries(queries)
     index = gold.find(table["query"])
     if not (index >= 0).any():
@@ -455,6 +471,8 @@ def _contents(gold: Gold) -> pl.DataFrame:
 
 def _joined(one: Gold, other: Gold) -> Gold:
     """Add the queries that only the other has, and what only it knows about the common ones."""
+    from findwell.io.read.records import join_about  # noqa: PLC0415
+
     new = ~other.queries["query"].is_in(one.queries["query"].implode())
     more = ["query", *(name for name in other.queries.columns if name not in one.queries.columns)]
     known = one.queries.join(other.queries.select(more), "query", "left", maintain_order="left")

@@ -252,7 +252,8 @@ class Result:
     def timing(self) -> dict[str, Timing]:
         """What retrieval took, by run, where its records or the queries say so."""
         own = {run: timing(table, self.level) for run, table in self.about.items()}
-        found = {run: own.get(run) or timing(self.queries, self.level) for run in self.runs}
+        shared = timing(self.queries, self.level) if len(self.query_columns) > 1 else None
+        found = {run: own.get(run) or shared for run in self.runs}
         return {run: each for run, each in found.items() if each is not None}
 
     def timing_by(self, column: str) -> dict[str, dict[str, Timing]]:

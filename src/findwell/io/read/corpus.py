@@ -23,13 +23,13 @@ from findwell.io.read.delimited import TablePlace
 from findwell.io.read.json import all_entries as json_lines
 from findwell.io.read.json import read as read_json
 from findwell.io.read.objects import (
-    EntryNotes,
     is_answer,
     is_result,
     known_source,
     make_entries,
     results_of,
 )
+from findwell.io.read.reading import EntryNotes
 from findwell.io.read.records import Entry, entries
 from findwell.io.read.source import BYTE_ORDER_MARK, Source, not_readable, not_utf8
 from findwell.io.read.tables import frame, read_table

@@ -2,15 +2,84 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
-from findwell.core.findings import EXAMPLES, Finding, FindingKind, merge_findings
-from findwell.io.read.objects import EntryNotes
+from findwell.core.findings import (
+    EXAMPLES,
+    Finding,
+    FindingKind,
+    finding_about,
+    merge_findings,
+    shorten,
+)
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+    from typing import Any
+
     from findwell.core.data import NamedBy
     from findwell.core.errors import InputError
+
+
+@dataclass(slots=True)
+class EntryNotes:
+    """Where ids came from that the results themselves lacked; for the findings."""
+
+    hashed: list[str] = field(default_factory=list)
+    fields: dict[str, list[str]] = field(default_factory=dict)
+    shared: dict[str, list[str]] = field(default_factory=dict)  # by field: ids of several chunks
+    placed: int = 0  # ids that are places
+
+    def findings(self) -> list[Finding]:
+        """Return what should be known about the ids."""
+        found = [
+            Finding(
+                "id-from-metadata",
+                len(ids),
+                tuple(ids[:EXAMPLES]),
+                f"object without an id of its own: metadata.{name} serves as its id",
+                f"if that is right, say so: --id-from metadata.{name} (id_from=)",
+            )
+            for name, ids in self.fields.items()
+        ]
+        for name, ids in self.shared.items():
+            found += finding_about(
+                FindingKind.SHARED_ID,
+                ids,
+                f"chunk with the same id as a different chunk of its list, from {name}: chunks of "
+                "one document count as one",
+                "if the gold labels whole documents, this is right; otherwise name a field that "
+                "differs for each chunk (--id-from, id_from=)",
+            )
+        if self.hashed:
+            found.append(
+                Finding(
+                    FindingKind.TEXT_AS_ID,
+                    len(self.hashed),
+                    tuple(self.hashed[:EXAMPLES]),
+                    "object without an id: a hash of its text serves as one, so only "
+                    "objects with equal texts match",
+                    "give each chunk an id of its own, or name the field that holds one "
+                    "(--id-from, id_from=); or match texts (--by rouge)",
+                )
+            )
+        return found
+
+    def id_from_text(self, text: str) -> str:
+        """Return the id of something that is known by its text only, and remember that."""
+        from findwell.io.read.values import text_id  # noqa: PLC0415 - files of TREC do without it
+
+        self.hashed.append(shorten(text))
+        return text_id(text)
+
+    def note_shared(self, entries: Sequence[Mapping[str, Any]], name: str) -> None:
+        """Remember the ids that a field gives to several different chunks of one list."""
+        first: dict[str, tuple[Any, Any]] = {}
+        for entry in entries:
+            chunk = entry.get("text"), entry.get("start")
+            if first.setdefault(entry["doc"], chunk) != chunk:
+                self.shared.setdefault(name, []).append(entry["doc"])
 
 
 @dataclass(eq=False, kw_only=True)
