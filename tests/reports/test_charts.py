@@ -195,7 +195,7 @@ def test_measures_without_a_value_and_beyond_one_are_drawn() -> None:
     gold = {"q1": [], "q2": ["a"]}
     result = findwell.evaluate({"q1": ["a"], "q2": ["b"]}, gold, ["recall", "retrieved", "DCG@5"])
     panel = lay_side_by_side([result])
-    assert np.isnan(panel.pairing.values).any()
+    assert np.isnan(panel.pairing.table).any()
     for figure in prepare(panel).charts.values():
         assert ET.fromstring(figure.svg).tag.endswith("svg")
 

@@ -7,7 +7,7 @@ alarms read only them.
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Self
 
 import numpy as np
 
@@ -78,7 +78,7 @@ class Values:
         """Return the values as queries × runs × measures, for tests of differences."""
         return np.ascontiguousarray(np.moveaxis(self.table, 2, 0))
 
-    def only(self, inside: Bools) -> Values:
+    def only(self, inside: Bools) -> Self:
         """Return the values of the queries of a mask."""
         new = np.cumsum(inside) - 1
         return changed(

@@ -154,8 +154,8 @@ def insights(panel: Panel) -> Iterator[dict[str, Any]]:
     yield from _losses(panel)
     yield from _nothing_found(panel)
     yield from _weakest(panel)
-    values = panel.pairing.values[:, :, panel.lead]
-    without = int((np.isnan(values) & _asked(panel)).any(axis=1).sum())
+    values = panel.pairing.table[:, panel.lead]
+    without = int((np.isnan(values) & _asked(panel)).any(axis=0).sum())
     if without:
         yield {"kind": "no value", "queries": without}
     if panel.findings:
@@ -164,9 +164,9 @@ def insights(panel: Panel) -> Iterator[dict[str, Any]]:
 
 def _asked(panel: Panel) -> Bools:
     """Say where a value can be expected: where a system was asked, if it was asked others."""
-    if panel.comparison is not None and panel.comparison.unpaired:
-        return panel.pairing.present
-    return np.ones_like(panel.pairing.present)
+    unpaired = panel.comparison is not None and panel.comparison.unpaired
+    asked = panel.pairing.asked if unpaired else None
+    return np.ones((len(panel.names), panel.pairing.n), dtype=bool) if asked is None else asked
 
 
 def _compared(panel: Panel) -> Iterator[dict[str, Any]]:
@@ -230,7 +230,7 @@ def _losses(panel: Panel) -> Iterator[dict[str, Any]]:
 def _nothing_found(panel: Panel) -> Iterator[dict[str, Any]]:
     parts: list[str] = []
     for at, name in enumerate(panel.names):
-        values = panel.pairing.values[:, at, panel.lead]
+        values = panel.pairing.table[at, panel.lead]
         known = int((~np.isnan(values)).sum())
         if known and panel.zero(at):
             of = f"{known:,}" if parts else counted(known)
@@ -248,7 +248,7 @@ def _weakest(panel: Panel) -> Iterator[dict[str, Any]]:
     if not panel.measures[panel.lead].higher_is_better:
         return
     for at, name in enumerate(panel.names[:MOST]):
-        values = panel.pairing.values[:, at, panel.lead]
+        values = panel.pairing.table[at, panel.lead]
         known = ~np.isnan(values)
         found: list[dict[str, Any]] = []
         parts: list[Bools] = []

@@ -8,6 +8,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from findwell.core.errors import AlignError, InputError, choose
+from findwell.core.frames import changed
 from findwell.core.slices import slice_labels, time_slices
 from findwell.evaluation.comparison.compare import Comparison, Row, compare, slice_rows
 from findwell.evaluation.comparison.pairing import Pairing, pair, stack
@@ -102,10 +103,10 @@ class Panel:
         found = self.comparison
         if found is None or not self.facets:
             return {}
-        lead = replace(
+        lead = changed(
             self.pairing,
             measures=self.measures[self.lead : self.lead + 1],
-            values=self.pairing.values[:, :, self.lead : self.lead + 1],
+            table=self.pairing.table[:, self.lead : self.lead + 1],
             queries=self.queries.with_columns(self.labels(name) for name in self.facets),
         )
         column = found.cluster
@@ -125,7 +126,7 @@ class Panel:
 
     def zero(self, system: int) -> int:
         """Count the queries for which a system found nothing."""
-        return int((self.pairing.values[:, system, self.lead] == 0).sum())
+        return int((self.pairing.table[system, self.lead] == 0).sum())
 
 
 def lay_side_by_side(

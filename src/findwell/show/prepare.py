@@ -154,7 +154,7 @@ def order_of_interest(panel: Panel) -> Ints:
     First those with nothing found, then those that lost most against the baseline, then those
     without a value, then the rest, the lowest values first.
     """
-    values = panel.pairing.values[:, :, panel.lead]
+    values = panel.pairing.table[:, panel.lead].T
     sign = 1 if panel.measures[panel.lead].higher_is_better else -1
     lowest = np.where(np.isnan(values), np.inf, sign * values).min(axis=1)
     lost = np.nan_to_num(sign * (values - values[:, :1])).min(axis=1)
@@ -173,7 +173,7 @@ def balanced(panel: Panel, order: Ints) -> Iterator[int]:
     most, the next without a value, the next of the lowest values, and the next of a slice, each
     slice in its turn: what the filters of the page show at their top.
     """
-    values = panel.pairing.values[:, :, panel.lead]
+    values = panel.pairing.table[:, panel.lead].T
     sign = 1 if panel.measures[panel.lead].higher_is_better else -1
     moved = np.nan_to_num(sign * (values - values[:, :1]))
     kinds = [
@@ -236,7 +236,7 @@ def embed(panel: Panel, order: Ints, kept: Ints, progress: Report | None = None)
 def _data(panel: Panel, kept: Ints) -> dict[str, Any]:
     queries = panel.queries[kept]
     questions = queries.get_column("question", default=None)
-    values = np.round(panel.pairing.values[kept], 4).astype(object)
+    values = np.round(panel.pairing.by_query()[kept], 4).astype(object)
     values[values != values] = None  # noqa: PLR0124 - not a number
     return {
         "systems": [multiline(name) for name in panel.names],

@@ -260,23 +260,23 @@ def compare(
     }
     found = contrasts(table, pairs, how, limits)
     if all_pairs and not unpaired:
-        found = correct_all_pairs(found, table.values, table.measures)
+        found = correct_all_pairs(found, table.by_query(), table.measures)
     else:
         found = correct(found, "holm")
     columns = [slices] if isinstance(slices, str) else list(slices)
     schema = UNPAIRED_ROWS if unpaired else ROWS
     return Comparison(
-        baseline=table.systems[0],
-        systems=table.systems,
+        baseline=table.runs[0],
+        systems=table.runs,
         measures=table.measures,
         comparisons=pl.DataFrame([row_of(table, each) for each in found], schema=schema),
         slices=pl.DataFrame(slice_rows(table, pairs, columns, how, limits), schema=SLICED | schema),
         values=pl.DataFrame(
             [
                 {"system": system, "measure": str(measure), **asdict(aggregate(measure, asked))}
-                for at, system in enumerate(table.systems)
+                for at, system in enumerate(table.runs)
                 for number, measure in enumerate(table.measures)
-                for asked in [table.values[table.present[:, at], at, number]]
+                for asked in [table.of(system, measure)]
             ],
             schema=VALUES,
         ),
@@ -286,20 +286,18 @@ def compare(
         level=level,
         permutations=permutations,
         seed=seed,
-        queries=table.queries.height,
+        queries=table.n,
         cluster=column,
         matched_by=result.matched_by,
         timing={
             name: each.result.timing[each.run]
-            for name, each in zip(table.systems, order, strict=True)
+            for name, each in zip(table.runs, order, strict=True)
             if each.run in each.result.timing
         },
         provenances=tuple(dict.fromkeys(each.result.provenance for each in order)),
         unpaired=unpaired,
         verdicts={
-            (table.systems[each.pair[0]], table.systems[each.pair[1]], str(each.measure)): (
-                each.verdict
-            )
+            (table.runs[each.pair[0]], table.runs[each.pair[1]], str(each.measure)): (each.verdict)
             for each in found
         },
     )
@@ -320,15 +318,15 @@ def _moved(table: Pairing, count: int) -> list[Row]:
     """Return the queries that differ most from the baseline: what was won first, then lost."""
     rows: list[Row] = []
     texts = table.queries.get_column("question", default=None)
-    for place, system in enumerate(table.systems[1:], start=1):
+    for place, system in enumerate(table.runs[1:], start=1):
         for number, measure in enumerate(table.measures):
-            before, after = table.values[:, 0, number], table.values[:, place, number]
+            before, after = table.table[0, number], table.table[place, number]
             moved = np.nan_to_num(after - before)
             order = [np.argsort(sign * moved, kind="stable")[: max(count, 0)] for sign in (-1, 1)]
             up, down = order[0][moved[order[0]] > 0], order[1][moved[order[1]] < 0]
             rows += (
                 {
-                    "baseline": table.systems[0],
+                    "baseline": table.runs[0],
                     "system": system,
                     "measure": str(measure),
                     "query": table.queries["query"][int(query)],
@@ -353,8 +351,8 @@ def contrasts(
     `limits` are the measures whose judge gives no verdict about systems, and why.
     """
     strangers = {each.run for each in pairing.findings if each.kind == FindingKind.NOTHING_SHARED}
-    numbers = [at for at, name in enumerate(pairing.systems) if name in strangers]
-    found = contrasts_of(pairing.values, pairing.measures, pairs, how, strangers=numbers)
+    numbers = [at for at, name in enumerate(pairing.runs) if name in strangers]
+    found = contrasts_of(pairing.by_query(), pairing.measures, pairs, how, strangers=numbers)
     if not limits:
         return found
     return [replace(each, limit=limits.get(str(each.measure), "")) for each in found]
@@ -366,10 +364,12 @@ def row_of(pairing: Pairing, each: Contrast) -> Row:
     left_out = found.difference.undefined
     if isinstance(found, Unpaired):
         asked = zip(each.values, each.pair, strict=True)
-        left_out = sum(int(np.isnan(side[pairing.present[:, at]]).sum()) for side, at in asked)
+        left_out = sum(
+            int(np.isnan(side[pairing.was_asked(pairing.runs[at])]).sum()) for side, at in asked
+        )
     return {
-        "baseline": pairing.systems[each.pair[0]],
-        "system": pairing.systems[each.pair[1]],
+        "baseline": pairing.runs[each.pair[0]],
+        "system": pairing.runs[each.pair[1]],
         "measure": str(each.measure),
         "verdict": verdict.word,
         "difference": verdict.difference.value,
@@ -410,12 +410,7 @@ def slice_rows(
         labels = pairing.column(column).cast(pl.String)
         for value in labels.unique(maintain_order=True).sort(nulls_last=True):
             inside = labels.eq_missing(value).to_numpy()
-            part = replace(
-                pairing,
-                values=pairing.values[inside],
-                present=pairing.present[inside],
-                queries=pairing.queries.filter(inside),
-            )
+            part = pairing.only(inside)
             new = contrasts(part, pairs, how.only(inside), limits)
             found += new
             about += [({"column": column, "slice": value}, part)] * len(new)

@@ -408,8 +408,8 @@ def check_update(result: Result, baseline: Result, slices: Iterable[str] = ()) -
         if pairing is None:
             continue
         findings += (found for found in against.findings if found.kind in MEASURED_OTHERWISE)
-        lacks = np.isnan(pairing.values)
-        gone = np.flatnonzero((~lacks[:, 0] & lacks[:, 1]).any(axis=1))
+        lacks = np.isnan(pairing.table)
+        gone = np.flatnonzero((~lacks[0] & lacks[1]).any(axis=0))
         findings += lost("lost-query", pairing.queries["query"].gather(gone).to_list(), run)
         unknown = [
             str(each) for each in known if verdict_limit(grown.judge, grown.relation_name(each))

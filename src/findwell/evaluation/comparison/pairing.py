@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from findwell.core.errors import AlignError, choose_column
+from findwell.core.errors import AlignError
 from findwell.core.findings import (
     Finding,
     FindingKind,
@@ -17,15 +17,14 @@ from findwell.core.findings import (
     merge_findings,
 )
 from findwell.core.frames import pl
-from findwell.core.slices import slice_labels
 from findwell.core.timing import MOMENTS
+from findwell.core.values import Values
 
 if TYPE_CHECKING:
     from findwell.core.data import Bools, Floats, Ints
     from findwell.core.relation import Relation
     from findwell.evaluation.comparison.systems import System
     from findwell.evaluation.results.result import Result
-    from findwell.measures import Measure
 
 # findings about two systems, not about one
 BETWEEN_SYSTEMS = (
@@ -71,21 +70,10 @@ ASKED = (
 
 
 @dataclass(frozen=True, eq=False)
-class Pairing:
-    """A value for each query, system and measure; NaN where there is none."""
+class Pairing(Values):
+    """Values of systems, which are its runs, and what makes them hard to compare."""
 
-    queries: pl.DataFrame  # query and the columns that describe it
-    systems: tuple[str, ...]
-    measures: tuple[Measure, ...]
-    values: Floats  # queries × systems × measures
-    present: Bools  # queries × systems: whether the system was asked the query
-    findings: tuple[Finding, ...]
-
-    def column(self, name: str) -> pl.Series:
-        """Return a column that describes the queries, or the hour, day, … of one: time:day."""
-        if name in self.queries.columns:
-            return self.queries[choose_column(self.queries, name)]
-        return slice_labels(self.queries, name)
+    findings: tuple[Finding, ...] = ()
 
 
 def pair(systems: Sequence[System]) -> Pairing:
@@ -118,10 +106,10 @@ def pair(systems: Sequence[System]) -> Pairing:
             found += finding_about(kind, which, *MESSAGES[kind], system.name, LISTED)
     return Pairing(
         queries=_describe(queries, [system.result for system in systems]),
-        systems=tuple(system.name for system in systems),
+        runs=tuple(system.name for system in systems),
         measures=measures,
-        values=values,
-        present=present,
+        table=np.ascontiguousarray(np.moveaxis(values, 0, 2)),
+        asked=np.ascontiguousarray(present.T),
         findings=merge_findings(found),
     )
 
@@ -148,10 +136,10 @@ def stack(systems: Sequence[System]) -> Pairing:
     about = [_describe(part[0], [each.result]) for part, each in zip(parts, systems, strict=True)]
     return Pairing(
         queries=pl.concat(about, how="diagonal_relaxed"),
-        systems=tuple(system.name for system in systems),
+        runs=tuple(system.name for system in systems),
         measures=measures,
-        values=values,
-        present=owner[:, np.newaxis] == np.arange(len(systems)),
+        table=np.ascontiguousarray(np.moveaxis(values, 0, 2)),
+        asked=np.arange(len(systems))[:, np.newaxis] == owner,
         findings=merge_findings(found),
     )
 

@@ -162,18 +162,18 @@ def _observed(
     asked: PowerPlan, table: Pairing, correlation: float, sizes: Sequence[int] | None
 ) -> Iterator[PowerPlan]:
     """Yield the plan by each measure and each system after the first, or by the only system."""
-    first, *others = table.systems
+    first, *others = table.runs
     for number, measure in enumerate(table.measures):
         if measure.aggregation != "mean":
             raise OptionError(f"{measure} {NOT_MEANS}", fix="plan by a measure that is one")
-        for at in range(1, len(table.systems)) if others else [0]:
-            values = table.values[:, at, number]
-            values = values - table.values[:, 0, number] if others else values
+        for at in range(1, len(table.runs)) if others else [0]:
+            values = table.table[at, number]
+            values = values - table.table[0, number] if others else values
             values = values[~np.isnan(values)]
             found, n = spread(values), len(values)
             sd, changed = found.sd, found.changed
             if others:
-                basis = f"the differences between {first} and {table.systems[at]} on {counted(n)}"
+                basis = f"the differences between {first} and {table.runs[at]} on {counted(n)}"
             else:
                 basis = f"the values of {first} on {counted(n)}, "
                 basis += f"and a correlation of {correlation:g} with another system"

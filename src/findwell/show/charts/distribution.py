@@ -38,7 +38,7 @@ HIGH = 40.0  # of the highest bar
 def distribution(panel: Panel, at: int) -> Chart:
     """Draw the values of one measure, the mean and its interval, for the first systems."""
     measure, shown = panel.measures[at], panel.names[:SYSTEMS]
-    values = [panel.pairing.values[:, system, at] for system in range(len(shown))]
+    values = [panel.pairing.table[system, at] for system in range(len(shown))]
     known = [each[~np.isnan(each)] for each in values]
     low, high = _domain(measure, known)
     edges = np.linspace(low, high, BINS + 1)

@@ -60,8 +60,8 @@ def _map(panel: Panel, column: str, names: Sequence[str], measures: range) -> Ch
     rows = []
     for value in panel.facets[column]:
         inside = (labels == value).to_numpy()
-        mine = panel.pairing.values[inside]
-        columns = [mine[:, s, m] for m in measures for s in range(len(names))]
+        mine = panel.pairing.table[..., inside]
+        columns = [mine[s, m] for m in measures for s in range(len(names))]
         known = [int((~np.isnan(each)).sum()) for each in columns]
         rows.append(_Slice(value, int(inside.sum()), [_mean(each) for each in columns], known))
     heads = [str(panel.measures[m]) for m in measures]
