@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from findwell.core.errors import InputError, OptionError
-from findwell.core.verdict import BETTER, UNCLEAR, WORSE, Verdict
+from findwell.core.verdict import UNCLEAR, WORSE, Verdict
 from findwell.statistics.intervals import as_units, cluster_codes, estimate, intervals
 from findwell.statistics.paired import paired
 from findwell.statistics.power import PlannedComparison, spread
@@ -30,7 +30,6 @@ from findwell.statistics.significance import (
     ROUNDING,
     adjust,
     error_rates,
-    rejects,
     sign_flip,
 )
 from findwell.statistics.values import (
@@ -43,13 +42,13 @@ from findwell.statistics.values import (
     refuse_infinite,
     to_scale,
 )
+from findwell.statistics.verdicts import join_reasons, verdict_of
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from findwell.core.data import Bools, Floats, Ints
     from findwell.core.estimate import Estimate
-    from findwell.core.verdict import Word
     from findwell.measures import Measure
     from findwell.statistics.paired import Paired
     from findwell.statistics.values import Bounds
@@ -549,10 +548,20 @@ def gains_over(
     (0.1, 'better')
     """
 
-    def word(difference: Estimate, p: float | None) -> Word:
-        if not rejects(p, 1 - rule.level) or not difference.value:
-            return UNCLEAR
-        return BETTER if (difference.value > 0) == rule.higher_is_better else WORSE
+    def verdict(test: Paired, difference: Estimate, p: float | None, reason: str = "") -> Verdict:
+        higher, (won, lost) = rule.higher_is_better, (test.wins, test.losses)
+        return verdict_of(
+            difference,
+            p,
+            level=rule.level,
+            higher_is_better=higher,
+            won=won if higher else lost,  # to win is to be better, not to have more
+            tied=test.ties,
+            lost=lost if higher else won,
+            correction="holm",
+            test=test.test.method,
+            reason=reason,
+        )
 
     found = {name: _compared(held_out, values, rule) for name, values in others.items()}
     p_values = [each.test.p for each in found.values()]
@@ -562,27 +571,19 @@ def gains_over(
         wide = each
         if len(found) > 1:
             wide = _compared(held_out, others[name], replace(rule, level=1 - rate))
-        said = word(each.difference, p)
+        difference = replace(each.difference, low=wide.difference.low, high=wide.difference.high)
         value, needed = _needed(held_out, others[name], rule)
-        reasons = [each.test.reason, needed.reason]
-        if said == WORSE and in_sample is not None:
+        reason = join_reasons(each.test.reason, needed.reason)
+        said = verdict(each, difference, p, reason)
+        if said.word == WORSE and in_sample is not None:
             chosen = _compared(in_sample, others[name], rule)
-            if word(chosen.difference, chosen.test.p) != WORSE:
-                said, needed, reasons = UNCLEAR, Quantity(None), [PESSIMISTIC]
-        won, lost = each.wins, each.losses
-        verdict = Verdict(
-            said,
-            replace(each.difference, low=wide.difference.low, high=wide.difference.high),
-            p,
-            correction="holm",
-            test=each.test.method,
-            won=won if rule.higher_is_better else lost,  # to win is to be better
-            tied=each.ties,
-            lost=lost if rule.higher_is_better else won,
-            reason="; ".join(dict.fromkeys(filter(None, reasons))),
-        )
-        count = None if said != UNCLEAR or needed.value is None else int(needed.value)
-        gains.append(Gain(name, verdict, each.test.p, value, count))
+            if verdict(chosen, chosen.difference, chosen.test.p).word != WORSE:
+                # both must be worse, so that the larger p decides, about the interval as well
+                agree = (chosen.difference.value or 0.0) * (difference.value or 0.0) > 0
+                both = max(p or 1.0, chosen.test.p or 1.0) if agree else 1.0
+                said, needed = verdict(each, difference, both, PESSIMISTIC), Quantity(None)
+        count = None if said.word != UNCLEAR or needed.value is None else int(needed.value)
+        gains.append(Gain(name, said, each.test.p, value, count))
     return tuple(gains)
 
 
