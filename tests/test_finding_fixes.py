@@ -597,6 +597,10 @@ OUTSIDE = {
     "unproven-verdict": "a judge: asks to look",
     "unshared-query": "fusion: tests/tuning",
     "unused-split": "a folder of BEIR: tests/read",
+    **dict.fromkeys(
+        ("unread-text", "perhaps-unread-text", "unread-language", "unmeasured-language"),
+        "a model of embeddings or a judge, and a language: tests/relate/test_semantic.py",
+    ),
 }
 
 

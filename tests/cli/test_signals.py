@@ -199,7 +199,7 @@ def run_signalled(
         "findwell.core.errors",
         "findwell.cli.score",
         "numpy",
-        "polars",
+        "findwell.evaluation.evaluate",
         "findwell.io.read.trec",
     ],
 )

@@ -42,7 +42,7 @@ HARMLESS = frozenset(
     dialects engine every expected_language form gold_format hits id_from ids language
     measures name no_regression normaliser only overlap query query_from require
     names run_format run_id shares since sizes slices spool_limit system targets
-    tokenizer until version weights
+    tokenizer until weights
     """.split()  # noqa: SIM905 - easier to read than one word per line
 )
 MODELS = frozenset({"measures", "by", "require", "no_regression", "targets", "tokenizer"})

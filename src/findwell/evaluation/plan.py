@@ -181,7 +181,7 @@ class Plan:
         """What draws the relation of measures that name none."""
         return find_matcher("ids" if self.by is None else self.by, self.dialect.relations)
 
-    @property
+    @cached_property
     def drawn_by(self) -> str:
         """The name of that relation, with its parameters."""
         return str(self.relation)

@@ -84,7 +84,11 @@ def parse_measure(
         )
     name, at = parts["name"].strip(), parts["at"]
     whole = None if at is None else f"{name}@{at}"
-    cls, implied = _lookup(whole) or _lookup(name) or _unknown(name)
+    found = _lookup(whole) or _lookup(name)
+    if found is None:  # built-in names cannot be taken, so that plugins are only asked now
+        MEASURES.load_plugins()
+        found = _lookup(whole) or _lookup(name) or _unknown(name)
+    cls, implied = found
     if whole is not None and cls.at is not None and cls.at not in implied:
         implied = {**implied, cls.at: at}
     elif whole is not None and _lookup(whole) is None:
@@ -128,8 +132,7 @@ def _lookup(name: str | None) -> Found | None:
     if name is None:
         return None
     MEASURES.load_built_in()
-    found = _find(_fold(name), tuple(MEASURES.registered.values()))
-    return found or _find(_fold(name), tuple(MEASURES.values()))
+    return _find(_fold(name), tuple(MEASURES.registered.values()))
 
 
 @functools.lru_cache(1024)

@@ -230,8 +230,7 @@ def _in_order(formats: Mapping[str, Format]) -> dict[str, Format]:
 
 
 def _format(source: Source, role: str, named: str | None) -> Format:
-    look = Look.at(source)
-    if named is None and (quick := _of_columns(look, role)) is not None:
+    if named is None and (quick := _of_columns(Look.at(source), role)) is not None:
         return quick
     formats = known_formats()
     able = {name: entry for name, entry in formats.items() if role in entry.roles}
@@ -241,6 +240,7 @@ def _format(source: Source, role: str, named: str | None) -> Format:
         raise _no_gold(named, source)
     if named is not None:
         choose(f"{role} format", named, able)
+    look = Look.at(source)
     if role == "samples" and formats["traces"].sniff(look, role):  # which are JSON, too
         raise _no_gold("traces", source)
     for entry in able.values():

@@ -85,8 +85,8 @@ class Look:
         >>> Look("", b"q1 Q0 d1 1 0.5 tag").only_columns, Look("", b"q1,d1,1").only_columns
         (True, False)
         """
-        first, end, _ = self.head.partition(b"\n")
-        if not end or len(first.split()) < 4 or self.suffix in NAMED_SUFFIXES:
+        first = self.head.partition(b"\n")[0]
+        if len(first.split()) < 4 or self.suffix in NAMED_SUFFIXES:
             return False
         return OTHER_MARKS.isdisjoint(first) and b"\0" not in self.head
 
