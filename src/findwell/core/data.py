@@ -350,12 +350,17 @@ def best_first(query: Ints, grade: Floats) -> Ints:
 
 
 def check_grades(rows: pl.DataFrame) -> None:
-    """Refuse a grade that is no finite number."""
-    if not rows["grade"].null_count() and np.isfinite(rows["grade"].to_numpy()).all():
-        return
-    bad = rows.filter(~pl.col("grade").is_finite() | pl.col("grade").is_null())
-    if bad.height:
-        query, doc = bad.select("query", "doc").row(0)
+    """Refuse a grade that is not a finite number.
+
+    >>> check_grades(pl.DataFrame({"query": ["q"], "doc": ["d"], "grade": [float("inf")]}))
+    Traceback (most recent call last):
+    findwell.core.errors.InputError: gold: the grade of document 'd' for query 'q' is not a finite
+    number
+      fix: give every judged document a number: 0 for not relevant, 1 or more for relevant
+    """
+    finite = rows["grade"].is_finite().fill_null(value=False)
+    if not finite.all():
+        query, doc = rows.filter(~finite).select("query", "doc").row(0)
         raise InputError(
             f"the grade of document {doc!r} for query {query!r} is not a finite number",
             where="gold",

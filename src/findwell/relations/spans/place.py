@@ -286,7 +286,11 @@ def left_out(chunks: pl.DataFrame, documents: pl.DataFrame, run: str = "") -> li
 
 
 def _percent(part: int, whole: int) -> str:
-    """Return a share that is only called 100 % if it is."""
+    """Return a share that is only called 100 % if it is.
+
+    >>> _percent(99_999, 100_000), _percent(100_000, 100_000)
+    ('99.9%', '100.0%')
+    """
     return f"{min(part / max(whole, 1), 0.999 if part < whole else 1.0):.1%}"
 
 
