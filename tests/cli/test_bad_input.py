@@ -330,6 +330,11 @@ def test_a_run_alone_asks_for_the_gold(
     assert "--gold FILE" in refuse("score", *([save("run", content)] * 2), *format_)
 
 
+def no_bytecode() -> dict[str, str]:
+    """Keep no module that is imported for the first time: it would be cut off, for everybody."""
+    return {**os.environ, "PYTHONDONTWRITEBYTECODE": "1"}
+
+
 class TestSaving:
     """Results that cannot be written."""
 
@@ -396,7 +401,7 @@ class TestSaving:
 
         target = tmp_path / "new" / "out" if option == "--save" else tmp_path / "out"
         arguments = ("score", run, "--gold", gold, option, target, "--format", "json")
-        message = clear(process(*arguments, preexec_fn=limit))
+        message = clear(process(*arguments, preexec_fn=limit, env=no_bytecode()))
         assert "could not be" in message
         assert "too large" in message
         assert _names(tmp_path) == before
@@ -413,7 +418,8 @@ class TestSaving:
             signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
             resource.setrlimit(resource.RLIMIT_FSIZE, (500, 500))
 
-        clear(process("score", run, "--gold", gold, "--save", folder, preexec_fn=limit))
+        again = ("score", run, "--gold", gold, "--save", folder)
+        clear(process(*again, preexec_fn=limit, env=no_bytecode()))
         assert {path.name: path.read_bytes() for path in folder.iterdir()} == before
         assert _names(tmp_path)[:1] == ["out"]
 

@@ -105,7 +105,7 @@ def tune(
     >>> dense = {q: {"x": 0.9, doc: 0.8} for q, (doc,) in gold.items()}
     >>> found = tune([dense, lexical], gold, "RR", engine="autorag-cc")
     >>> found.choice.held_out.value, [(gain.over, gain.verdict.word) for gain in found.gains]
-    (1.0, [('run 1', 'better'), ('run 2', 'unclear')])
+    (1.0, [('run 1', 'better'), ('run 2', 'same')])
     >>> found.keep, found.snippet
     ('run 2', None)
     """
