@@ -46,7 +46,7 @@ import pkgutil
 
 import findwell
 
-EXTRAS = {"httpx", "jinja2", "starlette", "uvicorn", "scipy", "rapidfuzz", "sentencex", "onnxruntime", "pytest"}
+EXTRAS = {"httpx", "jinja2", "starlette", "uvicorn", "scipy", "rapidfuzz", "sentencex", "onnxruntime", "opentelemetry", "pytest"}
 for module in pkgutil.walk_packages(findwell.__path__, "findwell."):
     if module.name == "findwell.__main__":
         continue

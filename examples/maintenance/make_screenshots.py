@@ -20,6 +20,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from types import SimpleNamespace
 from unittest import mock
 
 import uvicorn
@@ -172,7 +173,7 @@ def label_some(pool: Path) -> None:
     clock = itertools.count(time.time() - 3600, 4.0)  # asked twice a label: one every eight seconds
     with (
         findwell.Labels.open(pool) as labels,
-        mock.patch("findwell.loop.labels.labels.now", clock.__next__),
+        mock.patch("findwell.loop.labels.labels.time", SimpleNamespace(time=clock.__next__)),
     ):
         for name in ("anna", "bob"):
             for number in itertools.count():

@@ -12,7 +12,7 @@ import numpy as np
 
 from findwell.core.data import Gold, Run, RunStream
 from findwell.core.errors import InputError
-from findwell.core.findings import finding_about
+from findwell.core.findings import finding_about, shorten
 from findwell.core.frames import pl
 from findwell.core.keys import blank_ids
 from findwell.io.read.by_document import records_of_pairs
@@ -163,7 +163,7 @@ def _flatten(data: Mapping[Any, Any], where: str, name: str) -> pl.DataFrame:
         column = pl.Series(np.fromiter(numbers, np.float64, sum(sizes)))
     except (TypeError, ValueError, OverflowError) as error:
         raise InputError(
-            f"a document carries something that is not a number: {error}",
+            f"a document carries something that is not a number: {shorten(str(error), 120)}",
             where=where,
             fix="give every document a number",
         ) from None
