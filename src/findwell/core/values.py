@@ -27,7 +27,7 @@ BOUNDS = ("lower", "upper")
 @views("queries")
 @dataclass(frozen=True, eq=False)
 class Values:
-    """One value for each run, measure and query; NaN where there is none, with a reason.
+    """One value for each run, measure and query; NaN, with a reason, where a value is missing.
 
     A measure knows its direction, its range and how its values are aggregated. A query that a run
     was not asked has no value there, and is not missing either.

@@ -207,7 +207,7 @@ class Result:
 
     @cached_property
     def rows(self) -> list[dict[str, Any]]:
-        """The rows of the summary, each with how its interval was made, or why there is none."""
+        """The rows of the summary; each says how its interval was made, or why it has none."""
         refuse_after_fork()
         return [row for run in self.runs for row in summaries.rows(self, run)]
 

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from findwell.evaluation.results.result import Result
     from findwell.measures import Measure
 
-# of the interval: how it was made, or why there is none; shown next to the summary, not in it
+# how the interval was made, or why it is missing; shown next to the summary, not in it
 METHOD = ("method", "reason")
 NO_INTERVAL = Estimate(None, None, None, 0.0, "", 0, 0)
 
