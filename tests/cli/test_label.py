@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import io
 import os
 import pty
@@ -10,6 +9,7 @@ import re
 import select
 import subprocess
 import sys
+import termios
 import time
 from typing import TYPE_CHECKING
 
@@ -202,33 +202,40 @@ def test_one_key_at_a_time_in_a_terminal(pool: Path) -> None:
     run = subprocess.Popen(
         [*command, "--annotator", "ann"], stdin=stdin, stdout=stdin, stderr=stdin, close_fds=True
     )
-    os.close(stdin)
     shown = ""
+    until = time.monotonic() + 60
 
-    def wait_for(text: str, key: bytes = b"") -> None:
-        """Press a key until something is shown: what is typed before a pair is shown is lost."""
+    def press(key: bytes) -> None:
+        """Press a key once the program waits for one: what is typed before is thrown away."""
+        while termios.tcgetattr(stdin)[3] & termios.ICANON:
+            assert time.monotonic() < until, shown
+            time.sleep(0.01)
+        os.write(screen, key)
+
+    def wait_for(text: str) -> None:
         nonlocal shown
-        until = time.monotonic() + 60
         while text not in shown:
             assert time.monotonic() < until, shown
-            with contextlib.suppress(OSError):  # it may have ended already
-                os.write(screen, key)
             if select.select([screen], [], [], 10)[0]:
                 shown += os.read(screen, 65536).decode(errors="replace")
         shown = shown.partition(text)[2]
 
     try:
         wait_for("q quit")
-        wait_for("note: ", b"n")
-        os.write(screen, b"\x15by hand\n")  # Ctrl-U: without what was pressed too often
+        press(b"n")
+        wait_for("note: ")
+        os.write(screen, b"by hand\n")
         wait_for("note: by hand")
-        wait_for("saved: 3", b"3")
+        press(b"3")
+        wait_for("saved: 3")
         wait_for("q quit")
-        wait_for("Everything is saved.", b"\x04")
+        press(b"\x04")
+        wait_for("Everything is saved.")
         assert run.wait(timeout=30) == 0
     finally:
         run.kill()
         run.wait()
+        os.close(stdin)
         os.close(screen)
     with Labels.open(pool) as labels:
         assert labels.frame().select("grade", "note").row(0) == (3.0, "by hand")
