@@ -25,11 +25,11 @@ endif
 help:
 	@echo "make demo    show findwell at work on a small task"
 	@echo "make test    run the tests"
-	@echo "make slow    run the heavy tests"
+	@echo "make slow    run the heavy tests, and the properties with more examples"
 	@echo "make cover   run the tests and measure how much of the code they run"
 	@echo "make lint    check style and types"
 	@echo "make format  apply the style"
-	@echo "make docs    build the documentation site in .site/html"
+	@echo "make docs    build the documentation site in .site/html and run its examples"
 	@echo "make docs-serve  build it and serve it on this machine"
 	@echo "make bench   measure speed and memory against the peers, write docs/benchmarks.md"
 	@echo "             (TREC_EVAL_SRC=FOLDER builds trec_eval, TREC_EVAL=PROGRAM takes it as it is)"
@@ -40,10 +40,12 @@ demo: .venv/core
 	$(BIN)/findwell demo
 
 test: .venv/dev
-	$(BIN)/python -m pytest -n 2 --dist worksteal -m "not slow"
+	$(BIN)/python -m pytest -n 2 --dist worksteal -m "not slow and not docs"
 
+# and the properties again, with more examples
 slow: .venv/dev .venv/model .venv/peer .venv/frameworks .venv/spark .venv/chromium
-	$(BIN)/python -m pytest -n 2 --dist worksteal -m slow tests
+	$(BIN)/python -m pytest -n 2 --dist worksteal --hypothesis-profile=full \
+		-m "slow or hypothesis" tests
 
 # the floor is in pyproject.toml; what is not covered is listed
 cover: .venv/dev
@@ -58,10 +60,11 @@ format: .venv/dev
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
 
-# warnings are errors: a link that leads nowhere is one
+# warnings are errors: a link that leads nowhere is one; the examples print what the pages say
 docs: .venv/dev
 	$(BIN)/python -m website .site/docs
 	$(BIN)/zensical build --strict --clean
+	$(BIN)/python -m pytest -n 2 --dist worksteal -m docs tests/test_docs.py README.md docs
 
 docs-serve: .venv/dev
 	$(BIN)/python -m website .site/docs

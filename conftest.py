@@ -30,10 +30,12 @@ REGISTRIES: tuple[dict[str, Any] | Registry[Any], ...] = (
     OBJECT_SOURCES,
     SHAPES,
 )
-# the same examples in every run: `--hypothesis-profile=explore` draws others, and more
-settings.register_profile("same", derandomize=True, deadline=None, database=None)
+# `make test` draws some examples for each property, `make slow` four times as many; both draw the
+# same ones in every run. `--hypothesis-profile=explore` draws others, and many more.
+settings.register_profile("quick", derandomize=True, deadline=None, database=None, max_examples=25)
+settings.register_profile("full", settings.get_profile("quick"), max_examples=100)
 settings.register_profile("explore", derandomize=False, deadline=None, max_examples=1000)
-settings.load_profile("same")
+settings.load_profile("quick")
 
 # the built-in ones belong to every test
 for load in (
@@ -41,6 +43,12 @@ for load in (
     *(known_shapes, known_sources),
 ):
     load()
+
+
+def pytest_itemcollected(item: pytest.Item) -> None:
+    """Mark the pages of the documentation, whose examples `make docs` runs."""
+    if item.path.suffix == ".md":
+        item.add_marker("docs")
 
 
 def pytest_collection_finish() -> None:

@@ -46,12 +46,13 @@ TRICKY_IDS = [
 ]
 
 
-def quick(examples: int) -> settings:
-    """Return settings without slow tracing; the profile `explore` asks for 20 times as many."""
-    same = settings.default is None or settings.default.derandomize
+def examples(number: int) -> settings:
+    """Ask for so many examples in the profile `full`, and for its share of them in another one."""
+    profile = settings.default or settings.get_profile("full")
+    share = profile.max_examples / settings.get_profile("full").max_examples
     return settings(
-        max_examples=examples if same else 20 * examples,
-        phases=(Phase.explicit, Phase.generate, Phase.shrink),
+        max_examples=max(5, round(number * share)),
+        phases=(Phase.explicit, Phase.generate, Phase.shrink),  # without slow tracing
     )
 
 

@@ -52,6 +52,7 @@ def printed(command: str, cli: Findwell) -> str:
     return done.out if plain == command else ""
 
 
+@pytest.mark.docs
 @pytest.mark.parametrize(
     "page", [page for page in PAGES if "```console" in page.read_text()], ids=lambda page: page.name
 )

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from findwell.core.texts.languages import known, languages_of, without_accents
-from tests.strategies import quick
+from tests.strategies import examples
 
 TEXTS = {
     "en": ["How long does it take?", "The head office of the company is in Leeds."],
@@ -53,7 +53,7 @@ def test_names_of_other_languages_do_not_make_a_text_foreign() -> None:
     assert languages_of(texts) == ["en"] * 4
 
 
-@quick(30)
+@examples(30)
 @given(st.lists(st.text() | st.sampled_from([each[0] for each in TEXTS.values()]), max_size=8))
 def test_a_text_is_in_the_same_language_in_any_company(texts: list[str]) -> None:
     found = languages_of(texts)

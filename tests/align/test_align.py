@@ -18,7 +18,7 @@ from findwell.core.data import RunStream
 from findwell.core.errors import AlignError, OptionError
 from tests import sample
 from tests.sample import kinds, ranked, score
-from tests.strategies import TRICKY_IDS, by_measure, quick, random_scored
+from tests.strategies import TRICKY_IDS, by_measure, examples, random_scored
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -47,7 +47,7 @@ def test_ties_are_broken_by_doc_id_descending_in_bytes() -> None:
 
 
 @given(st.dictionaries(st.sampled_from(TRICKY_IDS), st.integers(-2, 2).map(float), min_size=1))
-@quick(40)
+@examples(40)
 def test_score_descending_then_id_descending(docs: dict[str, float]) -> None:
     assert order({"q": docs}, list(docs)) == ranked({"q": docs})["q"]
 

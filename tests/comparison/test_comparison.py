@@ -23,6 +23,7 @@ from findwell.core.errors import AlignError, FindwellError, MeasureError, Option
 from findwell.evaluation.comparison.compare import ROWS
 from findwell.evaluation.inputs import unique_names
 from tests import values
+from tests.strategies import examples
 
 if TYPE_CHECKING:
     from findwell.evaluation.comparison.compare import Comparison
@@ -401,7 +402,7 @@ def test_choices_that_differ_are_said() -> None:
     )
 
 
-@settings(deadline=None, max_examples=30)
+@examples(30)
 @given(
     st.lists(st.tuples(*[st.integers(0, 10)] * 2), min_size=1, max_size=12),
     st.integers(0, 3),

@@ -7,12 +7,13 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import polars as pl
 import pytest
-from hypothesis import example, given, settings
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 import findwell
 from findwell.evaluation.comparison.gates import no_regression
 from tests import values
+from tests.strategies import examples
 
 if TYPE_CHECKING:
     from findwell.core.data import Floats
@@ -76,7 +77,7 @@ def agree(row: dict[str, Any], level: float, which: str = "_adjusted") -> bool:
     return shown
 
 
-@settings(max_examples=80, deadline=None)
+@examples(80)
 @given(
     kind=st.sampled_from(list(KINDS)),
     systems=st.integers(2, 4),

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from findwell.core.errors import InputError, SaveError
@@ -22,6 +22,7 @@ from findwell.io.storage.database import cache_folder
 from findwell.judges.embeddings import EmbeddingError, cached, find_embedder
 from findwell.judges.embeddings.embedder import VECTORS_FILE, WRITTEN_TEXTS, CachedEmbedder
 from tests.embeddings.counting import Counting
+from tests.strategies import examples
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -51,7 +52,7 @@ def test_what_comes_from_the_cache_equals_what_comes_without(tmp_path: Path) -> 
         np.testing.assert_array_equal(cached(minilm, tmp_path).embed(texts), fresh)
 
 
-@settings(deadline=None, max_examples=30)
+@examples(30)
 @given(st.lists(st.lists(st.text(max_size=3), max_size=8), max_size=4))
 def test_any_sequence_of_calls(
     tmp_path_factory: pytest.TempPathFactory, calls: list[list[str]]

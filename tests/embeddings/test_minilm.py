@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from findwell.core.errors import OptionError
@@ -22,6 +22,7 @@ from findwell.judges.embeddings.local_models import (
     packaged_minilm,
 )
 from findwell.judges.embeddings.signed_weights import multiplies_signed, with_signed_weights
+from tests.strategies import examples
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -71,7 +72,7 @@ def test_a_vector_does_not_depend_on_its_company(minilm: Embedder) -> None:
     np.testing.assert_array_equal(together, backwards)
 
 
-@settings(deadline=None, max_examples=25)
+@examples(25)
 @given(st.lists(st.text(max_size=60), max_size=6))
 def test_any_text_has_the_same_vector_in_any_list(texts: list[str]) -> None:
     embedder = find_embedder("minilm")

@@ -17,7 +17,7 @@ from findwell.evaluation.explanation.calculation import COUNTED, Calculation, wi
 from findwell.evaluation.explanation.ranking import grade_words, level_of
 from findwell.measures.dialects import known_dialects, resolve_measures
 from findwell.show.explanation import render, sentence
-from tests.strategies import grouped_cases, quick, without_facts
+from tests.strategies import examples, grouped_cases, without_facts
 
 if TYPE_CHECKING:
     from findwell import Explanation, Measure
@@ -105,7 +105,7 @@ def _each_once(items: list[Any]) -> list[Any]:
 
 @pytest.mark.parametrize("dialect", known_dialects())
 @given(case=grouped_cases(integer_grades=True))
-@quick(3)
+@examples(3)
 def test_every_number_is_explained_as_it_was_measured(dialect: str, case: tuple[Any, Any]) -> None:
     run, gold = case
     if dialect in STRICT:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import polars as pl
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 import findwell
@@ -27,6 +27,7 @@ from findwell.judges.find import find_judge
 from findwell.judges.local import LocalJudge
 from findwell.judges.replay import FunctionJudge
 from findwell.statistics.agreement import kappa
+from tests.strategies import examples
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -208,7 +209,7 @@ def test_figures_by_hand() -> None:
         assert figure.low <= figure.value <= figure.high
 
 
-@settings(deadline=None, max_examples=60)
+@examples(60)
 @given(st.lists(st.tuples(st.integers(0, 3), st.integers(0, 3)), min_size=2, max_size=40))
 def test_kappa_is_that_of_two_lists_of_labels(pairs: list[tuple[int, int]]) -> None:
     said, true = (np.array(side) for side in zip(*pairs, strict=True))

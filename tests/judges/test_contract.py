@@ -7,7 +7,7 @@ import random
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from findwell.judges.llm.answers import Fault, ParsedAnswer, read_answer
@@ -15,6 +15,7 @@ from findwell.judges.llm.prompts import number_items, schema
 from findwell.judges.quotes import is_quoted, proves
 from findwell.judges.verdicts import Judgement, Sample
 from tests.judges.building import FOUR
+from tests.strategies import examples
 
 CHUNKS = ("The battery lasts six hours in winter.", "Charge it “overnight”.", "Bikes — cheap!")
 SHOWN = number_items(
@@ -267,7 +268,7 @@ JSON = st.recursive(
 )
 
 
-@settings(deadline=None, max_examples=300)
+@examples(300)
 @given(st.fixed_dictionaries({}, optional=dict.fromkeys(WANTED, JSON)))
 def test_every_id_has_verdicts_or_a_fault(said: dict[str, Any]) -> None:
     reading = read(said)

@@ -22,6 +22,7 @@ from findwell.judges.local.entities import (
     parts_of_date,
     plain_form,
 )
+from tests.strategies import examples
 
 if TYPE_CHECKING:
     from datetime import date
@@ -130,7 +131,7 @@ def test_what_a_date_says_beside() -> None:
     assert parts_of_date("1960") == []
 
 
-@settings(deadline=None, max_examples=200)
+@examples(200)
 @given(st.dates())
 def test_every_day_in_three_forms(day: date) -> None:
     year = f"{day.year:04}"
@@ -293,7 +294,7 @@ def test_entities_come_in_order_and_once() -> None:
     assert RULES(text) == ["Paris", "2 May 2020"]
 
 
-@settings(deadline=None, max_examples=100)
+@examples(100)
 @given(st.text(max_size=300))
 def test_rules_take_any_text(text: str) -> None:
     found = RULES(text)
@@ -377,7 +378,7 @@ PARTS += [
 ]
 
 
-@settings(deadline=None, max_examples=200)
+@examples(200)
 @given(st.lists(st.sampled_from(PARTS), max_size=8), st.lists(st.sampled_from(PARTS), max_size=3))
 def test_what_is_quickly_seen_to_be_missing_is_missing(text: list[str], entity: list[str]) -> None:
     held, form = Holdings(" ".join(text)), plain_form("".join(entity))

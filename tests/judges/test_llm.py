@@ -7,7 +7,7 @@ from random import Random
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from findwell.core.errors import EndpointError
@@ -29,6 +29,7 @@ from tests.judges.judging import (
     verdicts,
 )
 from tests.judges.model import answer, read_prompt, spoilt, well
+from tests.strategies import examples
 
 
 def test_every_verdict_is_where_it_belongs() -> None:
@@ -243,7 +244,7 @@ def test_one_chunk_that_a_filter_minds_costs_itself() -> None:
     check_totals(judge, [judged])
 
 
-@settings(deadline=None, max_examples=25)
+@examples(25)
 @given(st.integers(0, 2**32))
 def test_any_mischief_ends_scored_or_failed(seed: int) -> None:
     random = Random(seed)

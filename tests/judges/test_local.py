@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from findwell.core.errors import OptionError
@@ -22,6 +22,7 @@ from findwell.judges.local.judge import negation
 from findwell.judges.local.reading import LONGEST_PIECE
 from findwell.judges.verdicts import Judged, Judgement, Sample
 from tests.judges.building import FOUR, sample_of
+from tests.strategies import examples
 
 if TYPE_CHECKING:
     from findwell.core.progress import Progress
@@ -384,7 +385,7 @@ def test_half_a_surrogate_pair_is_no_crash() -> None:
     assert judged["entities"].items == ("Rome",)
 
 
-@settings(deadline=None, max_examples=60)
+@examples(60)
 @given(st.text(max_size=80), st.lists(st.text(max_size=200), max_size=4), st.text(max_size=80))
 def test_any_text_can_be_judged(question: str, chunks: list[str], reference: str) -> None:
     sample = sample_of(

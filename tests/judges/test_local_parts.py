@@ -6,7 +6,7 @@ import re
 
 import polars as pl
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from findwell.core.texts.words import words
@@ -15,6 +15,7 @@ from findwell.judges.local.calibration import logistic, logit
 from findwell.judges.local.reading import LONGEST_PIECE, cut, windows
 from findwell.judges.local.signals import MANY, compare, overlap
 from findwell.judges.local.terms import content_terms, term_and_weight, words_of
+from tests.strategies import examples
 
 
 def test_the_logistic_function_and_its_inverse() -> None:
@@ -31,7 +32,7 @@ def test_terms_see_through_case_accents_and_endings() -> None:
     assert term_and_weight("한국")[0] == "한국"
 
 
-@settings(deadline=None, max_examples=200)
+@examples(200)
 @given(st.lists(st.text("ab 'sS’\"-_5.,\n“”‘–—…•·°×€£\xa0\t\x1cé", max_size=30), max_size=3))
 def test_the_quick_way_to_words_is_the_usual_one(texts: list[str]) -> None:
     bare = pl.Series([re.sub(r"['’]s\b", "", text) for text in texts], dtype=pl.String)
@@ -51,7 +52,7 @@ def test_overlap_by_hand() -> None:
     assert [chunk.length for chunk in read] == [12, 3, 12]
 
 
-@settings(deadline=None, max_examples=60)
+@examples(60)
 @given(st.lists(st.text(max_size=1500), max_size=4))
 def test_pieces_are_parts_of_their_chunk_and_lose_no_letter(chunks: list[str]) -> None:
     for chunk in chunks:

@@ -6,7 +6,7 @@ import json
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from findwell.core.errors import InputError, OptionError
@@ -32,6 +32,7 @@ from findwell.judges.verdicts import (
     Sample,
 )
 from tests.judges.building import FOUR, judged_of, sample_of
+from tests.strategies import examples
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -283,7 +284,7 @@ def test_files_that_cannot_be_read(tmp_path: Path) -> None:
         ReplayJudge(tmp_path / "bytes")
 
 
-@settings(deadline=None, max_examples=40)
+@examples(40)
 @given(st.lists(st.tuples(st.text(max_size=30), st.integers(0, 3)), max_size=5))
 def test_any_text_survives_recording(
     tmp_path_factory: pytest.TempPathFactory, rows: list[tuple[str, int]]

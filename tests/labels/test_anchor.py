@@ -10,11 +10,12 @@ from typing import TYPE_CHECKING, Any
 
 import polars as pl
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from findwell.core.errors import FindwellError, InputError, OptionError
 from findwell.loop.labels.anchor import Anchored, anchor, drift
+from tests.strategies import examples
 
 if TYPE_CHECKING:
     from findwell.core.findings import Finding
@@ -260,7 +261,7 @@ def test_a_file_goes_round(tmp_path: Path) -> None:
 WORDS = st.text("abc .\n", min_size=1, max_size=30)
 
 
-@settings(deadline=None, max_examples=60)
+@examples(60)
 @given(st.lists(WORDS, min_size=3, max_size=8), st.data())
 def test_edits_elsewhere_keep_the_characters(parts: list[str], data: st.DataObject) -> None:
     """Whatever is inserted or deleted around a label, its new place holds the same characters."""

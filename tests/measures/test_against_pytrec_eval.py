@@ -24,7 +24,7 @@ import pytrec_eval
 from hypothesis import example, given
 
 import findwell
-from tests.strategies import TRICKY_IDS, by_measure, quick, random_scored, scored_cases
+from tests.strategies import TRICKY_IDS, by_measure, examples, random_scored, scored_cases
 
 if TYPE_CHECKING:
     from tests.strategies import Graded, Scored
@@ -232,14 +232,14 @@ def test_grades_up_to_ten(level: int) -> None:
 @given(case=scored_cases())
 @example(case=({"anchor": {"d": 1.0}}, {"anchor": {"d": 1}}))
 @example(case=({"anchor": {"x": 1.0}}, {"anchor": {"d": 1}, "q1": {"d": 0}, "q2": {"d": -1}}))
-@quick(40)
+@examples(40)
 def test_drawn_cases(case: tuple[Scored, Graded]) -> None:
     run, gold = case
     agree(run, gold)
 
 
 @given(case=scored_cases())
-@quick(20)
+@examples(20)
 def test_drawn_cases_at_a_higher_level(case: tuple[Scored, Graded]) -> None:
     run, gold = case
     agree(run, gold, level=2)

@@ -13,7 +13,7 @@ import findwell
 from findwell.core.cutoff import Budget
 from tests.measures.test_registry import ALL, CHOICES
 from tests.oracle import FORMULAS, Query, value
-from tests.strategies import by_measure, grouped_cases, quick, scored_cases
+from tests.strategies import by_measure, examples, grouped_cases, scored_cases
 
 if TYPE_CHECKING:
     from hypothesis.strategies import DrawFn
@@ -131,7 +131,7 @@ def documents(run: dict[str, Any]) -> list[str]:
 
 
 @given(data=st.data(), case=grouped_cases())
-@quick(25)
+@examples(25)
 def test_lists_and_scores_with_groups_and_grades(data: Any, case: tuple[Any, Any]) -> None:
     run, gold = case
     corpus = data.draw(corpora(documents(run)))
@@ -140,7 +140,7 @@ def test_lists_and_scores_with_groups_and_grades(data: Any, case: tuple[Any, Any
 
 
 @given(data=st.data(), case=supported_cases())
-@quick(15)
+@examples(15)
 def test_items_that_documents_support_partly(data: Any, case: tuple[Any, Any]) -> None:
     run, gold = case
     corpus = data.draw(corpora(documents(run)))
@@ -150,7 +150,7 @@ def test_items_that_documents_support_partly(data: Any, case: tuple[Any, Any]) -
 
 
 @given(case=scored_cases())
-@quick(15)
+@examples(15)
 def test_scores_that_tie_and_ids_that_sort_oddly(case: tuple[Any, Any]) -> None:
     run, graded = case
     measures = tuple(measure for measure in MEASURES if not measure.facts())
@@ -163,7 +163,7 @@ def test_scores_that_tie_and_ids_that_sort_oddly(case: tuple[Any, Any]) -> None:
 
 
 @given(data=st.data())
-@quick(10)
+@examples(10)
 def test_several_searches(data: Any) -> None:
     docs = st.lists(st.sampled_from("abcdx"), max_size=3)
     hops = data.draw(st.lists(docs, min_size=1, max_size=4))

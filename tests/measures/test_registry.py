@@ -21,7 +21,7 @@ from hypothesis import example, given
 import findwell
 from findwell.core.cutoff import Budget
 from findwell.core.errors import MeasureError
-from tests.strategies import by_measure, grouped_cases, quick
+from tests.strategies import by_measure, examples, grouped_cases
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -208,7 +208,7 @@ def test_the_docstring_defines_the_measure(cls: type[Measure]) -> None:
 
 
 @given(case=grouped_cases())
-@quick(40)
+@examples(40)
 def test_values_stay_in_range(case: tuple[Any, Any]) -> None:
     result = evaluate(*case, ALL)
     wrong = [
@@ -278,7 +278,7 @@ def test_retrieving_nothing_scores_nothing(run: dict[str, list[str]]) -> None:
 
 
 @given(case=grouped_cases())
-@quick(30)
+@examples(30)
 def test_fractional_grades_are_accepted(case: tuple[Any, Any]) -> None:
     run, gold = case
     items = [
@@ -299,7 +299,7 @@ def as_documents(gold: list[dict[str, Any]]) -> dict[str, dict[str, float]]:
 
 
 @given(case=grouped_cases(), data=st.data())
-@quick(40)
+@examples(40)
 def test_the_ideal_order_is_the_best(case: tuple[Any, Any], data: st.DataObject) -> None:
     gold = as_documents(case[1]) | {"anchor": {"a": 4.0, "b": 1.0, "c": 0.0}}
     measures = tuple(m for m in ALL if rewards_relevance(m) or m.name == "judged")
@@ -311,7 +311,7 @@ def test_the_ideal_order_is_the_best(case: tuple[Any, Any], data: st.DataObject)
 
 
 @given(case=grouped_cases(), data=st.data())
-@quick(40)
+@examples(40)
 def test_noise_never_helps(case: tuple[Any, Any], data: st.DataObject) -> None:
     run, gold = case
     listed = {
@@ -339,7 +339,7 @@ def test_noise_never_helps(case: tuple[Any, Any], data: st.DataObject) -> None:
 
 
 @given(case=grouped_cases(), data=st.data())
-@quick(40)
+@examples(40)
 def test_the_order_of_the_queries_does_not_matter(
     case: tuple[Any, Any], data: st.DataObject
 ) -> None:
@@ -352,7 +352,7 @@ def test_the_order_of_the_queries_does_not_matter(
 
 
 @given(case=grouped_cases())
-@quick(30)
+@examples(30)
 def test_a_query_scores_the_same_alone(case: tuple[Any, Any]) -> None:
     run, gold = case
     together = by_measure(evaluate(run, gold, ALL))
@@ -367,7 +367,7 @@ def test_a_query_scores_the_same_alone(case: tuple[Any, Any]) -> None:
 
 @given(case=grouped_cases())
 @example(case=({"anchor": ["a"]}, {"anchor": {"a": 4}}))
-@quick(40)
+@examples(40)
 def test_bounds_enclose_the_value(case: tuple[Any, Any]) -> None:
     result = evaluate(*case, ALL, bounds=True)
     wrong = [
@@ -387,7 +387,7 @@ def test_bounds_enclose_the_value(case: tuple[Any, Any]) -> None:
 
 
 @given(case=grouped_cases())
-@quick(25)
+@examples(25)
 def test_bounds_enclose_the_aggregate(case: tuple[Any, Any]) -> None:
     # "anchor" has a relevant item for every measure, so each has an aggregate
     result = evaluate(*case, DEFINED, bounds=True)
@@ -400,7 +400,7 @@ def test_bounds_enclose_the_aggregate(case: tuple[Any, Any]) -> None:
 
 
 @given(case=grouped_cases())
-@quick(40)
+@examples(40)
 def test_bounds_meet_where_everything_is_judged(case: tuple[Any, Any]) -> None:
     run, gold = case
     judged = {
@@ -428,7 +428,7 @@ def test_bounds_are_in_the_frames() -> None:
 
 
 @given(case=grouped_cases())
-@quick(25)
+@examples(25)
 def test_scoring_again_is_the_same_as_evaluating(case: tuple[Any, Any]) -> None:
     asking = [cls() for cls in CLASSES.values() if cls().facts()]
     first = evaluate(*case, ["recall", *asking, *(f"recall@{budget}" for budget in BUDGETS)])
@@ -441,7 +441,7 @@ def test_scoring_again_is_the_same_as_evaluating(case: tuple[Any, Any]) -> None:
 
 
 @given(case=grouped_cases())
-@quick(25)
+@examples(25)
 def test_inputs_are_not_changed(case: tuple[Any, Any]) -> None:
     run, gold = case
     before = copy.deepcopy((run, gold))
@@ -451,7 +451,7 @@ def test_inputs_are_not_changed(case: tuple[Any, Any]) -> None:
 
 
 @given(case=grouped_cases(integer_grades=True))
-@quick(25)
+@examples(25)
 def test_the_frame_holds_the_arrays(case: tuple[Any, Any]) -> None:
     result = evaluate(*case, ALL)
     table: dict[str, dict[str, float | None]] = {}

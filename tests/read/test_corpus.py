@@ -10,11 +10,12 @@ from typing import TYPE_CHECKING, Any
 import pandas as pd
 import polars as pl
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from findwell.core.errors import InputError
 from findwell.io.read.corpus import load_corpus
+from tests.strategies import examples
 
 if TYPE_CHECKING:
     from tests.conftest import Save
@@ -248,7 +249,7 @@ def test_the_file_of_a_folder_that_is_not_utf8(tmp_path: Path) -> None:
     assert error.value.where.endswith("a.md, line 3")
 
 
-@settings(deadline=None, max_examples=50)
+@examples(50)
 @given(st.dictionaries(st.text(min_size=1).filter(str.strip), st.text(), min_size=1, max_size=5))
 def test_every_text_comes_back(
     tmp_path_factory: pytest.TempPathFactory, texts: dict[str, str]

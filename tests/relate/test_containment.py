@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 import findwell
 from tests.relate import brute
-from tests.strategies import quick
+from tests.strategies import examples
 
 
 def completed(units: list[str], item: str) -> int | None:
@@ -33,7 +33,7 @@ def completed(units: list[str], item: str) -> int | None:
     return None
 
 
-@quick(40)
+@examples(40)
 @given(brute.records())
 @example(brute.many(1))
 def test_inside_one_chunk(made: list[dict[str, Any]]) -> None:
@@ -41,7 +41,7 @@ def test_inside_one_chunk(made: list[dict[str, Any]]) -> None:
     assert brute.edges(result) == brute.expected(made, brute.contains)
 
 
-@quick(40)
+@examples(40)
 @given(brute.records())
 @example(brute.many(1))
 def test_across_the_border_of_two_chunks(made: list[dict[str, Any]]) -> None:
@@ -55,7 +55,7 @@ def test_across_the_border_of_two_chunks(made: list[dict[str, Any]]) -> None:
     assert brute.edges(result) == wanted
 
 
-@quick(40)
+@examples(40)
 @given(st.lists(st.sampled_from("abcdefgh"), min_size=3, max_size=9), st.data())
 def test_a_text_cut_in_two_is_found_again(letters: list[str], data: st.DataObject) -> None:
     cut = data.draw(st.integers(1, len(letters) - 1))

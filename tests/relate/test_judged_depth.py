@@ -30,7 +30,7 @@ from tests.client.server import Server, serve
 from tests.judges.building import FOUR
 from tests.judges.model import well
 from tests.measures.test_registry import ALL
-from tests.strategies import quick
+from tests.strategies import examples
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -107,7 +107,7 @@ EVERY: list[Measure] = list(
 )
 
 
-@quick(8)
+@examples(8)
 @given(lists)
 def test_values_are_those_of_lists_that_are_judged_to_the_end(given_lists: list[list[str]]) -> None:
     """For every measure of every dialect, over everything that a judge judges."""

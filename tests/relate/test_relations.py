@@ -14,7 +14,7 @@ from findwell.core.errors import OptionError
 from findwell.measures.dialects import resolve_measures
 from findwell.relations.match import find_matcher
 from tests.relate import brute
-from tests.strategies import by_measure, quick, without_facts
+from tests.strategies import by_measure, examples, without_facts
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -56,7 +56,7 @@ def evaluate(data: Any, measures: Any, by: str, **options: Any) -> findwell.Resu
     return findwell.evaluate(data, measures=measures, by=by, embedder=embedder, **options)
 
 
-@quick(40)
+@examples(40)
 @given(brute.records())
 @example(brute.many(1))
 def test_exact_is_equality_of_what_counts(made: list[dict[str, Any]]) -> None:
@@ -65,7 +65,7 @@ def test_exact_is_equality_of_what_counts(made: list[dict[str, Any]]) -> None:
     assert brute.edges(result) == wanted
 
 
-@quick(40)
+@examples(40)
 @given(brute.records())
 @example(brute.many(1))
 def test_raw_exact_is_equality_of_strings(made: list[dict[str, Any]]) -> None:
@@ -75,7 +75,7 @@ def test_raw_exact_is_equality_of_strings(made: list[dict[str, Any]]) -> None:
     assert brute.edges(result) == wanted
 
 
-@quick(40)
+@examples(40)
 @given(brute.records(), st.sampled_from([0.25, 0.5, 0.7, 1.0]))
 @example(brute.many(2), 0.5)
 def test_rouge_is_the_share_of_the_gold_in_order(
@@ -88,7 +88,7 @@ def test_rouge_is_the_share_of_the_gold_in_order(
     assert brute.edges(result) == wanted
 
 
-@quick(40)
+@examples(40)
 @given(brute.records(), st.sampled_from(RELATIONS))
 def test_every_measure_stays_in_its_range_over_every_relation(
     made: list[dict[str, Any]], by: str
@@ -102,7 +102,7 @@ def test_every_measure_stays_in_its_range_over_every_relation(
             assert value is None or not measure.unit_interval or value <= 1 + 1e-12, name
 
 
-@quick(25)
+@examples(25)
 @given(brute.records(), st.sampled_from(RELATIONS))
 def test_bounds_hold_the_value(made: list[dict[str, Any]], by: str) -> None:
     result = evaluate(brute.with_texts(made), ["P@2", "recall@2", "nDCG@3", "AP"], by, bounds=True)

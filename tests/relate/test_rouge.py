@@ -12,13 +12,14 @@ from typing import TYPE_CHECKING
 import numpy as np
 import polars as pl
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from findwell.core.errors import OptionError
 from findwell.core.texts.words import words
 from findwell.relations.match import rouge
 from findwell.relations.match.rouge import rouge_l_recall, union_lcs_recall
+from tests.strategies import examples
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -108,7 +109,7 @@ def assert_same_from(least: float, pruned: Floats, exact: Floats) -> None:
 
 @pytest.mark.parametrize("policy", ["plain", "raw"])
 @given(texts=ALL_PAIRS)
-@settings(deadline=None, max_examples=30)
+@examples(30)
 def test_recall_is_the_table_s(policy: str, texts: Texts) -> None:
     expected = texts.scores(lambda unit, item: by_table(unit, item, policy))
     scores = rouge_l_recall(texts.units, texts.items, texts.pairs, text=policy)
@@ -116,7 +117,7 @@ def test_recall_is_the_table_s(policy: str, texts: Texts) -> None:
 
 
 @given(ALL_PAIRS)
-@settings(deadline=None, max_examples=60)
+@examples(60)
 def test_union_recall_is_that_of_rouge(texts: Texts) -> None:
     expected = texts.scores(by_rouge)
     scores = union_lcs_recall(texts.units, texts.items, texts.pairs)
@@ -164,7 +165,7 @@ def test_recall_is_that_of_rouge_score() -> None:
 @pytest.mark.parametrize("score", [rouge_l_recall, union_lcs_recall])
 @pytest.mark.parametrize("least", LEAST)
 @given(texts=ALL_PAIRS)
-@settings(deadline=None, max_examples=15)
+@examples(15)
 def test_pruning_changes_no_verdict(score: Score, least: float, texts: Texts) -> None:
     exact = score(texts.units, texts.items, texts.pairs)
     assert_same_from(least, score(texts.units, texts.items, texts.pairs, min_score=least), exact)

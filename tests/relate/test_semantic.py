@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 import findwell
 from tests.relate import brute
-from tests.strategies import quick
+from tests.strategies import examples
 
 
 def count(texts: list[str]) -> list[list[float]]:
@@ -28,7 +28,7 @@ def cosine(one: str, other: str) -> float:
     return float(left @ right / size)
 
 
-@quick(40)
+@examples(40)
 @given(brute.records(separators=" "), st.sampled_from([0.3, 0.61, 0.87]))
 def test_a_cosine_at_the_threshold_is_an_edge(made: list[dict[str, Any]], threshold: float) -> None:
     by = f"semantic(threshold={threshold})"

@@ -15,7 +15,7 @@ import findwell
 from findwell.core.data import RunStream
 from findwell.relations.match.rouge import RougeSentence
 from tests.relate import brute
-from tests.strategies import by_measure, quick
+from tests.strategies import by_measure, examples
 
 LINES = "rouge-sentence(splitter=lines)"
 CHUNKS = ["The cat sat.\nIt slept.", "Rain fell.", "", "A dog barked.\nThe cat sat.\nIt ate."]
@@ -26,7 +26,7 @@ def covers(threshold: float) -> Any:
     return lambda unit, item: brute.rouge(unit, item) >= threshold
 
 
-@quick(40)
+@examples(40)
 @given(brute.records(), st.sampled_from([0.5, 0.8, 1.0]))
 @example(brute.many(2), 0.8)
 def test_sentences_match_sentences(made: list[dict[str, Any]], threshold: float) -> None:
@@ -35,7 +35,7 @@ def test_sentences_match_sentences(made: list[dict[str, Any]], threshold: float)
     assert brute.edges(result) == brute.expected(made, covers(threshold), brute.lines)
 
 
-@quick(40)
+@examples(40)
 @given(brute.records())
 @example(brute.many(1))
 def test_equal_sentences(made: list[dict[str, Any]]) -> None:
@@ -78,7 +78,7 @@ def values(made: list[dict[str, Any]], k: int, threshold: float = 0.8) -> dict[s
     return rows
 
 
-@quick(40)
+@examples(40)
 @given(brute.records(), st.integers(1, 4))
 @example(brute.many(3), 2)
 def test_a_cutoff_counts_chunks(made: list[dict[str, Any]], k: int) -> None:

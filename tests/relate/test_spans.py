@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 import findwell
 from findwell.core.errors import InputError
 from tests.sample import kinds
-from tests.strategies import quick
+from tests.strategies import examples
 
 SPANS = Path(__file__).parents[2] / "../shared/data/spans"
 MANUAL = "Charge the bike before the first ride. It takes four hours. Then press the red button."
@@ -39,7 +39,7 @@ def characters(place: dict[str, Any]) -> set[tuple[str, int]]:
     return {(place["doc"], at) for at in range(place["start"], place["end"])}
 
 
-@quick(120)
+@examples(120)
 @given(
     st.lists(stretches, max_size=6),
     st.lists(stretches, min_size=1, max_size=4),

@@ -11,10 +11,10 @@ from hypothesis import strategies as st
 
 import findwell
 from tests.relate import brute
-from tests.strategies import by_measure, quick
+from tests.strategies import by_measure, examples
 
 
-@quick(40)
+@examples(40)
 @given(brute.records(), st.sampled_from([1, 2, 9]))
 @example(brute.many(2), 2)
 def test_precision_recall_f_and_iou_are_those_of_multisets(

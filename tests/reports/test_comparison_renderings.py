@@ -8,7 +8,7 @@ from typing import Any
 from xml.etree import ElementTree as ET
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 import findwell
@@ -20,6 +20,7 @@ from findwell.show.grid import Grid
 from findwell.show.tables import chance
 from tests import values
 from tests.comparison.test_comparison import NEW, ODD, OLD
+from tests.strategies import examples
 
 HOSTILE = [
     "<script>alert(1)</script>",
@@ -186,7 +187,7 @@ def verdicts(name: str) -> Any:
     return gate(findwell.evaluate({whole: run}, gold, "RR"), ["RR>=0.9", "RR>=0", "queries<1"])
 
 
-@settings(deadline=None, max_examples=60)
+@examples(60)
 @given(st.one_of(st.sampled_from(HOSTILE), st.text(min_size=1)).filter(lambda name: name.strip()))
 def test_junit_is_always_valid_xml(name: str) -> None:
     page = ET.fromstring(as_junit(verdicts(name)).encode("utf-8"))

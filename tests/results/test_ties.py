@@ -19,7 +19,7 @@ from findwell.relations.align import Ties, align
 from findwell.relations.match import find_matcher
 from findwell.relations.match.matcher import MatchContext
 from tests.sample import kinds
-from tests.strategies import quick
+from tests.strategies import examples
 
 if TYPE_CHECKING:
     from tests.conftest import Findwell, Save
@@ -40,7 +40,7 @@ def brute(run: dict[str, float], gold: dict[str, int], measure: str) -> tuple[fl
     return values.min(), values.max()  # type: ignore[return-value]
 
 
-@quick(50)
+@examples(50)
 @given(
     st.dictionaries(st.sampled_from("abcde"), st.sampled_from([0.0, 1.0]), min_size=1),
     st.dictionaries(st.sampled_from("abcdexy"), st.sampled_from([0, 1, 2]), min_size=1),

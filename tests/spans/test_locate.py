@@ -21,6 +21,7 @@ from findwell.io.read.corpus import load_corpus
 from findwell.relations.spans import locate as module
 from findwell.relations.spans.locate import _end, locate
 from findwell.relations.spans.place import cover, place
+from tests.strategies import examples
 
 SPANS = Path(__file__).parents[2] / "../shared/data/spans"
 LETTERS = st.text("aAbB “”'-–é\u0301ﬁß\n\t\u00a0中文\u200bא", max_size=40)
@@ -200,14 +201,14 @@ def edit_distances(pattern: str, text: str) -> list[int]:
     return ends
 
 
-@settings(deadline=None, max_examples=200)
+@examples(200)
 @given(st.text("abc", min_size=1, max_size=70), st.text("abcd", max_size=90))
 def test_the_end_is_that_of_the_fewest_edits(pattern: str, text: str) -> None:
     ends = edit_distances(pattern, text)
     assert _end(pattern, text) == ends.index(min(ends))
 
 
-@settings(deadline=None, max_examples=40)
+@examples(40)
 @given(st.integers(0, 10**6), st.integers(12, 120), st.integers(0, 200), st.integers(0, 200))
 def test_an_edited_quote_is_found_where_its_text_stands(
     seed: int, size: int, before: int, behind: int

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from statsmodels.stats.inter_rater import cohens_kappa
 
@@ -17,6 +17,7 @@ from findwell.statistics.agreement import (
     kappa,
     kappa_of,
 )
+from tests.strategies import examples
 
 # Fleiss, Cohen and Everitt 1969: two raters and three categories, shares of 200 items
 FLEISS = np.array([[53, 5, 2], [11, 14, 5], [1, 6, 3]]) * 2
@@ -49,7 +50,7 @@ def test_the_kappa_of_cohens_paper() -> None:
     assert kappa(first, second).value == pytest.approx(0.492, abs=5e-4)
 
 
-@settings(deadline=None, max_examples=60)
+@examples(60)
 @given(
     pairs=st.lists(st.tuples(st.integers(0, 3), st.integers(0, 3)), min_size=2, max_size=60),
     weights=st.sampled_from(["none", "linear", "quadratic"]),

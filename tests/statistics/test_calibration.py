@@ -6,11 +6,12 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from findwell.core.errors import InputError, OptionError
 from findwell.statistics.calibration import Calibration, calibration
+from tests.strategies import examples
 
 CHANCES = [0.05, 0.15, 0.12, 0.55, 0.95, 0.91, 0.99, 1.0]
 TRUE = [0, 0, 1, 1, 1, 1, 0, 1]
@@ -87,7 +88,7 @@ def test_there_is_a_bin() -> None:
         calibration([0.5], [1], bins=0)
 
 
-@settings(deadline=None, max_examples=60)
+@examples(60)
 @given(st.lists(st.tuples(st.floats(0, 1), st.booleans()), min_size=1, max_size=30), st.randoms())
 def test_what_holds_for_any_probabilities(pairs: list[tuple[float, bool]], random: object) -> None:
     chances, true = ([each[side] for each in pairs] for side in (0, 1))

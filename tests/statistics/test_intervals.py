@@ -6,7 +6,7 @@ from math import inf
 
 import numpy as np
 import pytest
-from hypothesis import assume, given, settings
+from hypothesis import assume, given
 from hypothesis import strategies as st
 from scipy import stats
 from statsmodels.stats.proportion import proportion_confint
@@ -16,6 +16,7 @@ from findwell.measures import parse_measure
 from findwell.statistics.intervals import EQUAL, METHOD, NONE_DEFINED, ONE, interval, intervals
 from findwell.statistics.values import aggregate
 from tests.statistics.scores import columns, limits
+from tests.strategies import examples
 
 RNG = np.random.default_rng(6)
 SKEWED = RNG.beta(0.4, 2, 60)
@@ -80,7 +81,7 @@ def test_equal_values_still_have_a_width(queries: int, value: float) -> None:
     assert high - low == pytest.approx(1 - 0.025 ** (1 / queries), rel=0.02)
 
 
-@settings(deadline=None, max_examples=200)
+@examples(200)
 @given(values=columns(least=2, nan=True), level=st.sampled_from([0.5, 0.9, 0.95, 0.999]))
 def test_the_interval_holds_the_value_and_stays_in_range(values: np.ndarray, level: float) -> None:
     found = interval(values, level=level)
@@ -92,7 +93,7 @@ def test_the_interval_holds_the_value_and_stays_in_range(values: np.ndarray, lev
     assert high - low > 0
 
 
-@settings(deadline=None, max_examples=60)
+@examples(60)
 @given(values=columns(least=2), shift=st.floats(-5, 5), factor=st.floats(0.1, 10))
 def test_limits_move_along_with_values_and_bounds(
     values: np.ndarray, shift: float, factor: float

@@ -18,12 +18,12 @@ from findwell.statistics.moments import (
     name_hashes,
     poisson_weights,
 )
-from tests.strategies import quick
+from tests.strategies import examples
 
 NUMBERS = st.lists(st.floats(-1e9, 1e9, allow_nan=False), max_size=80)
 
 
-@quick(50)
+@examples(50)
 @given(NUMBERS, st.integers(1, 9))
 def test_sums_are_those_of_fractions_however_they_are_cut(values: list[float], size: int) -> None:
     total = ExactSum()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from hypothesis import assume, given, settings
+from hypothesis import assume, given
 from hypothesis import strategies as st
 from scipy import stats
 
@@ -21,6 +21,7 @@ from findwell.statistics.significance import (
 )
 from findwell.statistics.values import aggregate
 from tests.statistics.scores import columns, limits
+from tests.strategies import examples
 
 RNG = np.random.default_rng(8)
 BEFORE = RNG.beta(0.6, 1, 50)
@@ -55,7 +56,7 @@ def test_the_limits_are_quantiles_of_randomly_weighted_means() -> None:
     assert (weights @ np.append(moved, -change) < low).mean() == pytest.approx(0.025, abs=0.002)
 
 
-@settings(deadline=None, max_examples=100)
+@examples(100)
 @given(won=st.integers(0, 14), lost=st.integers(0, 14), tied=st.integers(0, 40))
 def test_hits_and_misses_are_shown_where_the_exact_test_shows_them(
     won: int, lost: int, tied: int
@@ -69,7 +70,7 @@ def test_hits_and_misses_are_shown_where_the_exact_test_shows_them(
     assert (low > 0 or high < 0) == (p < 0.05)
 
 
-@settings(deadline=None, max_examples=50)
+@examples(50)
 @given(sides=columns(most=30, nan=True, sides=2), statistic=st.sampled_from(["mean", "sum"]))
 def test_swapping_the_systems_mirrors_everything(sides: np.ndarray, statistic: str) -> None:
     options = {"permutations": 99, "statistic": statistic}
@@ -86,7 +87,7 @@ def test_swapping_the_systems_mirrors_everything(sides: np.ndarray, statistic: s
         assert limits(there.difference) == pytest.approx((-high, -low), abs=1e-9)
 
 
-@settings(deadline=None, max_examples=30)
+@examples(30)
 @given(sides=columns(most=30, sides=2), shift=st.floats(-3, 3))
 def test_a_shift_of_both_changes_nothing(sides: np.ndarray, shift: float) -> None:
     sides = np.round(sides, 3)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
 from statsmodels.stats.power import TTestPower
@@ -22,6 +22,7 @@ from findwell.statistics.power import (
     spread,
 )
 from tests.statistics.scores import limits
+from tests.strategies import examples
 
 
 @pytest.mark.parametrize(
@@ -52,7 +53,7 @@ def test_the_power_is_that_of_statsmodels(queries: int, effect: float, alpha: fl
     )
 
 
-@settings(deadline=None, max_examples=8)
+@examples(8)
 @given(
     difference=st.floats(0.001, 3),
     sd=st.floats(0.01, 1),

@@ -10,7 +10,7 @@ from itertools import product
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
 from statsmodels.stats.contingency_tables import mcnemar as statsmodels_mcnemar
@@ -31,6 +31,7 @@ from findwell.statistics.significance import (
     sign_flip,
 )
 from tests.statistics.scores import columns
+from tests.strategies import examples
 
 RNG = np.random.default_rng(7)
 
@@ -46,7 +47,7 @@ def enumerated(values: np.ndarray) -> float:
     return float(np.mean(found))
 
 
-@settings(deadline=None, max_examples=60)
+@examples(60)
 @given(sides=columns(most=9, sides=2))
 def test_few_queries_are_enumerated(sides: np.ndarray) -> None:
     differences = np.round(sides[:, 1] - sides[:, 0], 6)
@@ -105,7 +106,7 @@ def test_equal_sums_are_equal_in_spite_of_rounding() -> None:
     assert found.p == pytest.approx(stats.binomtest(13, 20).pvalue, abs=0.01)
 
 
-@settings(deadline=None, max_examples=40)
+@examples(40)
 @given(
     sides=columns(most=60, nan=True, sides=2),
     factor=st.floats(0.01, 100),
@@ -119,7 +120,7 @@ def test_swapping_and_scaling_leave_p_alone(sides: np.ndarray, factor: float, se
     assert found.p == swapped.p == scaled.p
 
 
-@settings(deadline=None, max_examples=40)
+@examples(40)
 @given(sides=columns(most=40, sides=2), left_out=st.integers(0, 5))
 def test_undefined_queries_are_left_out(sides: np.ndarray, left_out: int) -> None:
     differences = np.round(sides[:, 1] - sides[:, 0], 6)
@@ -272,7 +273,7 @@ def test_mcnemar_on_a_published_table() -> None:
     assert (found.n, found.statistic) == (1600, 86.0)
 
 
-@settings(deadline=None, max_examples=40)
+@examples(40)
 @given(st.lists(st.tuples(st.booleans(), st.booleans()), min_size=1, max_size=EXACT))
 def test_flipping_hits_and_misses_is_mcnemar(pairs: list[tuple[bool, bool]]) -> None:
     before, after = np.array(pairs, dtype=float).T
@@ -316,7 +317,7 @@ def test_mistakes_are_explained() -> None:
     p_values=st.lists(st.none() | st.floats(0, 1), max_size=12),
     method=st.sampled_from(["holm", "bh"]),
 )
-@settings(deadline=None, max_examples=60)
+@examples(60)
 def test_corrections(p_values: list[float | None], method: str) -> None:
     found = adjust(p_values, method)
     assert [p is None for p in found] == [p is None for p in p_values]

@@ -6,7 +6,7 @@ from itertools import permutations, product
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
 
@@ -21,6 +21,7 @@ from findwell.statistics.significance import (
     tukey,
 )
 from tests.statistics.scores import columns
+from tests.strategies import examples
 
 RNG = np.random.default_rng(9)
 
@@ -113,7 +114,7 @@ def test_measures_share_what_they_can_and_get_what_they_would_alone() -> None:
     assert together != tukey(values, permutations=500, seed=5)
 
 
-@settings(deadline=None, max_examples=30)
+@examples(30)
 @given(values=columns(least=1, most=12, sides=4), shift=st.floats(-2, 2))
 def test_shift_swap_and_bounds(values: np.ndarray, shift: float) -> None:
     values = np.round(values, 3)

@@ -6,12 +6,13 @@ import random
 import sys
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from findwell.core.errors import OptionError
 from findwell.core.texts import sentences
 from findwell.core.texts.sentences import SPLITTERS, split
+from tests.strategies import examples
 
 # the sentences of each text, and what stands between them
 CASES = {
@@ -127,7 +128,7 @@ PARTS = st.sampled_from([*"aAbB1é中あقא。！？.!?:;,、「」“”\"'()[
 
 
 @given(st.one_of(st.lists(PARTS, max_size=60).map("".join), st.text(max_size=60)))
-@settings(deadline=None, max_examples=1_000)
+@examples(1_000)
 def test_no_text_is_lost_added_or_moved(text: str) -> None:
     (found,) = split([text])
     assert "".join("".join(found).split()) == "".join(text.split())

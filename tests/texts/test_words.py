@@ -6,11 +6,12 @@ import unicodedata
 
 import polars as pl
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from findwell.core.errors import OptionError
 from findwell.core.texts.words import TEXTS, tidy, words
+from tests.strategies import examples
 
 CASES = {
     "case and punctuation": ("“Hello,   WORLD!”", "hello world"),
@@ -78,14 +79,14 @@ spaced = st.lists(st.one_of(anything, st.sampled_from(["a'b", "é", "中", ". ",
 
 
 @given(spaced.map("".join))
-@settings(deadline=None, max_examples=500)
+@examples(500)
 def test_tidying_twice_changes_nothing(text: str) -> None:
     once = tidy(pl.Series([text]), "plain")
     assert tidy(once, "plain").to_list() == once.to_list()
 
 
 @given(anything)
-@settings(deadline=None, max_examples=300)
+@examples(300)
 def test_plain_does_not_see_normal_form_case_or_spacing(text: str) -> None:
     composed, apart = unicodedata.normalize("NFKC", text), unicodedata.normalize("NFKD", text)
     # case folding by itself would move a Greek iota subscript past other marks
@@ -95,7 +96,7 @@ def test_plain_does_not_see_normal_form_case_or_spacing(text: str) -> None:
 
 
 @given(anything)
-@settings(deadline=None, max_examples=300)
+@examples(300)
 def test_tokens_hold_exactly_the_letters_of_the_tidied_text(text: str) -> None:
     tidied = tidy(pl.Series([text]), "plain").item()
     found = tokens(text, "plain")
@@ -104,7 +105,7 @@ def test_tokens_hold_exactly_the_letters_of_the_tidied_text(text: str) -> None:
 
 
 @given(anything)
-@settings(deadline=None, max_examples=300)
+@examples(300)
 def test_raw_changes_nothing_and_splits_like_python(text: str) -> None:
     assert tidy(pl.Series([text]), "raw").to_list() == [text]
     assert tokens(text, "raw") == text.split()
