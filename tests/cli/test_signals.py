@@ -45,6 +45,7 @@ def reading_a_pipe(
     room.mkdir(exist_ok=True)
 
     def ignore() -> None:
+        signal.signal(signal.SIGHUP, signal.SIG_DFL)  # whatever this process was started with
         for number in ignored:
             signal.signal(number, signal.SIG_IGN)
 
