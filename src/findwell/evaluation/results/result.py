@@ -18,6 +18,7 @@ from findwell.core.slices import has_slices, slice_labels
 from findwell.core.spelling import counted, spell_relation
 from findwell.core.values import Values
 from findwell.evaluation.results import summaries
+from findwell.evaluation.results.misses import misses
 from findwell.evaluation.results.summaries import without_method
 from findwell.evaluation.results.timing import Timing, timing
 from findwell.evaluation.results.trackers import flat_metrics, log_metrics
@@ -248,6 +249,21 @@ class Result:
         """One row for each run, measure and query; an undefined value is null, with its reason."""
         return self.measured.frame()
 
+    def misses(self, measure: str | None = None) -> pl.DataFrame:
+        """Return the relevant items that were missed, each with its cause, one row for each.
+
+        The cause is "not retrieved", "below the cutoff", "behind duplicates", "over the budget" or
+        "unjudged" (docs/reports.md explains them); `rank` is where the item stands, if anywhere.
+        The cutoff is that of the measure, by default the first one.
+
+        >>> from findwell import evaluate
+        >>> result = evaluate({"q": ["a", "x", "b"]}, {"q": ["b", "c"]}, "recall@2")
+        >>> result.misses().select("item", "cause", "rank").rows()
+        [('b', 'below the cutoff', 3), ('c', 'not retrieved', None)]
+        """
+        wanted = self.measures[0] if measure is None else self._find(measure)
+        return pl.concat(misses(run, self.relation(run, wanted), wanted) for run in self.runs)
+
     @cached_property
     def timing(self) -> dict[str, Timing]:
         """What retrieval took, by run, where its records or the queries say so."""
@@ -393,7 +409,9 @@ class Result:
 
         return save(self, folder)
 
-    def as_dict(self, *, per_query: bool = False, by: Iterable[str] = ()) -> dict[str, Any]:
+    def as_dict(
+        self, *, per_query: bool = False, by: Iterable[str] = (), misses: bool = False
+    ) -> dict[str, Any]:
         """Return the result as the JSON output prints it."""
         by = list(by)
         slices = [
@@ -413,6 +431,7 @@ class Result:
             **({"synthetic": self.synthetic} if self.synthetic else {}),
             **({"slices": slices} if slices else {}),
             **({"per_query": self.per_query.to_dicts()} if per_query else {}),
+            **({"misses": self.misses().to_dicts()} if misses else {}),
             **({"timing": timings} if timings else {}),
             **({"timing_slices": sliced} if sliced else {}),
             "findings": [finding.as_dict() for finding in self.findings],
