@@ -21,7 +21,7 @@ import pytest
 
 import findwell
 from findwell.core import data
-from findwell.core.cutoff import COUNTED, Budget
+from findwell.core.measure import COUNTED, Budget
 from findwell.core.texts.sentences import find_splitter, split
 from findwell.core.texts.words import tidy
 from findwell.io.read import source

@@ -105,9 +105,12 @@ def _worst(result: Result, run: str, name: str, count: int) -> list[str]:
 
 def _beside(folder: Path, data: Any) -> Any:  # noqa: ANN401
     """Return the path of a file beside the test, if there is such a file."""
-    if isinstance(data, list | tuple) and data and isinstance(data[0], str | os.PathLike):
+    from findwell.io.read import Kind, kind_of  # noqa: PLC0415
+
+    kind = kind_of(data)
+    if kind is Kind.LISTED:
         return [_beside(folder, each) for each in data]
-    if not isinstance(data, str | os.PathLike):
+    if kind is not Kind.PATH:
         return data
     beside = folder / data
     return beside if beside.exists() else data

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 import findwell
-from findwell.evaluation.results.bounds import bounds
+from findwell.evaluation.results.summaries import bounds
 from tests.dialects import continuous_eval_peer as peer
 from tests.strategies import by_measure
 

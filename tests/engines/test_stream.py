@@ -15,7 +15,7 @@ from polars.testing import assert_frame_equal
 import findwell
 from findwell.core.data import Run, RunStream
 from findwell.engines.local import LocalEngine
-from findwell.evaluation.assessment import assess
+from findwell.evaluation.evaluate import assess
 from findwell.evaluation.plan import Plan
 from findwell.evaluation.results.store import relation_rows
 from findwell.io.read import source, tables

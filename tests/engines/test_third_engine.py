@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 import findwell
-from findwell.evaluation.assessment import assess
+from findwell.evaluation.evaluate import assess
 from findwell.evaluation.plan import Plan
 from tests.spark.frames import assert_same, hard_case, records
 

@@ -12,8 +12,8 @@ import pytest
 import findwell
 from findwell.core.errors import FindwellError
 from findwell.evaluation.evaluate import execute
-from findwell.evaluation.inputs import Kind, each_input, kind_of
 from findwell.evaluation.plan import EvaluationOptions, Plan, Reading
+from findwell.io.read import Kind, each_input, kind_of
 from findwell.io.read.source import Source
 
 if TYPE_CHECKING:
@@ -99,15 +99,18 @@ GIVEN: list[tuple[object, Kind, int]] = [
     (lambda _: ["a"], Kind.RETRIEVER, 1),
     (findwell.Retriever(lambda _: ["a"]), Kind.RETRIEVER, 1),
     (iter([{"query": "q1", "retrieved": ["a"]}]), Kind.ITERATOR, 1),
-    (RUN, Kind.DATA, 1),
-    ({}, Kind.DATA, 1),
-    ({"q1": {"a": 1.0}}, Kind.DATA, 1),
-    ([{"query": "q1", "retrieved": ["a"]}], Kind.DATA, 1),
-    ([], Kind.DATA, 1),
-    (pl.DataFrame({"query": ["q1"], "doc": ["a"]}), Kind.DATA, 1),
-    (pl.LazyFrame({"query": ["q1"], "doc": ["a"]}), Kind.DATA, 1),
-    (findwell.load_run(RUN), Kind.DATA, 1),
-    (Source.of(__file__), Kind.DATA, 1),
+    (RUN, Kind.BY_QUERY, 1),
+    ({}, Kind.BY_QUERY, 1),
+    ({"q1": {"a": 1.0}}, Kind.BY_QUERY, 1),
+    ([{"query": "q1", "retrieved": ["a"]}], Kind.RECORDS, 1),
+    ([], Kind.RECORDS, 1),
+    (pl.DataFrame({"query": ["q1"], "doc": ["a"]}), Kind.TABLE, 1),
+    (pl.LazyFrame({"query": ["q1"], "doc": ["a"]}), Kind.TABLE, 1),
+    (findwell.load_run(RUN), Kind.RUN, 1),
+    (findwell.load_gold(GOLD), Kind.GOLD, 1),
+    (Source.of(__file__), Kind.SOURCE, 1),
+    (b"run.trec", Kind.OTHER, 1),
+    (5, Kind.OTHER, 1),
 ]
 
 

@@ -16,8 +16,8 @@ from typing import TYPE_CHECKING, Any
 from uuid import UUID
 
 import findwell
+from findwell.io.read.format import EntryNotes
 from findwell.io.read.objects import entries_of, is_answer, is_result
-from findwell.io.read.reading import EntryNotes
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

@@ -173,13 +173,13 @@ def test_what_needs_the_reference_is_shown_it_and_relevance_is_not(shape: str, a
             }
             [judged] = judge.judge([replace(one, reference=" ")], frozenset({"contradicts"}))
     finally:
-        del ASPECTS._entries["contradicts"]
+        del ASPECTS.registered["contradicts"]
     assert asked == {(True, True), (False, False)}
     assert judged.failures["contradicts"].reason is JudgeReason.NO_REFERENCE
 
 
 def test_a_judge_knows_aspects_that_were_registered_after_it_was_made() -> None:
-    ASPECTS._entries.pop("recent")
+    ASPECTS.registered.pop("recent")
     with serve(answer) as server:
         asked = judge_of(server)
         findwell.register_aspect("recent", shape="chunks", prompt="Does the chunk name a year?")
@@ -240,7 +240,7 @@ def test_a_saved_result_brings_them_along(tmp_path: Path, cli: Findwell) -> None
     folder = result.save(tmp_path / "saved")
     fresh = ASPECTS["fresh"]
     for name in SHAPES:
-        del ASPECTS._entries[name]
+        del ASPECTS.registered[name]
     assert findwell.load(folder).values == pytest.approx(MEASURED)
     assert ASPECTS["fresh"] == fresh
     assert cli("score", folder, "-m", "P@1/recent").code == 0

@@ -306,7 +306,7 @@ def test_aspects_of_ones_own_are_asked_one_by_one() -> None:
             judge = judge_of(server, ask="single")
             [judged] = judge.judge([one], frozenset({"fresh_single", "topics_single"}))
     finally:
-        del ASPECTS._entries["fresh_single"], ASPECTS._entries["topics_single"]
+        del ASPECTS.registered["fresh_single"], ASPECTS.registered["topics_single"]
     assert [verdict.value for verdict in judged["fresh_single"].row] == [2, 0]
     assert judged["fresh_single"].row[1].probability == pytest.approx(0.1)
     assert [verdict.value for verdict in judged["topics_single"].row] == [1, 0]

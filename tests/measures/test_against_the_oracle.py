@@ -10,7 +10,7 @@ import hypothesis.strategies as st
 from hypothesis import given
 
 import findwell
-from findwell.core.cutoff import Budget
+from findwell.core.measure import Budget
 from tests.measures.test_registry import ALL, CHOICES
 from tests.oracle import FORMULAS, Query, value
 from tests.strategies import by_measure, examples, grouped_cases, scored_cases

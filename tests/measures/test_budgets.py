@@ -12,10 +12,9 @@ import polars as pl
 import pytest
 
 import findwell
-from findwell.core.cutoff import Budget, read_budget
 from findwell.core.errors import FindwellError, MeasureError
-from findwell.evaluation.results.bounds import reordered
-from findwell.relations.align import Ties
+from findwell.core.measure import Budget, read_budget
+from findwell.core.relation import Ties, reordered
 from findwell.relations.match import known_matchers
 from tests.test_invariances import OPTIONS, untidy
 

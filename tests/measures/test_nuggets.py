@@ -10,7 +10,7 @@ import pytest
 
 import findwell
 from findwell.core.errors import FindwellError
-from findwell.evaluation.results.bounds import with_unjudged
+from findwell.core.relation import with_unjudged
 from findwell.show.explanation import render
 
 if TYPE_CHECKING:

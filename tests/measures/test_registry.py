@@ -19,8 +19,8 @@ import pytest
 from hypothesis import example, given
 
 import findwell
-from findwell.core.cutoff import Budget
 from findwell.core.errors import MeasureError
+from findwell.core.measure import Budget
 from tests.strategies import by_measure, examples, grouped_cases
 
 if TYPE_CHECKING:

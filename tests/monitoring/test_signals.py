@@ -265,4 +265,4 @@ def test_a_signal_of_the_user() -> None:
         with pytest.raises(PluginError, match="taken"):
             register_signal(Signal("first_is_d1", "another", "share", "lower"))
     finally:
-        del SIGNALS._entries["first_is_d1"]
+        del SIGNALS.registered["first_is_d1"]

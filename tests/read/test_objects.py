@@ -16,13 +16,13 @@ import pytest
 
 import findwell
 from findwell.core.errors import InputError
+from findwell.io.read.format import EntryNotes
 from findwell.io.read.objects import (
     ObjectSource,
     entries_of,
     known_sources,
     register_source,
 )
-from findwell.io.read.reading import EntryNotes
 from findwell.io.read.traces.span import TakenParts
 from findwell.io.read.vocabulary import tools
 

@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 import findwell
-from findwell.core.cutoff import COUNTED
+from findwell.core.measure import COUNTED
 from findwell.relations.match import known_matchers
 
 if TYPE_CHECKING:

@@ -106,7 +106,7 @@ def test_bounds_in_blocks_are_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
     run = {f"q{i}": [f"d{j}" for j in range(i % 5)] for i in range(40)}
     gold = {f"q{i}": [f"d{i % 3}", "z"] for i in range(40)}
     whole = findwell.evaluate(run, gold, ["nDCG@3", "recall@2"], bounds=True).per_query
-    monkeypatch.setattr("findwell.evaluation.results.bounds.UNITS", 7)
+    monkeypatch.setattr("findwell.evaluation.results.summaries.UNITS", 7)
     assert findwell.evaluate(run, gold, ["nDCG@3", "recall@2"], bounds=True).per_query.equals(whole)
 
 

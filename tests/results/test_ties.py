@@ -11,11 +11,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import findwell
+from findwell.core.relation import Ties
 from findwell.engines.local import LocalEngine
-from findwell.evaluation.results.bounds import tie_bounds
+from findwell.evaluation.results.summaries import tie_bounds
 from findwell.measures import parse_measure
 from findwell.measures.dialects import dialect
-from findwell.relations.align import Ties, align
+from findwell.relations.align import align
 from findwell.relations.match import find_matcher
 from findwell.relations.match.matcher import MatchContext
 from tests.sample import kinds

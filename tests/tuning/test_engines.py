@@ -518,7 +518,7 @@ def test_an_engine_of_ones_own() -> None:
         with pytest.raises(PluginError, match="the name 'my-rrf' of a fusion engine is taken"):
             register_engine(replace(own, constant=2))
     finally:
-        ENGINES._entries.pop("my-rrf")
+        ENGINES.registered.pop("my-rrf")
 
 
 def test_many_queries_are_fused_in_bulk() -> None:

@@ -259,7 +259,9 @@ def saved_result(runs: Sequence[str], choices: dict[str, Any], *allowed: str) ->
 
     Of the options only those `allowed` have an effect on a result; another is an error.
     """
-    from findwell.evaluation.results.reuse import load_only, refuse_inputs, same_dialect  # noqa: PLC0415
+    if all(map(os.path.isfile, runs)):  # a result is a folder
+        return None
+    from findwell.evaluation.results.result import load_only, refuse_inputs, same_dialect  # noqa: PLC0415
 
     result = load_only(runs)
     if result is not None:

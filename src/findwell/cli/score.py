@@ -87,7 +87,7 @@ def command(
     say, and both together, with intervals and the number of labels (docs/estimates.md).
     If a measure has no value for any query, the exit code is 3 and standard error says why.
     """
-    from findwell.evaluation.results.reuse import rescore  # noqa: PLC0415
+    from findwell.evaluation.results.result import rescore  # noqa: PLC0415
     from findwell.evaluation.results.summaries import unmeasured  # noqa: PLC0415
     from findwell.io.storage.folders import refuse_foreign  # noqa: PLC0415
     from findwell.measures import DEFAULTS  # noqa: PLC0415

@@ -13,7 +13,15 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 import numpy as np
 
-from findwell.core.batches import GrowingColumn
+from findwell.core.columns import (
+    CACHED,
+    HEAD,
+    GrowingColumn,
+    NameTable,
+    all_different,
+    narrowed,
+    query_index,
+)
 from findwell.core.errors import InputError
 from findwell.core.findings import (
     Finding,
@@ -22,8 +30,7 @@ from findwell.core.findings import (
     finding_about_rows,
     merge_findings,
 )
-from findwell.core.frames import NamesAt, Strings, pl, unmade, views
-from findwell.core.keys import CACHED, HEAD, NameTable, all_different, narrowed, query_index
+from findwell.core.frames import NamesAt, Strings, Viewed, pl, unmade
 from findwell.core.spelling import counted
 
 if TYPE_CHECKING:
@@ -108,9 +115,8 @@ class RunStream:
         return Run(self.name, rows, self.order, findings, self.about())
 
 
-@views("queries", "member_doc")
 @dataclass(frozen=True, eq=False)
-class Gold:
+class Gold(Viewed):
     """What should be found: for each query its items, for each item its interchangeable docs.
 
     The items of query `q` are `item_offset[q]:item_offset[q+1]`, highest grade first. `member_doc`
@@ -130,26 +136,22 @@ class Gold:
     item_times: Ints | None = None  # how often each was listed, if any was listed more than once
     member_weight: Floats | None = None  # how far each document supports its item; None: fully
     item_apart: Bools | None = None  # items that stay apart from others with the same documents
+    n: int = field(init=False)  # how many queries
+    columns: Sequence[str] = field(init=False)  # of `queries`, which need not be made for it
+    names: Strings | None = field(init=False)  # of the queries, where compiled code read them
+
+    def __post_init__(self) -> None:
+        """Note what is asked for often."""
+        super().__post_init__()
+        given = unmade(self, "queries")
+        self.__dict__.update(
+            n=len(self.item_offset) - 1,
+            columns=self.queries.columns if given is None else given.columns,
+            names=None if given is None else given.strings,
+        )
 
     def __repr__(self) -> str:
         return f"Gold({counted(self.n)}, {counted(len(self.item_grade), 'item', 'items')})"
-
-    @property
-    def n(self) -> int:
-        """How many queries."""
-        return len(self.item_offset) - 1
-
-    @property
-    def columns(self) -> Sequence[str]:
-        """The columns of `queries`, which need not be made for it."""
-        given = unmade(self, "queries")
-        return self.queries.columns if given is None else given.columns
-
-    @property
-    def names(self) -> Strings | None:
-        """The names of the queries, where no frame was made of them."""
-        given = unmade(self, "queries")
-        return None if given is None else given.strings
 
     def names_at(self, at: Bools | Ints) -> NamesAt:
         """Return the names of some queries."""

@@ -71,30 +71,13 @@ class Later(Generic[T]):
         return self.make()
 
 
-class _View:
-    """The attribute of a class that makes what was given as `Later` when it is first read."""
+class Viewed:
+    """Base of frozen dataclasses of which some fields may be given as `later(…)`.
 
-    def __init__(self, name: str) -> None:
-        self._at = f"_{name}"
+    Such a field is made when it is first read, and is a plain attribute from then on.
 
-    def __get__(self, instance: object, owner: type) -> Any:  # noqa: ANN401
-        if instance is None:
-            return self
-        value = instance.__dict__[self._at]
-        if isinstance(value, Later):
-            value = instance.__dict__[self._at] = value.made
-        return value
-
-    def __set__(self, instance: object, value: object) -> None:
-        instance.__dict__[self._at] = value
-
-
-def views(*names: str) -> Callable[[type[D]], type[D]]:
-    """Decorator of a frozen dataclass: these fields may be given as `later(…)`.
-
-    >>> @views("ids")
-    ... @dataclass(frozen=True)
-    ... class Table:
+    >>> @dataclass(frozen=True)
+    ... class Table(Viewed):
     ...     ids: list[str]
     >>> table = Table(later(lambda: print("made") or ["a"]))
     >>> table.ids, table.ids
@@ -102,34 +85,46 @@ def views(*names: str) -> Callable[[type[D]], type[D]]:
     (['a'], ['a'])
     """
 
-    def decorate(cls: type[D]) -> type[D]:
-        for name in names:
-            setattr(cls, name, _View(name))
-        return cls
+    def __post_init__(self) -> None:
+        """Put aside what is made later, under another name."""
+        held = self.__dict__
+        for name in [name for name, value in held.items() if isinstance(value, Later)]:
+            held[f"_{name}"] = held.pop(name)
 
-    return decorate
+    if not TYPE_CHECKING:  # a type checker would accept every name
+
+        def __getattr__(self, name: str) -> Any:  # noqa: ANN401
+            given = self.__dict__.get(f"_{name}")
+            if isinstance(given, Later):
+                value = self.__dict__[name] = given.made
+                return value
+            raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
 
 
 def later(
     make: Callable[[], T], strings: Strings | None = None, columns: tuple[str, ...] = ()
 ) -> T:
-    """Return what makes a field of `views` when it is first read; it stands for what it makes."""
+    """Return what makes a field of a `Viewed` when it is first read; it stands for that."""
     return cast("T", Later(make, strings, columns))
 
 
 def unmade(instance: object, field: str) -> Later[Any] | None:
-    """Return what would make a field of a view; None where it was made, or given as it is."""
-    value = instance.__dict__[f"_{field}"]
-    return value if isinstance(value, Later) else None
+    """Return what would make a field; None where it was made, or given as it is."""
+    held = instance.__dict__
+    return None if field in held else held[f"_{field}"]
+
+
+def as_given(instance: object, field: str) -> Any:  # noqa: ANN401
+    """Return a field to hand on: its value, or what makes it later for both."""
+    held = instance.__dict__
+    return held[field] if field in held else held[f"_{field}"]
 
 
 def changed(instance: D, **changes: Any) -> D:  # noqa: ANN401
-    """Return a copy with other values of some fields, as `dataclasses.replace`; makes no view."""
-    kept = instance.__dict__
+    """Return a copy with other values of some fields, as `dataclasses.replace`; makes nothing."""
     for each in fields(instance):  # type: ignore[arg-type]
         if each.init and each.name not in changes:
-            at = f"_{each.name}"
-            changes[each.name] = kept[at] if at in kept else kept[each.name]
+            changes[each.name] = as_given(instance, each.name)
     return type(instance)(**changes)
 
 
@@ -150,4 +145,4 @@ class NamesAt(Sequence[str]):
         return (self._names[int(at)] for at in self._at)
 
 
-__all__ = ["NamesAt", "Strings", "changed", "later", "pl", "unmade", "views"]
+__all__ = ["NamesAt", "Strings", "Viewed", "as_given", "changed", "later", "pl", "unmade"]

@@ -1,24 +1,84 @@
-"""What a measure is: an immutable value that turns a relation into one number per query."""
+"""What a measure is: an immutable value that turns a relation into one number per query.
+
+It cuts a list after k ranks, or where a budget of tokens, characters or calls is spent, and may
+turn the grades of items into gains.
+"""
 
 from __future__ import annotations
 
 import math
+import re
 from dataclasses import MISSING, dataclass, fields, replace
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, TypeAlias, TypeVar, dataclass_transform
 
 import numpy as np
 
-from findwell.core.cutoff import Budget
-from findwell.core.errors import MeasureError
+from findwell.core.errors import MeasureError, choose
 from findwell.core.plugins import Registry
 from findwell.core.spelling import spell, spell_parameters
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-    from findwell.core.cutoff import Cutoff
     from findwell.core.data import Bools, Floats, Ints
     from findwell.core.relation import Relation
+
+
+# the units of a budget, with the ways in which they are spelled
+UNITS = {
+    "tokens": "tokens token",
+    "chars": "chars char characters character",
+    "hops": "hops hop calls call searches",
+}
+COUNTED = ("tokens", "chars")  # what is counted in the texts of chunks
+SPELLINGS = {word: unit for unit, words in UNITS.items() for word in words.split()}
+_AMOUNT = re.compile(r"(?P<amount>\d{1,15})[\s_]*(?P<word>[a-z]+)|hop(?P<hop>\d{1,15})")
+
+
+@dataclass(frozen=True, slots=True)
+class Budget:
+    """What the list of a query may cost: so many tokens, characters or hops.
+
+    Chunks are taken in rank order as long as all of them together stay within the budget. The one
+    that would cross it is left out, and so is everything below it.
+
+    >>> str(Budget(2000, "tokens"))
+    '2000tokens'
+    """
+
+    amount: int
+    unit: str
+
+    def __post_init__(self) -> None:
+        """Check the amount and the unit."""
+        choose("unit of a budget", self.unit, UNITS)
+        if type(self.amount) is not int or self.amount < 1:
+            raise MeasureError(
+                f"the budget {self.amount}{self.unit} is not a whole number from 1",
+                fix=f"for example recall@2000{self.unit}",
+            )
+
+    def __str__(self) -> str:
+        return f"{self.amount}{self.unit}"
+
+
+Cutoff: TypeAlias = "int | Budget"
+
+
+def read_budget(text: str) -> Budget | None:
+    """Return the budget that a cutoff spells; None if it spells none.
+
+    >>> read_budget("2000tokens"), read_budget("hop2"), read_budget("10")
+    (Budget(amount=2000, unit='tokens'), Budget(amount=2, unit='hops'), None)
+    """
+    found = _AMOUNT.fullmatch(text.strip().casefold())
+    if found is None:
+        return None
+    if found["hop"]:
+        return Budget(int(found["hop"]), "hops")
+    unit = SPELLINGS.get(found["word"])
+    return None if unit is None else Budget(int(found["amount"]), unit)
+
 
 Aggregation: TypeAlias = Literal["mean", "sum", "geometric"]
 
@@ -67,6 +127,9 @@ class Limit:
 AT_MOST_ONE = Limit("at most 1", lambda quotient: np.minimum(quotient, 1))
 
 
+ANY_GAIN = float(np.nextafter(0.0, 1.0))  # the level at which every positive grade counts
+
+
 def known_as(names: str, **implied: str) -> dict[str, Mapping[str, str]]:
     """Return aliases, separated by spaces, with the parameters that they imply.
 
@@ -101,6 +164,7 @@ class Measure:
     needs_relevant: ClassVar[bool] = True
     unit_interval: ClassVar[bool] = True  # stays within 0 and 1
     higher_is_better: ClassVar[bool] = True
+    any_grade: ClassVar[bool] = False  # every grade above 0 counts as relevant, whatever `rel` is
     # whether a value also depends on items that no unit down to k covers, such as a divisor of all
     # relevant items or an ideal list; if in doubt, say so
     counts_items: ClassVar[bool] = True
@@ -166,7 +230,7 @@ class Measure:
 
     def level(self) -> float:
         """Return the grade from which an item counts as relevant for this measure."""
-        return float(getattr(self, "rel", 1.0))
+        return ANY_GAIN if self.any_grade else float(getattr(self, "rel", 1.0))
 
     def undefined(self, relation: Relation) -> Bools:
         """Tell which queries have no value."""
@@ -303,16 +367,61 @@ def register_measure(cls: M) -> M:
     return cls
 
 
-__all__ = [
-    "AT_MOST_ONE",
-    "MEASURES",
-    "Aggregation",
-    "Divisor",
-    "Ideal",
-    "Limit",
-    "Measure",
-    "PerRelevantItem",
-    "Terms",
-    "known_as",
-    "register_measure",
-]
+LARGEST = 1e300  # a hundred million gains of this size can be added up
+
+
+def check_gain(gain: str) -> None:
+    """Raise unless `gain` is linear, exp or a table such as 0:1:3."""
+    if gain not in ("linear", "exp"):
+        _table(gain)
+
+
+def gains(gain: str, grade: Floats) -> Floats:
+    """Return what each grade is worth; grades of 0 and below are worth nothing.
+
+    linear: the grade itself; exp: 2^grade − 1; a table `a:b:c`: a for grade 0, b for 1, c for 2.
+
+    >>> gains("exp", np.array([-1.0, 0.0, 0.5, 3.0])).round(3).tolist()
+    [0.0, 0.0, 0.414, 7.0]
+    >>> gains("0:1:10", np.array([1.0, 2.0])).tolist()
+    [1.0, 10.0]
+    """
+    grade = np.maximum(grade, 0)
+    if gain == "linear":
+        if grade.max(initial=0) > LARGEST:
+            raise MeasureError(
+                f"the grade {grade.max():g} is too large to be added up",
+                where="gold",
+                fix="use a scale of smaller grades",
+            )
+        return grade
+    if gain == "exp":
+        if grade.max(initial=0) > 1000:
+            raise MeasureError(
+                f"2 to the power of grade {grade.max():g} is too large",
+                where="gold",
+                fix="use gain=linear, or a scale of smaller grades",
+            )
+        return np.exp2(grade) - 1
+    table = _table(gain)
+    index = grade.astype(np.int64)
+    outside = (index != grade) | (index >= len(table))
+    if outside.any():
+        raise MeasureError(
+            f"the gain table {gain} has no gain for grade {grade[outside][0]:g}",
+            fix=f"it covers the whole grades 0 to {len(table) - 1}; name a gain for each grade",
+        )
+    return table[index]
+
+
+def _table(gain: str) -> Floats:
+    try:
+        table = np.array([float(entry) for entry in gain.split(":")])
+    except ValueError:
+        table = np.array([np.nan])
+    if len(table) < 2 or not np.isfinite(table).all() or (np.diff(table) < 0).any() or table[0]:
+        raise MeasureError(
+            f"gain={gain} is not a gain",
+            fix="use linear, exp, or a table that starts at 0 and never falls, such as 0:1:3:7",
+        )
+    return table

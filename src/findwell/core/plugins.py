@@ -45,23 +45,23 @@ class Registry(Mapping[str, T]):
     ) -> None:
         self.kind = kind
         self._package, self._group, self._accept = package, group, accept
-        self._entries: dict[str, T] = {}
+        self.registered: dict[str, T] = {}  # so far; nothing is imported for it
         self._loaded = self._plugged = False
         self._loading = 0  # the thread that loads plugins
 
     def register(self, name: str, entry: T, *, replaces: bool = False) -> T:
         """Add an entry; a name that something else has is refused, unless `replaces`."""
-        taken = self._entries.get(name)
+        taken = self.registered.get(name)
         if taken is not None and not replaces and not _same(taken, entry):
             raise PluginError(
                 f"the name {name!r} of a {self.kind} is taken by {_origin(taken)}",
                 fix=f"give the new {self.kind} another name",
             )
-        self._entries[name] = entry
+        self.registered[name] = entry
         return entry
 
     def __getitem__(self, name: str) -> T:
-        return self._entries[name] if name in self._entries else self.known()[name]
+        return self.registered[name] if name in self.registered else self.known()[name]
 
     def __iter__(self) -> Iterator[str]:
         return iter(self.known())
@@ -69,17 +69,12 @@ class Registry(Mapping[str, T]):
     def __len__(self) -> int:
         return len(self.known())
 
-    @property
-    def registered(self) -> dict[str, T]:
-        """What is registered so far; nothing is imported for it."""
-        return self._entries
-
     def built_in(self, name: str) -> T | None:
         """Return the entry of this name, if it is registered or has a module of its name."""
         module = name.partition("-")[0]
-        if name not in self._entries and module in self._modules:
+        if name not in self.registered and module in self._modules:
             importlib.import_module(f"{self._package}.{module}")
-        return self._entries.get(name)
+        return self.registered.get(name)
 
     def find(self, name: str) -> T:
         """Return the entry of this name; an unknown name answers with the nearest ones."""
@@ -95,7 +90,7 @@ class Registry(Mapping[str, T]):
         """Return all entries by name, in the order in which they were registered."""
         self.load_built_in()
         self.load_plugins()
-        return dict(self._entries)
+        return dict(self.registered)
 
     @functools.cached_property
     def _modules(self) -> tuple[str, ...]:

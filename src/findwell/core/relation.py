@@ -11,15 +11,16 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 
-from findwell.core.cutoff import Budget
+from findwell.core.columns import GrowingColumn, sort_rows
 from findwell.core.errors import MeasureError
-from findwell.core.frames import NamesAt, changed, later, pl, unmade, views
+from findwell.core.frames import NamesAt, Viewed, changed, later, pl, unmade
+from findwell.core.measure import Budget
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping
+    from collections.abc import Callable, Iterator, Mapping, Sequence
 
-    from findwell.core.cutoff import Cutoff
     from findwell.core.data import Bools, Floats, Ints, Numbers
+    from findwell.core.measure import Cutoff
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -38,12 +39,10 @@ class Hits:
 
 T = TypeVar("T")
 BLOCK = 500_000  # items of a relation that are measured at once
-ANY_GAIN = float(np.nextafter(0.0, 1.0))  # the level at which every positive grade counts
 
 
-@views("queries", "member_doc")
 @dataclass(frozen=True, eq=False)
-class Relation:
+class Relation(Viewed):
     """Retrieved units × gold items, columnar.
 
     The items of query `q` are `item_offset[q]:item_offset[q+1]`, highest grade first: grade > 0
@@ -85,12 +84,13 @@ class Relation:
     edge_weight: Floats | None = None  # e   how far a unit supports the item; None: fully
     chunk_facts: Mapping[str, Floats] | None = None  # c each, by name; None: nobody asked
     # what was worked out so far; never handed on, so that `replace` starts afresh
-    _views: dict[object, Any] = field(init=False, default_factory=dict, repr=False)
+    _worked_out: dict[object, Any] = field(init=False, default_factory=dict, repr=False)
+    n: int = field(init=False)  # how many queries
 
-    @property
-    def n(self) -> int:
-        """How many queries."""
-        return len(self.depth)
+    def __post_init__(self) -> None:
+        """Count the queries."""
+        super().__post_init__()
+        self.__dict__["n"] = len(self.depth)
 
     def names_at(self, at: Bools | Ints) -> NamesAt:
         """Return the names of some queries."""
@@ -348,9 +348,9 @@ class Relation:
 
     def _once(self, key: object, compute: Callable[[], T]) -> T:
         """Compute a view the first time it is asked for."""
-        if key not in self._views:
-            self._views[key] = compute()
-        return self._views[key]  # type: ignore[no-any-return]
+        if key not in self._worked_out:
+            self._worked_out[key] = compute()
+        return self._worked_out[key]  # type: ignore[no-any-return]
 
     def unit_key(self, query: Numbers, rank: Numbers | int) -> Ints:
         """Return a number for each unit, in the order of query and rank."""
@@ -478,3 +478,227 @@ def _stretch(column: Numbers, ends: Ints) -> slice:
     # numbers of two kinds would be copied for the search
     first, last = np.searchsorted(column, ends.astype(column.dtype)).tolist()
     return slice(first, last)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Ties:
+    """Stretches of lists in which all scores are equal: the ranks `first` to `last` of a query."""
+
+    query: Ints
+    first: Ints
+    last: Ints
+
+    def filter(self, keep: Bools) -> Ties:
+        """Return the stretches of a mask."""
+        return Ties(self.query[keep], self.first[keep], self.last[keep])
+
+    def around(self, query: Numbers, rank: Numbers) -> Ints:
+        """Return the stretch in which each of these units stands, or -1 where it is in none."""
+        if not len(self.query):
+            return np.full(len(query), -1)
+        span = int(max(self.last.max(), rank.max(initial=0))) + 1
+        key = query.astype(np.int64) * span + rank
+        at = np.searchsorted(self.query * span + self.first, key, side="right") - 1
+        inside = (at >= 0) & (key <= (self.query * span + self.last)[at])
+        return np.where(inside, at, -1)
+
+
+def with_unjudged(relation: Relation, grade: float) -> Relation:
+    """Return the relation in which every unjudged unit satisfies an item of this grade.
+
+    With grade 0 they are all judged not relevant, with a high grade all relevant. Repetitions
+    stay noise.
+    """
+    every = np.repeat(np.arange(relation.n), relation.depth)
+    start = np.cumsum(relation.depth) - relation.depth
+    every_rank = np.arange(len(every)) - start[every] + 1
+    repeat = np.zeros(len(every), dtype=np.int64)
+    listed = start[relation.unit_query] + relation.unit_rank - 1
+    repeat[listed] = relation.unit_repeat
+    unjudged = repeat == 0
+    unjudged[listed[relation.unit_judged]] = False
+    query, rank = every[unjudged], every_rank[unjudged]
+
+    old, new = len(relation.item_grade), len(query)
+    item_query = np.concatenate((relation.item_query, query))
+    item_grade = np.concatenate((relation.item_grade, np.full(new, grade)))
+    order = np.lexsort((-item_grade, item_query))
+    place = np.empty(old + new, dtype=np.int64)
+    place[order] = np.arange(old + new)
+    edges = (
+        np.concatenate((relation.edge_query, query)),
+        np.concatenate((relation.edge_rank, rank)),
+        place[np.concatenate((relation.edge_item, np.arange(old, old + new)))],
+    )
+    weight = relation.edge_weight
+    if weight is not None:
+        weight = sort_rows((*edges, np.concatenate((weight, np.ones(new)))), 3)[3]
+    edge_query, edge_rank, edge_item = sort_rows(edges, 3)
+    times = relation.item_times
+    if times is not None:
+        times = np.concatenate((times, np.ones(new, dtype=np.int64)))[order]
+    member_item = np.concatenate((place[relation.member_item], place[old:]))
+    member_order = np.argsort(member_item, kind="stable")
+    names = pl.Series(np.char.add("\0unjudged ", rank.astype(str)), dtype=pl.String)
+    return changed(
+        relation,
+        item_offset=np.concatenate(([0], np.cumsum(relation.count(item_query)))),
+        item_grade=item_grade[order],
+        edge_query=edge_query,
+        edge_rank=edge_rank,
+        edge_item=edge_item,
+        edge_weight=weight,
+        unit_query=every,
+        unit_rank=every_rank,
+        unit_judged=np.ones(len(every), dtype=bool),
+        unit_repeat=repeat,
+        member_item=member_item[member_order],
+        member_doc=pl.concat([relation.member_doc, names]).gather(member_order),
+        item_times=times,
+    )
+
+
+def reordered(relation: Relation, ties: Ties, *, first: bool = False) -> Relation:
+    """Return the relation in which the best units of every tie come first in it, or last."""
+    edge = relation.unit_key(relation.edge_query, relation.edge_rank)
+    unit = relation.unit_key(relation.unit_query, relation.unit_rank)
+    key = np.union1d(edge, unit)
+    query, rank = relation.unit_of(key)
+    of_edge, of_unit = np.searchsorted(key, edge), np.searchsorted(key, unit)
+    grade = np.full(len(key), -np.inf)
+    np.maximum.at(grade, of_edge, relation.item_grade[relation.edge_item])
+    grade[of_unit[relation.unit_repeat > 0]] = -np.inf
+    tie = ties.around(query, rank)
+    units = np.flatnonzero(tie >= 0)
+    order = units[np.lexsort((rank[units], -grade[units], tie[units]))]
+    nth = np.arange(len(order)) - np.searchsorted(tie[order], tie[order])
+    moved = rank.copy()
+    moved[order] = ties.first[tie[order]] + nth if first else ties.last[tie[order]] - nth
+    edges = (relation.edge_query, moved[of_edge], relation.edge_item)
+    weight = relation.edge_weight
+    weight = None if weight is None else sort_rows((*edges, weight), 3)[3]
+    edges = sort_rows(edges, 3)
+    unit_query, unit_rank, judged, repeat = sort_rows(
+        (relation.unit_query, moved[of_unit], relation.unit_judged, relation.unit_repeat), 2
+    )
+    return changed(
+        relation,
+        edge_query=edges[0],
+        edge_rank=edges[1],
+        edge_item=edges[2],
+        edge_weight=weight,
+        unit_query=unit_query,
+        unit_rank=unit_rank,
+        unit_judged=judged,
+        unit_repeat=repeat,
+        chunk_facts=None
+        if relation.chunk_facts is None
+        else _moved_facts(relation, ties, key, moved),
+    )
+
+
+def _moved_facts(relation: Relation, ties: Ties, key: Ints, moved: Ints) -> dict[str, Floats]:
+    """Return the facts about chunks where some units of ties moved.
+
+    The other units of a tie take the places that are left, in their order. Units of ties are whole
+    chunks: see `findwell.relations.pipeline.ties_that_matter`.
+    """
+    query, rank = relation.unit_of(key)
+    sizes = ties.last - ties.first + 1
+    of_tie = np.repeat(np.arange(len(sizes)), sizes)
+    nth = np.arange(len(of_tie)) - np.repeat(np.cumsum(sizes) - sizes, sizes)
+    first = relation.chunks[:-1]
+    places = first[ties.query[of_tie]] + ties.first[of_tie] + nth - 1
+    old, new = first[query] + rank - 1, first[query] + moved - 1
+    source = np.arange(relation.chunks[-1])
+    source[new] = old
+    source[np.setdiff1d(places, new)] = np.setdiff1d(places, old)
+    return {name: values[source] for name, values in (relation.chunk_facts or {}).items()}
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Items:
+    """Gold items that are found only while edges are drawn, such as the claims of an answer."""
+
+    query: Ints
+    text: pl.Series
+    grade: Floats
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Edges:
+    """What a batch of a run covers: its edges, and its notable units.
+
+    `sizes` says how many units each row of the batch holds, where units are parts of rows. Where
+    there are `items`, edges count those of this batch; otherwise those of the gold.
+    """
+
+    query: Numbers
+    rank: Numbers
+    item: Numbers
+    unit_query: Numbers  # may be the very array of `query`, and `unit_rank` that of `rank`
+    unit_rank: Numbers
+    unit_judged: Bools
+    unit_repeat: Numbers
+    sizes: Ints | None = None
+    items: Items | None = None
+    failures: Mapping[int, str] = field(default_factory=dict)  # queries without a value, and why
+    lenient: Edges | None = None  # the same, if every failure counted as a yes
+    weight: Floats | None = None  # how far each edge supports its item; None: fully
+
+
+NO_ROW = np.zeros(0, dtype=np.int32)
+NO_EDGES = Edges(NO_ROW, NO_ROW, NO_ROW, NO_ROW, NO_ROW, NO_ROW.astype(bool), NO_ROW)
+
+
+EDGE_COLUMNS = ("query", "rank", "item")
+UNIT_COLUMNS = ("unit_query", "unit_rank", "unit_judged", "unit_repeat")
+
+
+class EdgeColumns:
+    """The edges and notable units of a relation, in columns that grow batch by batch."""
+
+    def __init__(self) -> None:
+        self._columns = {name: GrowingColumn(np.int32) for name in (*EDGE_COLUMNS, *UNIT_COLUMNS)}
+        self._columns["unit_judged"] = GrowingColumn(np.bool_)
+        self._columns["unit_repeat"] = GrowingColumn(np.int8)
+        self._weight: GrowingColumn | None = None  # of the edges, where any has one
+        self._alike = True  # units are those of the edges, so far
+
+    def append(self, edges: Edges) -> None:
+        """Add the edges of a batch."""
+        alike = edges.unit_query is edges.query and edges.unit_rank is edges.rank
+        if self._alike and not alike:  # from now on the units have columns of their own
+            self._alike = False
+            for name in ("query", "rank"):
+                self._columns[f"unit_{name}"].append(self._columns[name].values)
+        if self._weight is None and edges.weight is not None:
+            self._weight = GrowingColumn(np.float64)
+            self._weight.append(np.ones(len(self._columns["query"].values)))
+        if self._weight is not None:
+            ones = np.ones(len(edges.query))
+            self._weight.append(ones if edges.weight is None else edges.weight)
+        for name, column in self._columns.items():
+            if not self._alike or name not in ("unit_query", "unit_rank"):
+                column.append(getattr(edges, name))
+
+    def take(self) -> dict[str, Any]:
+        """Return the columns of a relation: edges by query, rank and item, units by query, rank."""
+        found = {name: column.take() for name, column in self._columns.items()}
+        edges: tuple[str, ...] = EDGE_COLUMNS
+        if self._weight is not None:
+            found["weight"] = self._weight.take()
+            edges = (*edges, "weight")
+        if self._alike:  # every edge has a unit of its own
+            _sort_in(found, (*edges, "unit_judged", "unit_repeat"), 3)
+            found |= {"unit_query": found["query"], "unit_rank": found["rank"]}
+        else:
+            _sort_in(found, edges, 3)
+            _sort_in(found, UNIT_COLUMNS, 2)
+        return {f"edge_{name}" if name in edges else name: found[name] for name in found}
+
+
+def _sort_in(columns: dict[str, Any], names: Sequence[str], keys: int) -> None:
+    """Sort some of these columns by the first few of them."""
+    rows = sort_rows(tuple(columns[name] for name in names), keys)
+    columns.update(zip(names, rows, strict=True))

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Self
 import numpy as np
 
 from findwell.core.errors import choose_column
-from findwell.core.frames import changed, later, pl, views
+from findwell.core.frames import Viewed, changed, later, pl
 from findwell.core.slices import slice_labels
 
 if TYPE_CHECKING:
@@ -24,9 +24,8 @@ if TYPE_CHECKING:
 BOUNDS = ("lower", "upper")
 
 
-@views("queries")
 @dataclass(frozen=True, eq=False)
-class Values:
+class Values(Viewed):
     """One value for each run, measure and query; NaN, with a reason, where a value is missing.
 
     A measure knows its direction, its range and how its values are aggregated. A query that a run

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 from findwell.core.findings import Finding, finding_about, shorten
 from findwell.core.frames import pl
-from findwell.evaluation.inputs import Kind, collect_runs, each_input, kind_of
-from findwell.io.read import load_gold, load_samples
+from findwell.evaluation.inputs import collect_runs
+from findwell.io.read import Kind, each_input, kind_of, load_gold, load_samples
 from findwell.io.read.corpus import load_corpus
 from findwell.relations.match.spans import placed
 from findwell.relations.spans.place import (

@@ -3,34 +3,47 @@
 from __future__ import annotations
 
 from contextlib import ExitStack
-from dataclasses import replace
-from typing import TYPE_CHECKING, Unpack
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any, Unpack
 
-from findwell.core.errors import OptionError, takes_options
-from findwell.core.findings import first_findings
-from findwell.core.frames import changed, pl
+from findwell.core.errors import OptionError, choose_column, takes_options
+from findwell.core.findings import Finding, FindingKind, first_findings, merge_findings
+from findwell.core.frames import as_given, changed, pl
 from findwell.core.progress import Stages
+from findwell.core.texts.tokens import find_tokenizer
 from findwell.core.timing import error_column, failures, in_units
-from findwell.evaluation.assessment import assess
-from findwell.evaluation.inputs import asks_retrievers, read_inputs
-from findwell.evaluation.plan import EvaluationOptions, Plan
+from findwell.engines.local import LocalEngine
+from findwell.evaluation.inputs import read_inputs
+from findwell.evaluation.plan import EvaluationOptions, Plan, facts_of
+from findwell.evaluation.results.result import Kept, Provenance, Result, SummaryOptions
+from findwell.evaluation.results.summaries import short_lists, tied_scores
 from findwell.measures import DEFAULTS
+from findwell.relations.facts import FactReader
+from findwell.relations.pipeline import TEXT
+from findwell.relations.preflight import SYNTHETIC, check_gold, synthetic_questions
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Iterable, Mapping, Sequence
 
-    from findwell.core.data import RunStream
+    from findwell.core.columns import Normaliser
+    from findwell.core.data import Gold, RunStream
     from findwell.core.findings import Finding
-    from findwell.core.normalisers import Normaliser
     from findwell.core.progress import Report
-    from findwell.evaluation.results.result import Result
+    from findwell.core.relation import Relation
+    from findwell.engines import Engine
     from findwell.io.read import GoldLike, RunLike
+    from findwell.judges.verdicts import JudgeProtocol
     from findwell.measures import Measure
     from findwell.measures.dialects import Dialect
+    from findwell.relations.judged.judging import Judging, Task
     from findwell.relations.match import Matcher
+    from findwell.relations.match.matcher import BoundMatcher
     from findwell.retrievers.retriever import RetrieverLike
 
+
 JUDGED = ("context_precision", "context_recall", "context_entities_recall", "context_relevancy")
+# what matters only where ids are compared
+ABOUT_IDS = frozenset({FindingKind.TEXT_AS_ID, FindingKind.SHARED_ID, "id-from-metadata"})
 
 
 @takes_options(EvaluationOptions)
@@ -133,22 +146,15 @@ def evaluate(
 
 def execute(plan: Plan, run: object, gold: object, progress: Report | None = None) -> Result:
     """Read what a plan is about, draw its relations, and return what can be measured over them."""
-    asks = asks_retrievers(run)
-    stages = Stages(progress, 1 + asks)
     unit = plan.reading.latency_unit
     with ExitStack() as held:
-        data = read_inputs(plan, run, gold, held, stages.begin("") if asks else None)
+        data = read_inputs(plan, run, gold, held, progress)
         gold_data = data.gold
         if len(gold_data.columns) > 1:  # than their ids
             queries = in_units(gold_data.queries, unit, "columns about the queries")
             gold_data = replace(gold_data, queries=queries)
-        result = assess(
-            data.plan,
-            [_timed(each, unit) for each in data.runs],
-            gold_data,
-            corpus=data.corpus,
-            progress=stages.begin("measuring" if asks else ""),
-        )
+        runs = [_timed(each, unit) for each in data.runs]
+        result = assess(data.plan, runs, gold_data, corpus=data.corpus, progress=data.progress)
     findings = (*result.findings, *data.findings, *_failed(result))
     return changed(
         result,
@@ -182,6 +188,174 @@ def _failed(result: Result) -> Iterable[Finding]:
         from findwell.retrievers.answers import failed_queries  # noqa: PLC0415
 
         yield from (replace(found, run=run) for found in failed_queries(failed["query"], reasons))
+
+
+def assess(
+    plan: Plan,
+    runs: list[RunStream],
+    gold: Gold,
+    *,
+    corpus: pl.DataFrame | None = None,
+    engine: Engine | None = None,
+    progress: Report | None = None,
+) -> Result:
+    """Draw every relation of every run, and return what can be measured over them."""
+    tasks = {each: each.task(plan.readers(name)) for name, each in plan.matchers.items()}
+    asked = {matcher: task for matcher, task in tasks.items() if task is not None}
+    judging = _judging(plan, asked)
+    context = plan.context(corpus, judging)
+    drawing = _Drawing(plan, corpus, engine or LocalEngine())
+    drawing.findings += synthetic_questions(gold.queries) if SYNTHETIC in gold.columns else []
+    bound = {name: matcher.bind(gold, context) for name, matcher in plan.matchers.items()}
+    for name, each in bound.items():
+        drawing.look_at_gold(name, each)
+    judged = [name for name, matcher in plan.matchers.items() if matcher in asked]
+    by_rule = [name for name in bound if name not in judged]
+    stages = Stages(progress, len(runs) * (len(by_rule) + (judging is not None)))
+    for run in runs:
+        for name in by_rule:
+            phase = run.name if len(by_rule) == 1 else f"{run.name} by {name}"
+            drawing.draw(name, bound[name], run, stages.begin(phase))
+    if judging is not None:  # a judge costs: whatever else may fail came first
+        for run in runs:
+            judging.progress = stages.begin(f"judging {run.name}")
+            for name in judged:
+                drawing.draw(name, bound[name], run, None)
+            drawing.keep_verdicts(judging, run.name)
+    abouts = {run.name: run.about() for run in runs}
+    return Result(
+        relations=drawing.relations,
+        measures=plan.measures,
+        queries=as_given(gold, "queries"),
+        findings=tuple(first_findings(drawing.findings)),  # relations share their inputs
+        about={
+            name: about for name, about in abouts.items() if about is not None and about.width > 1
+        },
+        provenance=provenance_of(plan, asked),
+        options=SummaryOptions(plan.level, _cluster_of(gold, plan.cluster), plan.bounds),
+        kept=Kept(drawing.listed, pl.concat(drawing.verdicts) if drawing.verdicts else None),
+    )
+
+
+@dataclass(slots=True)
+class _Drawing:
+    """Draws relations, and gathers what is worth knowing about them."""
+
+    plan: Plan
+    corpus: pl.DataFrame | None
+    engine: Engine
+    relations: dict[tuple[str, str], Relation] = field(default_factory=dict)
+    findings: list[Finding] = field(default_factory=list)
+    listed: dict[str, pl.DataFrame] = field(default_factory=dict)
+    verdicts: list[pl.DataFrame] = field(default_factory=list)
+
+    def look_at_gold(self, name: str, bound: BoundMatcher) -> None:
+        """Check the gold as a relation counts it."""
+        readers, policy = self.plan.readers(name), self.plan.policy
+        checked = [] if bound.finds_items else check_gold(bound.gold, policy, readers)
+        self.add([*bound.gold.findings, *checked, *self.plan.matchers[name].findings()])
+
+    def add(self, findings: Sequence[Finding]) -> None:
+        """Add findings; counts of the same are added up."""
+        self.findings += merge_findings(findings) if findings else ()
+
+    def draw(self, name: str, bound: BoundMatcher, run: RunStream, progress: Report | None) -> None:
+        """Draw a relation of a run."""
+        plan, readers = self.plan, self.plan.readers(name)
+        asked = facts_of(readers) if plan.facts else []  # about chunks
+        drawn = self.engine.draw(
+            run,
+            bound,
+            plan.policy,
+            keep=0 if run.name in self.listed else plan.keep,
+            progress=progress,
+            facts=FactReader.of(asked, self.corpus, plan.tokenizer) if asked else None,
+        )
+        self.relations[run.name, name] = drawn.relation
+        if drawn.listed is not None:
+            self.listed[run.name] = _with_texts(drawn.listed, self.corpus)
+        found = [*drawn.findings, *run.found()]
+        if drawn.unmet is not None:
+            found += bound.nothing_met(replace(drawn.unmet, findings=tuple(found)))
+        if bound.blank_is_unit:  # nothing is compared by id
+            found = [each for each in found if each.kind not in ABOUT_IDS]
+        news = [replace(each, run=run.name) for each in found]
+        if drawn.ties is not None:
+            news += tied_scores(drawn.relation, drawn.ties, readers, run.name)
+        self.add([*news, *short_lists(drawn.relation, readers, run.name)])
+
+    def keep_verdicts(self, judging: Judging, run: str) -> None:
+        """Keep the verdicts about a run."""
+        verdicts, findings = judging.close(run)
+        if self.plan.keep:
+            self.verdicts.append(verdicts)
+        self.add([replace(found, run=run) for found in findings])
+
+
+def _with_texts(listed: pl.DataFrame, corpus: pl.DataFrame | None) -> pl.DataFrame:
+    """Add the texts of a corpus to lists that have none."""
+    if corpus is None or ("text" in listed.columns and not listed["text"].null_count()):
+        return listed
+    texts = corpus.select("doc", pl.col("text").str.head(TEXT).alias("__text"))
+    joined = listed.join(texts, on="doc", how="left", maintain_order="left")
+    own = [pl.col("text")] if "text" in listed.columns else []
+    return joined.with_columns(text=pl.coalesce(*own, "__text")).drop("__text")
+
+
+def _judging(plan: Plan, tasks: dict[Matcher, Task]) -> Judging | None:
+    """Return what asks the judge for all relations that need one."""
+    if plan.judge is None or not tasks:
+        return None
+    from findwell.relations.judged.judging import Judging  # noqa: PLC0415 - few are judged
+
+    return Judging(plan.judge, tasks)
+
+
+def provenance_of(plan: Plan, tasks: Mapping[Matcher, Task] | None = None) -> Provenance:
+    """Say what made the numbers; a judge is asked about what it did, so after it did it."""
+    ids = plan.dialect.run_ids if plan.ids == "identity" else plan.ids
+    counted = "tokens" in plan.facts
+    return Provenance(
+        dialect=plan.dialect.name,
+        policy=plan.policy,
+        drawn_by=plan.drawn_by,
+        settings={name: matcher.settings() for name, matcher in plan.matchers.items()},
+        ids=ids if isinstance(ids, str) else getattr(ids, "__qualname__", repr(ids)),
+        tokenizer=find_tokenizer(plan.tokenizer).name if counted else "",
+        judge={} if plan.judge is None else _judge_provenance(plan.judge, tasks or {}),
+    )
+
+
+def _judge_provenance(judge: JudgeProtocol, tasks: Mapping[Matcher, Task]) -> dict[str, Any]:
+    """Say who judged, how far it agrees with people where that was measured, and what was asked.
+
+    The aspects that a user has registered are described, so that a saved result needs none.
+    """
+    from findwell.judges.aspects import describe_own  # noqa: PLC0415 - few evaluations have a judge
+    from findwell.judges.cards.card import find_card  # noqa: PLC0415
+
+    about = judge.about()
+    card = find_card(judge.name, aspects={task.aspect for task in tasks.values()}, about=about)
+    own = describe_own(matcher.name for matcher in tasks)
+    return {
+        "name": judge.name,
+        **about,
+        **({} if card is None else {"card": card.cite()}),
+        **({"aspects": own} if own else {}),
+    }
+
+
+def _cluster_of(gold: Gold, named: str | None) -> str | None:
+    about = named is not None or len(gold.columns) > 1
+    return cluster_column(gold.queries, named) if about else None
+
+
+def cluster_column(queries: pl.DataFrame, named: str | None) -> str | None:
+    """Return the column that shows which queries are not independent of each other."""
+    if named is not None:
+        return choose_column(queries, named)
+    shared = "source" in queries.columns and queries["source"].drop_nulls().is_duplicated().any()
+    return "source" if shared else None
 
 
 @takes_options(EvaluationOptions)

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import os
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from enum import Enum, auto
 from functools import partial
-from itertools import chain, count, islice
+from itertools import chain, count
+from pathlib import Path, PurePath
 from typing import TYPE_CHECKING, Any
 
 from findwell.core.data import FACTS, Gold, Run, RunStream
@@ -17,13 +17,21 @@ from findwell.core.findings import merge_findings
 from findwell.core.frames import pl
 from findwell.core.progress import Stages
 from findwell.core.timing import TIMED
-from findwell.engines.prefetch import begin
-from findwell.evaluation.results.provenance import Input
-from findwell.evaluation.results.result import Result
-from findwell.io.read import is_several, load_gold, load_run, load_samples, trace_sources
+from findwell.engines.local import begin
+from findwell.io.read import (
+    Given,
+    Kind,
+    each_input,
+    kind_of,
+    load_gold,
+    load_run,
+    load_samples,
+    open_input,
+    open_inputs,
+)
 from findwell.io.read.source import Source
 from findwell.relations.preflight import only_ids
-from findwell.retrievers.retriever import Retriever, is_retriever, name_of
+from findwell.retrievers.retriever import Retriever, name_of
 
 if TYPE_CHECKING:
     from contextlib import ExitStack
@@ -34,49 +42,65 @@ if TYPE_CHECKING:
     from findwell.evaluation.plan import Plan, Reading
 
 NamedInputs = list[tuple[str, Any]]  # each input with its name; "" where it has none
-NAMED_AT_MOST = 1000  # entries of a dict that are looked at: one by query may have millions
 
 
-class Kind(Enum):
-    """What may be given as a run, or as several."""
-
-    PATH = auto()
-    NAMED = auto()  # a dict of runs, retrievers or results by name
-    LISTED = auto()  # a list of paths or runs
-    RESULT = auto()  # of an earlier evaluation
-    RETRIEVER = auto()  # which is asked for a run
-    ITERATOR = auto()  # records that can be read only once
-    DATA = auto()  # {query: …}, a table, records, a Run, a Source: all else that `load_run` reads
+IN_MEMORY = "data in memory"
+SHOWN_LETTERS = 8  # of a hash
 
 
-def kind_of(data: object) -> Kind:
-    """Say what was given: every part of an evaluation asks this function.
+@dataclass(frozen=True, slots=True)
+class DataSet:
+    """A data set: what people call it, and the SHA-256 of the gold; empty where it is no file."""
 
-    >>> kind_of({"q1": ["d1"]}), kind_of({"bm25": {"q1": ["d1"]}}), kind_of(["bm25.trec"])
-    (<Kind.DATA: 7>, <Kind.NAMED: 2>, <Kind.LISTED: 3>)
+    name: str
+    sha256: str = ""
+
+    def __str__(self) -> str:
+        return f"{self.name} {self.sha256[:SHOWN_LETTERS]}".strip()
+
+
+def data_set_of(inputs: Iterable[Mapping[str, Any]]) -> DataSet:
+    """Return the data set from what a manifest says about the inputs.
+
+    A file that holds run and gold together has no hash of the gold alone.
+
+    >>> gold = {"role": "gold", "kind": "file", "path": "data/qrels.txt", "sha256": "0123456789"}
+    >>> print(data_set_of([gold]))
+    qrels.txt 01234567
+    >>> print(data_set_of([{"role": "gold", "kind": "dict", "path": None, "sha256": None}]))
+    data in memory
     """
-    if isinstance(data, str | os.PathLike):
-        return Kind.DATA if isinstance(data, Source) else Kind.PATH
-    if isinstance(data, Result):
-        return Kind.RESULT
-    if isinstance(data, Iterator):
-        return Kind.ITERATOR
-    if isinstance(data, Mapping):
-        first = islice(data.values(), NAMED_AT_MOST)
-        named = is_several(data) or any(isinstance(x, Result) or is_retriever(x) for x in first)
-        return Kind.NAMED if named else Kind.DATA
-    if isinstance(data, list | tuple):
-        listed = data and isinstance(data[0], str | os.PathLike | Run | RunStream)
-        return Kind.LISTED if listed else Kind.DATA
-    return Kind.RETRIEVER if is_retriever(data) else Kind.DATA
+    golds = [each for each in inputs if each.get("role") in ("gold", "samples")]
+    for each in golds:
+        path, sha256 = each.get("path"), each.get("sha256")
+        if isinstance(path, str) and PurePath(path).name:
+            known = isinstance(sha256, str) and each.get("role") == "gold"
+            return DataSet(PurePath(path).name, str(sha256) if known else "")
+    return DataSet(IN_MEMORY)
 
 
-def each_input(data: Any) -> NamedInputs:  # noqa: ANN401
-    """Return each of several inputs with its name, or the one that it is."""
-    kind = kind_of(data)
-    if kind is Kind.NAMED:
-        return [(str(name), each) for name, each in data.items()]
-    return [("", each) for each in data] if kind is Kind.LISTED else [("", data)]
+@dataclass(frozen=True, slots=True)
+class Input:
+    """Where an input came from: a file, or an object of this type."""
+
+    role: str
+    kind: str
+    path: str | None = None
+    sha256: str | None = None  # as it was saved, empty if nobody knows; None: not saved yet
+
+    @classmethod
+    def of(cls, role: str, data: object) -> Input:
+        """Describe an input."""
+        if isinstance(data, str | os.PathLike):
+            return cls(role, "file", os.fspath(data))
+        return cls(role, type(data).__name__)
+
+    def as_dict(self) -> dict[str, str | None]:
+        """Return what the manifest says about it, with the hash of a file that still exists."""
+        sha256 = self.sha256
+        if sha256 is None and self.path is not None and Path(self.path).is_file():
+            sha256 = Source(Path(self.path)).sha256()
+        return {"role": self.role, "kind": self.kind, "path": self.path, "sha256": sha256 or None}
 
 
 def asks_retrievers(run: object) -> bool:
@@ -94,37 +118,40 @@ class Inputs:
     corpus: pl.DataFrame | None
     sources: tuple[Input, ...]  # where they came from
     findings: tuple[Finding, ...]
+    progress: Report | None  # of what comes next
 
 
 def read_inputs(
     plan: Plan,
     run: object,
-    gold: Any,  # noqa: ANN401
+    gold: object,
     held: ExitStack,
     progress: Report | None = None,
 ) -> Inputs:
     """Open the runs, begin to read the first, and read the gold meanwhile.
 
-    Traces in which lists were reranked are two runs, unless they have a name, which is for one. A
-    retriever is asked the questions of the gold, or of the table about the queries, instead. Where
-    every relation is judged, the records need no gold; what they say about the queries is kept.
-    Where the plan leaves open what is compared, the inputs decide (`default_relation`).
+    A retriever is asked the questions of the gold, or of the table about the queries, instead.
+    Where every relation is judged, the records need no gold; what they say about the queries is
+    kept. Where the plan leaves open what is compared, the inputs decide (`default_relation`).
 
     `held` ends what was begun; while it lasts, errors name the files.
     """
     reading = plan.reading
-    named = _with_reranked(each_input(run), reading)
-    given, loaded = gold, None
-    if asking := sum(kind_of(data) is Kind.RETRIEVER for _, data in named):
-        if gold is not None:
-            gold = _kept(gold)
-            loaded = load_gold(gold, **reading.gold)
-        stages = Stages(progress, asking)
-        named = [(name, _asked(name, data, loaded, reading, stages)) for name, data in named]
-    sources = [Input.of("samples" if gold is None else "run", data) for _, data in named]
-    sources += [] if gold is None else [Input.of("gold", given)]
-    named = [(name, _kept(data)) for name, data in named]
-    gold = _kept(gold)
+    given = open_inputs(run, reading.run_format, reading.id_from)
+    labels = None if gold is None else open_input(gold).readable
+    loaded = None
+    if asking := sum(each.kind is Kind.RETRIEVER for each in given):
+        stages = Stages(progress, 2)
+        loaded = None if labels is None else load_gold(labels, **reading.gold)
+        each_asked = Stages(stages.begin(""), asking)
+        given = [
+            _asked(each, loaded, reading, each_asked) if each.kind is Kind.RETRIEVER else each
+            for each in given
+        ]
+        progress = stages.begin("measuring")
+    named = [(each.name, each.readable) for each in given]
+    sources = [Input.of("samples" if gold is None else "run", each.data) for each in given]
+    sources += [] if gold is None else [Input.of("gold", gold)]
 
     def read(gold: Any, reading: Reading) -> tuple[list[RunStream], Gold]:  # noqa: ANN401
         if gold is not None:
@@ -132,24 +159,27 @@ def read_inputs(
         streams, golds = (_runs_alone if plan.unlabelled else _samples)(named, reading)
         return _with_one_gold(streams, golds, sources)
 
-    streams, known = read(loaded or gold, reading)
+    streams, known = read(loaded or labels, reading)
     settled = plan.over("ids")
     if plan.is_open:
         carried = {each.name: each.carries for each in streams if not _is_empty(each)}
         settled = plan.over(default_relation(carried, known.carries, reading.corpus))
         if settled.reads_texts and not reading.texts:
-            streams, known = read(gold, reading.with_texts())
+            streams, known = read(labels, reading.with_texts())
             _require_places(known)
     corpus: Any = reading.corpus
     sources += [] if corpus is None else [Input.of("corpus", corpus)]
-    held.enter_context(naming_files(files_of(streams, sources)))
+    files = files_of(streams, sources)
+    plain = plan.is_open and settled.by == "ids"
+    held.enter_context(naming_files(files))
     return Inputs(
         plan=settled,
         runs=streams,
-        gold=with_columns(known, reading.queries),
+        gold=known if reading.queries is None else with_columns(known, reading.queries),
         corpus=None if corpus is None else _corpus(corpus, reading),
         sources=tuple(sources),
-        findings=tuple(only_ids(streams, known) if plan.is_open and settled.by == "ids" else ()),
+        findings=tuple(only_ids(streams, known) if plain else ()),
+        progress=progress,
     )
 
 
@@ -173,9 +203,10 @@ def _run_and_gold(
     def opened(name: str, data: Any, names: NamedBy = "id") -> RunStream:  # noqa: ANN401
         return load_run(data, name=name, names=names, **reading.run)
 
+    how = reading.gold
     streams = [opened(name, data) for name, data in named]
     begun = held.enter_context(begin(streams[0]))
-    loaded = load_gold(gold, **reading.gold)
+    loaded = load_gold(gold, **how)
     joined = [
         stream if stream.named_by == loaded.named_by else _joined_by(opened, stream, loaded, each)
         for stream, each in zip(streams, named, strict=True)
@@ -260,10 +291,8 @@ def _is_empty(run: RunStream) -> bool:
     return run.whole is not None and not run.whole["doc"].count()
 
 
-def _asked(name: str, data: object, gold: Gold | None, reading: Reading, stages: Stages) -> object:
-    """Return the run that a retriever makes; anything else stays what it is."""
-    if kind_of(data) is not Kind.RETRIEVER:
-        return data
+def _asked(given: Given, gold: Gold | None, reading: Reading, stages: Stages) -> Given:
+    """Return the run that a retriever makes."""
     # few evaluations ask a retriever
     from findwell.retrievers.retrieve import (  # noqa: PLC0415
         ask_all,
@@ -271,39 +300,23 @@ def _asked(name: str, data: object, gold: Gold | None, reading: Reading, stages:
         questions_for,
     )
 
-    settings = data if isinstance(data, Retriever) else Retriever(data)
-    called = name or settings.name or name_of(settings.target)
+    settings = given.data if isinstance(given.data, Retriever) else Retriever(given.data)
+    called = given.name or settings.name or name_of(settings.target)
     settings = replace(settings, name=called, id_from=settings.id_from or reading.id_from)
     if gold is not None:
         asked = questions_for(gold, reading.queries).select("query", "question")
         run = ask_all(settings, asked, stages.begin(f"asking {called}"))
-        return replace(run, about=None if run.about is None else run.about.drop("question"))
-    if reading.queries is None:
+        run = replace(run, about=None if run.about is None else run.about.drop("question"))
+    elif reading.queries is None:
         raise InputError(
             "a retriever is asked questions, and there are none",
             where=f"run {called}",
             fix="give a gold whose records have a question, or queries={id: question}",
         )
-    return ask_all(settings, load_questions(reading.queries), stages.begin(f"asking {called}"))
-
-
-def _kept(data: Any) -> object:  # noqa: ANN401
-    """Return something that can be read again, as an iterator and a pipe cannot."""
-    kind = kind_of(data)
-    if kind is Kind.ITERATOR:
-        return list(data)
-    is_file = kind is Kind.PATH and not os.path.isdir(data)  # noqa: PTH112 - errors mean no
-    return Source.of(data) if is_file else data
-
-
-def _with_reranked(named: NamedInputs, reading: Reading) -> NamedInputs:
-    """Replace a path of traces by the runs that they hold: one before, one after a reranker."""
-    found: NamedInputs = []
-    for name, data in named:
-        is_path = kind_of(data) is Kind.PATH and not name
-        runs = trace_sources(data, reading.run_format, reading.id_from) if is_path else []
-        found += [(name, each) for each in runs] or [(name, data)]
-    return found
+    else:
+        questions = load_questions(reading.queries)
+        run = ask_all(settings, questions, stages.begin(f"asking {called}"))
+    return Given(given.name, Kind.RUN, run, run)
 
 
 def files_of(streams: list[RunStream], inputs: Sequence[Input]) -> dict[str, str]:
@@ -378,8 +391,6 @@ def unique_names(spellings: Sequence[Sequence[str]]) -> list[str]:
 
 def with_columns(gold: Gold, queries: object) -> Gold:
     """Add the columns of a table about the queries, to slice by."""
-    if queries is None:
-        return gold
     from findwell.io.read.queries import load_queries  # noqa: PLC0415
 
     table = load_queries(queries)

@@ -10,9 +10,9 @@ from dataclasses import dataclass, fields, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, TypedDict, Unpack, cast, get_args
 
-from findwell.core.cutoff import COUNTED
 from findwell.core.errors import OptionError, choose
 from findwell.core.forks import refuse_after_fork
+from findwell.core.measure import COUNTED
 from findwell.core.policy import Missing
 from findwell.judges.find import find_judge, on_server
 from findwell.measures.dialects import dialect as find_dialect
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
     import polars as pl
 
-    from findwell.core.normalisers import Normaliser
+    from findwell.core.columns import Normaliser
     from findwell.core.policy import Policy
     from findwell.core.progress import Report
     from findwell.judges.verdicts import JudgeProtocol
@@ -157,9 +157,9 @@ class Plan:
             **given,
         )
         judged = any(matcher.judged for matcher in plan.matchers.values())
-        judge, server = on_server(judge, server)
-        return replace(
-            plan,
+        if judge != "local" or server is not None:
+            judge, server = on_server(judge, server)
+        return plan.with_choices(
             dialect=_with_missing(dialect, missing),
             judge=find_judge(judge) if judged else None,
             base_url=server,
@@ -208,15 +208,32 @@ class Plan:
         """Whether no gold is needed, since a judge draws every relation."""
         return all(matcher.judged for matcher in self.matchers.values())
 
-    @property
+    @cached_property
+    def facts(self) -> list[str]:
+        """What measures ask about chunks."""
+        return facts_of(self.measures)
+
+    @cached_property
     def reads_texts(self) -> bool:
         """Whether the texts of what was retrieved are needed, to compare them or to count."""
-        counted = not set(COUNTED).isdisjoint(facts_of(self.measures))
+        counted = not set(COUNTED).isdisjoint(self.facts)
         return counted or any(matcher.reads_texts for matcher in self.matchers.values())
 
     def over(self, by: str | Matcher) -> Plan:
         """Return the plan with what is compared, where that was open."""
-        return replace(self, by=by) if self.by is None else self
+        if self.by is not None:
+            return self
+        return self.with_choices(by=by) if by == "ids" else replace(self, by=by)
+
+    def with_choices(self, **changes: Any) -> Plan:  # noqa: ANN401
+        """Return the plan with other choices that leave its measures and relations what they are.
+
+        What was found out about those is not found out again.
+        """
+        new = replace(self, **changes)
+        known = ("relation", "drawn_by", "matchers", "facts", "reads_texts")
+        vars(new).update({name: vars(self)[name] for name in known if name in vars(self)})
+        return new
 
     def context(self, corpus: pl.DataFrame | None, judging: Judging | None = None) -> MatchContext:
         """Return what matchers need in addition to run and gold."""

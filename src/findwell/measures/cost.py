@@ -6,8 +6,7 @@ from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 
-from findwell.core.cutoff import UNITS
-from findwell.core.measure import Measure, known_as, register_measure
+from findwell.core.measure import UNITS, Measure, known_as, register_measure
 from findwell.measures.running import running_sums
 
 if TYPE_CHECKING:

@@ -4,9 +4,15 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, ClassVar
 
-from findwell.core.measure import Measure, Terms, known_as, register_measure
-from findwell.core.relation import ANY_GAIN
-from findwell.measures.gain import check_gain, gains
+from findwell.core.measure import (
+    ANY_GAIN,
+    Measure,
+    Terms,
+    check_gain,
+    gains,
+    known_as,
+    register_measure,
+)
 
 if TYPE_CHECKING:
     from findwell.core.relation import Relation
@@ -36,6 +42,7 @@ class DCG(Measure):
     unit_interval: ClassVar[bool] = False
     adds: ClassVar[str] = "Add up the discounted gains of the items, each at its first rank"
     counts_items: ClassVar[bool] = False
+    any_grade: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         """Check the gain."""
@@ -49,10 +56,6 @@ class DCG(Measure):
         names = {None: given.get("gain"), "log2": "linear", "exp-log2": "exp"}
         gain = names.get(dcg, dcg)
         return given if gain is None else {**given, "gain": gain}
-
-    def level(self) -> float:
-        """Return the smallest positive grade: every grade above 0 counts."""
-        return ANY_GAIN
 
     def terms(self, relation: Relation) -> Terms:
         """Return what `adds` says."""

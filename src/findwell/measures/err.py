@@ -6,8 +6,7 @@ from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 
-from findwell.core.measure import Measure, Terms, known_as, register_measure
-from findwell.core.relation import ANY_GAIN
+from findwell.core.measure import ANY_GAIN, Measure, Terms, known_as, register_measure
 from findwell.measures.running import running_products
 
 if TYPE_CHECKING:
@@ -42,16 +41,13 @@ class ExpectedReciprocalRank(Measure):
     )
     aliases: ClassVar = known_as("expected_reciprocal_rank")
     counts_items: ClassVar[bool] = False
+    any_grade: ClassVar[bool] = True
     adds: ClassVar[str] = "Add up 1 ÷ rank, weighed by the probability of stopping there"
 
     def __post_init__(self) -> None:
         """Check the highest grade."""
         super().__post_init__()
         self.require(0 < self.max <= 1000, "max", "is the highest grade of the scale")
-
-    def level(self) -> float:
-        """Return the smallest positive grade: every grade above 0 counts."""
-        return ANY_GAIN
 
     def terms(self, relation: Relation) -> Terms:
         """Return what `adds` says."""

@@ -9,9 +9,8 @@ import functools
 import re
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-from findwell.core.cutoff import UNITS, read_budget
 from findwell.core.errors import MeasureError, nearest
-from findwell.core.measure import MEASURES, Measure
+from findwell.core.measure import MEASURES, UNITS, Measure, read_budget
 from findwell.core.spelling import read_number, read_parameters, split_parameters
 
 if TYPE_CHECKING:
@@ -84,10 +83,10 @@ def parse_measure(
         )
     name, at = parts["name"].strip(), parts["at"]
     whole = None if at is None else f"{name}@{at}"
-    found = _lookup(whole) or _lookup(name)
+    found = _lookup(whole, name)
     if found is None:  # built-in names cannot be taken, so that plugins are only asked now
         MEASURES.load_plugins()
-        found = _lookup(whole) or _lookup(name) or _unknown(name)
+        found = _lookup(whole, name) or _unknown(name)
     cls, implied = found
     if whole is not None and cls.at is not None and cls.at not in implied:
         implied = {**implied, cls.at: at}
@@ -104,19 +103,18 @@ def parse_measure(
 
 def _build(cls: type[Measure], texts: Mapping[str, str], relation: str | None) -> Measure:
     cutoff: dict[str, Any] = {}
+    texts = dict(texts)
     if cls.at == "k" and "k" in texts:
-        cutoff = {"k": read_budget(texts["k"]) or _rank(cls, texts["k"])}
-        texts = {name: text for name, text in texts.items() if name != "k"}
+        text = texts.pop("k")
+        cutoff["k"] = read_budget(text)
+        try:
+            what = f"the cutoff of {cls.name}@{text}"
+            cutoff["k"] = cutoff["k"] or read_number(text, int, what, MeasureError)
+        except MeasureError as error:
+            fix = f"use a rank such as {cls.name}@10, or a budget such as {cls.name}@2000tokens"
+            raise MeasureError(error.what, fix=f"{fix} ({', '.join(UNITS)})") from None
     values = read_parameters(cls.name, texts, cls.parameters(), MeasureError)
     return cls(**cutoff, **values, relation=relation)
-
-
-def _rank(cls: type[Measure], text: str) -> float:
-    try:
-        return read_number(text, int, f"the cutoff of {cls.name}@{text}", MeasureError)
-    except MeasureError as error:
-        fix = f"use a rank such as {cls.name}@10, or a budget such as {cls.name}@2000tokens"
-        raise MeasureError(error.what, fix=f"{fix} ({', '.join(UNITS)})") from None
 
 
 def _unknown(name: str) -> Found:
@@ -127,12 +125,12 @@ def _unknown(name: str) -> Found:
     raise MeasureError(f"unknown measure {name[:60]!r}", fix=fix)
 
 
-def _lookup(name: str | None) -> Found | None:
-    """Find a measure by a name, an alias, or one of these with its cutoff."""
-    if name is None:
-        return None
+def _lookup(*names: str | None) -> Found | None:
+    """Find a measure by the first of these that is a name, an alias, or one with its cutoff."""
     MEASURES.load_built_in()
-    return _find(_fold(name), tuple(MEASURES.registered.values()))
+    classes = tuple(MEASURES.registered.values())
+    found = (_find(_fold(name), classes) for name in names if name is not None)
+    return next(filter(None, found), None)
 
 
 @functools.lru_cache(1024)

@@ -4,9 +4,16 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, ClassVar
 
-from findwell.core.measure import AT_MOST_ONE, Divisor, Ideal, Limit, known_as, register_measure
+from findwell.core.measure import (
+    AT_MOST_ONE,
+    Divisor,
+    Ideal,
+    Limit,
+    gains,
+    known_as,
+    register_measure,
+)
 from findwell.measures.dcg import DCG
-from findwell.measures.gain import gains
 
 if TYPE_CHECKING:
     from findwell.core.relation import Relation

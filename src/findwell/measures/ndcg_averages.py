@@ -6,10 +6,16 @@ from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 
-from findwell.core.measure import AT_MOST_ONE, Divisor, Terms, known_as, register_measure
-from findwell.core.relation import ANY_GAIN
+from findwell.core.measure import (
+    ANY_GAIN,
+    AT_MOST_ONE,
+    Divisor,
+    Terms,
+    gains,
+    known_as,
+    register_measure,
+)
 from findwell.measures.dcg import DCG
-from findwell.measures.gain import gains
 from findwell.measures.running import running_sums
 
 if TYPE_CHECKING:
@@ -41,6 +47,7 @@ class NDCGByItem(DCG):
     at: ClassVar[str | None] = None
     unit_interval: ClassVar[bool] = True
     counts_items: ClassVar[bool] = True  # in the ideal list
+    any_grade: ClassVar[bool] = False
     limit: ClassVar = AT_MOST_ONE  # rounding may lift it over 1
     adds: ClassVar[str] = (
         "Add up nDCG at the rank of each item found, and at the end for each item missed"
@@ -99,10 +106,6 @@ class NDCGByLevel(DCG):
     adds: ClassVar[str] = (
         "Add up nDCG at the ranks where the ideal list changes its gain, and at the end"
     )
-
-    def level(self) -> float:
-        """Return the grade that a query needs an item of."""
-        return self.rel
 
     def terms(self, relation: Relation) -> Terms:
         """Return what `adds` says."""

@@ -7,16 +7,16 @@ from typing import TYPE_CHECKING, ClassVar
 import numpy as np
 
 from findwell.core.measure import (
+    ANY_GAIN,
     AT_MOST_ONE,
     Divisor,
     PerRelevantItem,
     Terms,
+    gains,
     known_as,
     register_measure,
 )
-from findwell.core.relation import ANY_GAIN
 from findwell.measures.dcg import DCG
-from findwell.measures.gain import gains
 from findwell.measures.running import running_sums
 
 if TYPE_CHECKING:

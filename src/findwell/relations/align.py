@@ -14,15 +14,16 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from findwell.core.columns import all_different, blank_ids, document_keys, sorted_by
 from findwell.core.errors import AlignError, InputError
 from findwell.core.findings import Finding, finding_about, finding_about_rows, name_rows
 from findwell.core.frames import pl
-from findwell.core.keys import all_different, blank_ids, document_keys, sorted_by
+from findwell.core.relation import Ties
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-    from findwell.core.data import Bools, Floats, Gold, Ints, Numbers, Run
+    from findwell.core.data import Bools, Floats, Gold, Ints, Run
     from findwell.core.policy import Policy
 
 
@@ -33,29 +34,6 @@ KINDS = ("extra-query", "nan-score", "unsorted", "duplicate-document")  # of fin
 def in_order(findings: Iterable[Finding]) -> list[Finding]:
     """Return the findings about several batches in the order of those about one; others first."""
     return sorted(findings, key=lambda each: KINDS.index(each.kind) if each.kind in KINDS else -1)
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Ties:
-    """Stretches of lists in which all scores are equal: the ranks `first` to `last` of a query."""
-
-    query: Ints
-    first: Ints
-    last: Ints
-
-    def filter(self, keep: Bools) -> Ties:
-        """Return the stretches of a mask."""
-        return Ties(self.query[keep], self.first[keep], self.last[keep])
-
-    def around(self, query: Numbers, rank: Numbers) -> Ints:
-        """Return the stretch in which each of these units stands, or -1 where it is in none."""
-        if not len(self.query):
-            return np.full(len(query), -1)
-        span = int(max(self.last.max(), rank.max(initial=0))) + 1
-        key = query.astype(np.int64) * span + rank
-        at = np.searchsorted(self.query * span + self.first, key, side="right") - 1
-        inside = (at >= 0) & (key <= (self.query * span + self.last)[at])
-        return np.where(inside, at, -1)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -104,7 +82,10 @@ def align(run: Run, gold: Gold, policy: Policy, *, by_id: bool = True) -> Aligne
     a unit under the very same id is distinguished from one that became the same by normalising.
     """
     rows, query, findings = _known_queries(run.rows, gold)
-    rows, query, asked = _nothing_retrieved(rows, query)
+    asked = NO_QUERY
+    if rows["doc"].null_count():  # rows that mean an empty list
+        none = rows["doc"].is_null().to_numpy()
+        rows, query, asked = rows.filter(~none), query[~none], query[none]
     blank = _blank(rows, query, run.name, policy)
     score = None if run.order == "listed" else rows["score"].to_numpy()
     if score is not None:
@@ -120,7 +101,8 @@ def align(run: Run, gold: Gold, policy: Policy, *, by_id: bool = True) -> Aligne
             with np.errstate(over="ignore"):
                 score = score.astype(np.float32)
     if score is not None and run.order == "scored":
-        findings += unsorted_lists(_rising(query, score), gold)
+        rising = _rising(query, score)
+        findings += unsorted_lists(rising, gold) if len(rising) else []
     order = _rank_order(query, score, rows["raw" if "raw" in rows.columns else "doc"])
     if order is not None:
         rows, query = rows.rechunk()[order], query[order]
@@ -128,7 +110,7 @@ def align(run: Run, gold: Gold, policy: Policy, *, by_id: bool = True) -> Aligne
     rank = positions(query)
     ties = None if score is None else _ties(query, rank, score)
     keys = document_keys(query, rows["doc"])
-    again = repeated(query, rows["doc"], keys)
+    again = None if all_different(query, rows["doc"], keys) else repeated(query, rows["doc"])
     if again is None:
         return Aligned(query, rank, rows, None, asked, blank, tuple(findings), ties, keys)
     findings += _duplicates(rows.filter(again), policy)
@@ -170,14 +152,6 @@ def extra_queries(names: Sequence[str] | pl.Series) -> list[Finding]:
         "query of the run that the gold does not have: left out",
         "add its judgements to the gold, or leave it",
     )
-
-
-def _nothing_retrieved(rows: pl.DataFrame, query: Ints) -> tuple[pl.DataFrame, Ints, Ints]:
-    """Set aside the rows that mean an empty list: a query without a document."""
-    if not rows["doc"].null_count():
-        return rows, query, NO_QUERY
-    none = rows["doc"].is_null().to_numpy()
-    return rows.filter(~none), query[~none], query[none]
 
 
 def _blank(rows: pl.DataFrame, query: Ints, run: str, policy: Policy) -> Ints:
@@ -238,10 +212,8 @@ def positions(query: Ints) -> Ints:
     return np.arange(len(query)) - np.repeat(start, np.diff([*start, len(query)])) + 1
 
 
-def repeated(query: Ints, doc: pl.Series, keys: pl.Series | None = None) -> Bools | None:
-    """Mark the documents that occur before in the list of the same query."""
-    if all_different(query, doc, keys):
-        return None
+def repeated(query: Ints, doc: pl.Series) -> Bools | None:
+    """Mark the documents that occur before in the list of the same query; None: there are none."""
     pairs = pl.DataFrame({"query": query, "doc": doc})
     first = pairs.select(pl.struct("query", "doc").is_first_distinct()).to_series().to_numpy()
     return None if first.all() else ~first

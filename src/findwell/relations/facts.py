@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from findwell.core.cutoff import COUNTED
+from findwell.core.columns import sort_rows
 from findwell.core.errors import InputError
 from findwell.core.frames import pl
-from findwell.core.keys import sort_rows
+from findwell.core.measure import COUNTED
 from findwell.core.texts.tokens import find_tokenizer
 from findwell.relations.copies import copies
 from findwell.relations.marks import days, marked_forbidden
@@ -52,12 +52,8 @@ class FactReader:
     tokenizer: Tokenizer
 
     @classmethod
-    def of(
-        cls, names: Sequence[str], corpus: pl.DataFrame | None, tokenizer: object
-    ) -> FactReader | None:
-        """Return what finds out these facts; None if there are none."""
-        if not names:
-            return None
+    def of(cls, names: Sequence[str], corpus: pl.DataFrame | None, tokenizer: object) -> FactReader:
+        """Return what finds out these facts."""
         return cls(tuple(names), corpus, find_tokenizer(tokenizer))
 
     def add(
@@ -156,11 +152,8 @@ def require_counted(parts: Sequence[ChunkFacts], run: str) -> None:
             )
 
 
-def join_facts(parts: Sequence[ChunkFacts | None], run: str) -> dict[str, Floats] | None:
-    """Return the facts of all batches, in the order of queries and ranks; None if none are read."""
-    known = [part for part in parts if part is not None]
-    if not known:
-        return None
+def join_facts(known: Sequence[ChunkFacts], run: str) -> dict[str, Floats]:
+    """Return the facts of all batches, in the order of queries and ranks."""
     require_counted(known, run)
     keys = [np.concatenate([getattr(part, key) for part in known]) for key in ("query", "rank")]
     return {

@@ -12,16 +12,14 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from findwell.core.batches import GrowingColumn, compact
+from findwell.core.columns import compact, sort_rows
 from findwell.core.data import Gold, Run, RunStream
 from findwell.core.findings import Finding, merge_findings
-from findwell.core.frames import changed, later, pl
-from findwell.core.keys import sort_rows
+from findwell.core.frames import as_given, changed, later, pl
 from findwell.core.parts import is_part
-from findwell.core.relation import Relation
-from findwell.relations.align import Ties, align, in_order
+from findwell.core.relation import NO_EDGES, EdgeColumns, Relation, Ties
+from findwell.relations.align import align, in_order
 from findwell.relations.facts import join_facts
-from findwell.relations.match.matcher import NO_EDGES
 from findwell.relations.preflight import (
     UnmetRun,
     missing_queries,
@@ -34,15 +32,14 @@ if TYPE_CHECKING:
 
     from findwell.core.data import Bools, Floats, Ints
     from findwell.core.policy import Policy
+    from findwell.core.relation import Edges
     from findwell.relations.align import Aligned
     from findwell.relations.facts import ChunkFacts, FactReader
-    from findwell.relations.match.matcher import BoundMatcher, Edges
+    from findwell.relations.match.matcher import BoundMatcher
 
 SAMPLE = 1000  # rows that are looked at to explain a run that does not fit its gold
 KEPT = 1_000_000  # rows of lists that are kept at most
 TEXT = 20_000  # characters of a text that are kept
-EDGE_COLUMNS = ("query", "rank", "item")
-UNIT_COLUMNS = ("unit_query", "unit_rank", "unit_judged", "unit_repeat")
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -136,23 +133,30 @@ def join(run: RunStream, drawn: Iterable[DrawnBatch], bound: BoundMatcher, polic
     count = gold.n
     asked, blank, seen = np.zeros((3, count), dtype=bool)
     parts: list[DrawnBatch] = []
-    columns = _EdgeColumns()
+    columns = EdgeColumns()
     for each in drawn:
         asked[each.asked] = True
         blank[each.blank] = True
         seen[each.queries] = True
-        parts.append(each if bound.finds_items else columns.move(each))
+        if bound.finds_items:
+            parts.append(each)
+        else:  # the columns take over its edges
+            columns.append(each.edges)
+            parts.append(replace(each, edges=replace(NO_EDGES, sizes=each.edges.sizes)))
     found = (each for part in parts for each in part.findings)
     findings = [*run.findings, *in_order(found)]  # however the run was cut
     documents = sum(part.documents for part in parts)
     findings = bound.check_rows(findings, documents, run.name)
     if parts and not seen.any() and not is_part():
         raise no_shared_query(_first_rows(run)["query"], gold, run.name)
-    findings += missing_queries(seen, gold, run.name, policy)
-    findings += nothing_retrieved(asked, gold, policy)
+    if not seen.all():
+        findings += missing_queries(seen, gold, run.name, policy)
+    if asked.any():
+        findings += nothing_retrieved(asked, gold, policy)
     if bound.finds_items and policy.missing != "skip" and not seen.all():
         parts = [*parts, _nothing(run, ~seen, bound, policy)]
-    facts = join_facts([part.facts for part in parts], run.name)
+    known = [part.facts for part in parts if part.facts is not None]
+    facts = join_facts(known, run.name) if known else None
     relation = _relation(parts, columns, blank, bound, policy, facts=facts)
     nothing_met = relation.depth.any() and not relation.unit_judged.any()
     unmet = None
@@ -193,64 +197,9 @@ def _nothing(run: RunStream, missing: Bools, bound: BoundMatcher, policy: Policy
     return draw_batch(Run(run.name, rows, "listed"), bound, policy)
 
 
-class _EdgeColumns:
-    """The edges and notable units of batches, in columns that grow."""
-
-    def __init__(self) -> None:
-        self._columns = {name: GrowingColumn(np.int32) for name in (*EDGE_COLUMNS, *UNIT_COLUMNS)}
-        self._columns["unit_judged"] = GrowingColumn(np.bool_)
-        self._columns["unit_repeat"] = GrowingColumn(np.int8)
-        self._weight: GrowingColumn | None = None  # of the edges, where any has one
-        self._alike = True  # units are those of the edges, so far
-
-    def move(self, part: DrawnBatch) -> DrawnBatch:
-        """Take over the edges of a batch; return it without them."""
-        edges = part.edges
-        self.append(edges)
-        return replace(part, edges=replace(NO_EDGES, sizes=edges.sizes))
-
-    def append(self, edges: Edges) -> None:
-        """Add the edges of a batch."""
-        alike = edges.unit_query is edges.query and edges.unit_rank is edges.rank
-        if self._alike and not alike:  # from now on the units have columns of their own
-            self._alike = False
-            for name in ("query", "rank"):
-                self._columns[f"unit_{name}"].append(self._columns[name].values)
-        if self._weight is None and edges.weight is not None:
-            self._weight = GrowingColumn(np.float64)
-            self._weight.append(np.ones(len(self._columns["query"].values)))
-        if self._weight is not None:
-            ones = np.ones(len(edges.query))
-            self._weight.append(ones if edges.weight is None else edges.weight)
-        for name, column in self._columns.items():
-            if not self._alike or name not in ("unit_query", "unit_rank"):
-                column.append(getattr(edges, name))
-
-    def take(self) -> dict[str, Any]:
-        """Return the columns of a relation: edges by query, rank and item, units by query, rank."""
-        found = {name: column.take() for name, column in self._columns.items()}
-        edges: tuple[str, ...] = EDGE_COLUMNS
-        if self._weight is not None:
-            found["weight"] = self._weight.take()
-            edges = (*edges, "weight")
-        if self._alike:  # every edge has a unit of its own
-            _sort_in(found, (*edges, "unit_judged", "unit_repeat"), 3)
-            found |= {"unit_query": found["query"], "unit_rank": found["rank"]}
-        else:
-            _sort_in(found, edges, 3)
-            _sort_in(found, UNIT_COLUMNS, 2)
-        return {f"edge_{name}" if name in edges else name: found[name] for name in found}
-
-
-def _sort_in(columns: dict[str, Any], names: Sequence[str], keys: int) -> None:
-    """Sort some of these columns by the first few of them."""
-    rows = sort_rows(tuple(columns[name] for name in names), keys)
-    columns.update(zip(names, rows, strict=True))
-
-
 def _relation(
     parts: list[DrawnBatch],
-    columns: _EdgeColumns,
+    columns: EdgeColumns,
     blank: Bools,
     bound: BoundMatcher,
     policy: Policy,
@@ -271,12 +220,14 @@ def _relation(
         reasons = _undefined_reasons(gold, retrieved, blank, policy) | failures
         for part in edges if bound.finds_items else ():
             columns.append(part)
-        member_item, docs = gold.member_item, later(lambda: gold.member_doc)
+        member_item, docs = gold.member_item, as_given(gold, "member_doc")
         if gold.member_weight is not None:
             supporting = np.flatnonzero(gold.member_weight)
             member_item, docs = member_item[supporting], later(lambda: gold.member_doc[supporting])
         return Relation(
-            queries=later(lambda: gold.queries["query"], gold.names),
+            queries=gold.queries["query"]
+            if gold.names is None
+            else later(lambda: gold.queries["query"], gold.names),
             depth=retrieved if fine is None else fine[0],
             item_offset=gold.item_offset,
             item_grade=gold.item_grade,

@@ -9,17 +9,18 @@ from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 
+from findwell.core.columns import normaliser
 from findwell.core.data import TEXT_ITEM
 from findwell.core.errors import AlignError, InputError
 from findwell.core.findings import Finding, FindingKind, finding_about, shorten
 from findwell.core.frames import pl
-from findwell.core.normalisers import normaliser
 from findwell.core.parts import is_part
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Callable, Iterable, Sequence
 
     from findwell.core.data import Bools, Gold, RunStream
+    from findwell.core.measure import Measure
     from findwell.core.policy import Policy
 
 
@@ -113,8 +114,8 @@ def hint(ours: pl.Series, theirs: pl.Series, known: tuple[Hint, ...]) -> tuple[H
     return None
 
 
-def check_gold(gold: Gold, policy: Policy, levels: dict[str, float]) -> list[Finding]:
-    """Look at the gold alone; `levels` holds the relevance level that each measure asks for."""
+def check_gold(gold: Gold, policy: Policy, measures: Sequence[Measure]) -> list[Finding]:
+    """Look at the gold alone, at the relevance levels that measures ask for."""
     grade = gold.item_grade
     if policy.grades == "integer" and (grade != np.round(grade)).any():
         raise AlignError(
@@ -140,6 +141,7 @@ def check_gold(gold: Gold, policy: Policy, levels: dict[str, float]) -> list[Fin
             fix="remove the repetition, or use findwell's own dialect, which counts it once",
         )
     strict = policy.no_relevant == "undefined" and policy.nothing == "zero"
+    levels = {measure: measure.level() for measure in measures if measure.needs_relevant}
     for name, level in levels.items():
         if strict and not (grade >= level).any() and not is_part():
             highest = f"the highest grade is {grade.max():g}" if len(grade) else "it has no item"
@@ -154,6 +156,8 @@ def check_gold(gold: Gold, policy: Policy, levels: dict[str, float]) -> list[Fin
         best = np.full(len(empty), -np.inf)
         best[some] = grade[first[some]]  # the highest grade comes first
         empty |= best < level
+    if not empty.any():
+        return []
     meaning = "scores 0" if policy.no_relevant == "zero" else "undefined, left out of the mean"
     looked = np.zeros(len(empty), dtype=bool)  # people judged documents of the query
     looked[some] = grade[first[some]] >= 0

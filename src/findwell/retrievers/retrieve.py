@@ -17,9 +17,9 @@ from findwell.core.findings import Finding
 from findwell.core.forks import refuse_after_fork
 from findwell.core.frames import pl
 from findwell.core.progress import Progress
+from findwell.io.read.format import EntryNotes
 from findwell.io.read.objects import entries_of
 from findwell.io.read.queries import load_queries
-from findwell.io.read.reading import EntryNotes
 from findwell.io.read.records import one_line
 from findwell.io.read.values import identifier
 from findwell.io.read.vocabulary import ASKED_IDS, ASKED_QUESTIONS

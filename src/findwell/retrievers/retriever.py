@@ -9,18 +9,16 @@ import json
 import os
 import sys
 import traceback
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import Any, NamedTuple, Protocol, TypeAlias, TypedDict
+from typing import Any, ClassVar, NamedTuple, Protocol, TypeAlias, TypedDict
 
-from findwell.core.data import Gold, Run, RunStream
 from findwell.core.errors import FindwellError, InputError, OptionError, choose
 from findwell.core.findings import shorten
+from findwell.io.read import RETRIEVER_METHODS, Kind
 
-# methods that frameworks ask their retrievers by; findwell waits in threads unless all are async
-METHODS = ("invoke", "retrieve", "run", "ainvoke", "aretrieve", "run_async", "arun")
 # what a retriever may call the number of documents that it is asked for
 SIZES = ("k", "top_k", "similarity_top_k", "limit", "n_results", "num_results", "size")
 
@@ -88,6 +86,8 @@ class Retriever:
     id_from: str | None = None
     name: str = ""
 
+    input_kind: ClassVar = Kind.RETRIEVER
+
     def __post_init__(self) -> None:
         """Check the numbers, and that the target can be asked at all."""
         least = {"concurrency": 1, "retries": 0, "warmup": 0, "k": 1, "max_errors": 0}
@@ -113,22 +113,6 @@ class Retriever:
 RetrieverLike: TypeAlias = Retriever | Callable[..., Any] | Invokable | Retrieving | Runnable
 
 
-def is_retriever(data: object) -> bool:
-    """Tell a retriever from what holds documents already.
-
-    >>> is_retriever(lambda question: []), is_retriever({"q1": ["d1"]}), is_retriever("run.trec")
-    (True, False, False)
-    """
-    if isinstance(data, Retriever):
-        return True
-    if isinstance(data, str | os.PathLike | Mapping | list | tuple | Run | RunStream | Gold):
-        return False
-    # asked of the type, since a lazy frame works out its columns when it is asked for them
-    if hasattr(type(data), "columns") or hasattr(type(data), "__arrow_c_stream__"):
-        return False
-    return callable(data) or any(callable(getattr(data, name, None)) for name in METHODS)
-
-
 class Call(NamedTuple):
     """How a retriever is called with a question."""
 
@@ -142,7 +126,7 @@ def call_of(target: object, k: int | None) -> Call:
         raise OptionError(
             f"{target.__name__} is a class, not a retriever", fix="give an instance of it"
         )
-    found = [getattr(target, name, None) for name in METHODS]
+    found = [getattr(target, name, None) for name in RETRIEVER_METHODS]
     methods: list[Any] = [method for method in found if callable(method)]
     function: Any = methods[0] if methods else target
     if not callable(function):

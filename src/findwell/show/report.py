@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from findwell.core.errors import OptionError, takes_options
 from findwell.core.forks import refuse_after_fork
 from findwell.evaluation.plan import EvaluationOptions
-from findwell.evaluation.results.result import Result
+from findwell.io.read import Kind, kind_of
 from findwell.io.storage.files import write_text
 from findwell.io.storage.folders import is_folder
 from findwell.loop.monitoring.monitor import Monitor
@@ -80,9 +80,9 @@ def report(
     return html
 
 
-def store_report(systems: Sequence[object], options: Sequence[str] = ()) -> str:
+def store_report(systems: Sequence[Any], options: Sequence[str] = ()) -> str:
     """Return the page about a trace store, which takes none of the options of other reports."""
-    if len(systems) > 1 or not isinstance(systems[0], str | os.PathLike):
+    if len(systems) > 1 or kind_of(systems[0]) is not Kind.PATH:
         raise OptionError("a trace store is reported alone", fix="name one folder")
     if options:
         raise OptionError(f"a report of a trace store takes no {options[0]!r}", fix="leave it out")
@@ -105,7 +105,6 @@ def prepare_report(
     return prepare(panel, cases=cases, progress=progress)
 
 
-def _is_result(system: object) -> bool:
-    if isinstance(system, str | os.PathLike):
-        return is_folder(system)
-    return isinstance(system, Result)
+def _is_result(system: Any) -> bool:  # noqa: ANN401
+    kind = kind_of(system)
+    return is_folder(system) if kind is Kind.PATH else kind is Kind.RESULT

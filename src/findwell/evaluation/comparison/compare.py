@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from findwell.core.findings import Finding
     from findwell.core.verdict import Verdict
     from findwell.evaluation.comparison.systems import SystemLike
-    from findwell.evaluation.results.provenance import Provenance
+    from findwell.evaluation.results.result import Provenance
     from findwell.evaluation.results.timing import Timing
     from findwell.io.read import GoldLike
     from findwell.measures import Measure

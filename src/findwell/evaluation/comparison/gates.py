@@ -55,7 +55,7 @@ from findwell.evaluation.comparison.requirements import (
 )
 from findwell.evaluation.comparison.systems import System
 from findwell.evaluation.results import summaries
-from findwell.evaluation.results.reuse import require_result, same_dialect
+from findwell.evaluation.results.result import require_result, same_dialect
 from findwell.judges.limits import verdict_limit
 from findwell.measures.dialects import expand_measures, resolve_measures, select_measures
 from findwell.statistics.paired import paired

@@ -10,15 +10,9 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 from findwell.core.progress import Stages
 from findwell.evaluation.evaluate import evaluate
-from findwell.evaluation.inputs import (
-    Kind,
-    asks_retrievers,
-    each_input,
-    kind_of,
-    unique_names,
-)
-from findwell.evaluation.results.result import Result
-from findwell.evaluation.results.reuse import as_result, refuse_inputs, same_dialect
+from findwell.evaluation.inputs import asks_retrievers, unique_names
+from findwell.evaluation.results.result import Result, as_result, refuse_inputs, same_dialect
+from findwell.io.read import Kind, each_input, kind_of
 from findwell.io.read.source import Source
 from findwell.io.storage.folders import is_folder
 from findwell.judges.find import find_judge, on_server
@@ -148,7 +142,7 @@ def take_gold(
     """
     *others, last = systems or [None]
     asked = any(map(asks_retrievers, others))
-    is_system = asks_retrievers(last) or isinstance(last, Result)
+    is_system = asks_retrievers(last) or kind_of(last) is Kind.RESULT
     if gold is not None or not asked or is_system:
         return systems, gold
     return others, last  # type: ignore[return-value]

@@ -17,13 +17,13 @@ from findwell.core.errors import InputError, OptionError, choose, nearest, takes
 from findwell.core.findings import Finding, merge_findings
 from findwell.core.forks import refuse_after_fork
 from findwell.core.frames import pl
-from findwell.evaluation.assessment import assess
+from findwell.evaluation.evaluate import assess
 from findwell.evaluation.explanation.calculation import Calculation, Calculations, differences
 from findwell.evaluation.explanation.ranking import Item, Ranking, Step, Unit, views
 from findwell.evaluation.explanation.units import ExplainedVerdict, KeptRun, bound_units
 from findwell.evaluation.inputs import read_inputs
 from findwell.evaluation.plan import InputOptions, Plan
-from findwell.evaluation.results.reuse import as_result, refuse_inputs, rescore, same_dialect
+from findwell.evaluation.results.result import as_result, refuse_inputs, rescore, same_dialect
 from findwell.judges.limits import judge_limits
 from findwell.judges.settings import Judge
 from findwell.judges.verdicts import Judged

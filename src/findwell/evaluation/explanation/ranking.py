@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from findwell.core.relation import ANY_GAIN
+from findwell.core.measure import ANY_GAIN
 from findwell.relations.match import known_matchers
 
 if TYPE_CHECKING:

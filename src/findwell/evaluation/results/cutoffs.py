@@ -9,17 +9,17 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from findwell.core.cutoff import UNITS, Budget
 from findwell.core.errors import MeasureError, choose
 from findwell.core.forks import refuse_after_fork
 from findwell.core.frames import pl
-from findwell.evaluation.results.reuse import require_result
+from findwell.core.measure import UNITS, Budget
+from findwell.evaluation.results.result import require_result
 from findwell.measures.dialects import resolve_measures, select_measures
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-    from findwell.core.cutoff import Cutoff
+    from findwell.core.measure import Cutoff
     from findwell.evaluation.results.result import Result
     from findwell.measures import Measure
 

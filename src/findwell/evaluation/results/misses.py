@@ -6,13 +6,12 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from findwell.core.cutoff import Budget
 from findwell.core.frames import pl
+from findwell.core.measure import Budget
 
 if TYPE_CHECKING:
-    from findwell.core.cutoff import Cutoff
     from findwell.core.data import Bools, Ints
-    from findwell.core.measure import Measure
+    from findwell.core.measure import Cutoff, Measure
     from findwell.core.relation import Relation
 
 # what each cause means, in the order in which reports list them

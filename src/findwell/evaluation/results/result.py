@@ -3,40 +3,72 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from itertools import product
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
 from findwell.core import display
-from findwell.core.errors import MeasureError, choose, naming_files, nearest, takes_options
+from findwell.core.errors import (
+    InputError,
+    MeasureError,
+    OptionError,
+    choose,
+    choose_column,
+    naming_files,
+    nearest,
+    takes_options,
+)
 from findwell.core.forks import refuse_after_fork
-from findwell.core.frames import later, pl, unmade, views
+from findwell.core.frames import Viewed, as_given, pl, unmade
 from findwell.core.slices import has_slices, slice_labels
 from findwell.core.spelling import counted, spell_relation
 from findwell.core.values import Values
+from findwell.evaluation.inputs import DataSet, Input, data_set_of
 from findwell.evaluation.results import summaries
 from findwell.evaluation.results.misses import misses
 from findwell.evaluation.results.summaries import without_method
 from findwell.evaluation.results.timing import Timing, timing
 from findwell.evaluation.results.trackers import flat_metrics, log_metrics
+from findwell.io.read import Kind, kind_of
+from findwell.io.storage.folders import MANIFEST, is_folder
 from findwell.judges.limits import judge_limits, judge_lines
 from findwell.measures.dialects import resolve_measures, select_measures
 from findwell.relations.preflight import SYNTHETIC, synthetic_questions
 from findwell.statistics.values import aggregate
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     from findwell.core.data import Bools, Floats
     from findwell.core.findings import Finding
+    from findwell.core.policy import Policy
     from findwell.core.relation import Relation
     from findwell.evaluation.results.estimates import Estimates
-    from findwell.evaluation.results.provenance import Provenance
     from findwell.evaluation.results.trackers import AddsScalars, LogsDict, LogsMetrics
     from findwell.measures import Measure
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Provenance:
+    """Where a result came from: enough to make it again."""
+
+    dialect: str
+    policy: Policy
+    drawn_by: str = "ids"  # the relation of measures that name none
+    settings: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)  # of each relation
+    ids: str = "identity"  # how document ids were normalised
+    tokenizer: str = ""  # what counted tokens, if anything did
+    inputs: tuple[Input, ...] = ()
+    judge: Mapping[str, Any] = field(default_factory=dict)  # who judged: model, prompts, cost
+    saved: Mapping[str, Any] = field(default_factory=dict)  # when, and by which versions
+
+    @property
+    def data_set(self) -> DataSet:
+        """What the numbers were measured on."""
+        return data_set_of(each.as_dict() for each in self.inputs)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -56,9 +88,8 @@ class SummaryOptions:
     bounds: bool = False  # also the values if all unjudged documents were relevant, or all were not
 
 
-@views("queries")
 @dataclass(frozen=True, eq=False)
-class Result:
+class Result(Viewed):
     """The outcome of `findwell.evaluate`; frames are polars and export Arrow."""
 
     relations: Mapping[tuple[str, str], Relation]  # by run and by what drew it
@@ -71,16 +102,22 @@ class Result:
     about: Mapping[str, pl.DataFrame] = field(default_factory=dict)
     kept: Kept = field(default_factory=Kept)
     estimates: Estimates | None = None  # from labels of some pairs, where there were any
+    runs: list[str] = field(init=False)  # their names
+    dialect: str = field(init=False)  # whose numbers these are
+    judge: Mapping[str, Any] = field(init=False)  # who judged: name, model, cost; empty: no one
+    level: float | None = field(init=False)  # of the intervals; None if there are none
 
-    @property
-    def dialect(self) -> str:
-        """Whose numbers these are."""
-        return self.provenance.dialect
+    input_kind: ClassVar = Kind.RESULT
 
-    @property
-    def judge(self) -> Mapping[str, Any]:
-        """Who judged: name, model, prompts, cost; empty if nobody did."""
-        return self.provenance.judge
+    def __post_init__(self) -> None:
+        """Note what is asked for often."""
+        super().__post_init__()
+        self.__dict__.update(
+            runs=list(dict.fromkeys(run for run, _ in self.relations)),
+            dialect=self.provenance.dialect,
+            judge=self.provenance.judge,
+            level=self.options.level,
+        )
 
     @property
     def synthetic(self) -> int:
@@ -88,16 +125,6 @@ class Result:
         if SYNTHETIC not in self.query_columns:
             return 0
         return sum(found.count for found in synthetic_questions(self.queries))
-
-    @property
-    def level(self) -> float | None:
-        """The level of the intervals; None if there are none."""
-        return self.options.level
-
-    @property
-    def runs(self) -> list[str]:
-        """The names of the runs."""
-        return list(dict.fromkeys(run for run, _ in self.relations))
 
     def relation(self, run: str, measure: Measure | None = None) -> Relation:
         """Return the relation of a run that a measure reads, or any of them."""
@@ -141,30 +168,33 @@ class Result:
         table, failed = np.full(shape, np.nan), np.zeros(shape, dtype=bool)
         asked = np.zeros((len(runs), self.n), dtype=bool)
         reasons: dict[tuple[str, Measure], Mapping[int, str]] = {}
-        names = dict.fromkeys(measure.relation for measure in self.measures)
-        for at, name in ((at, name) for at in range(len(runs)) for name in names):
-            numbers = [i for i, measure in enumerate(self.measures) if measure.relation == name]
-            mine = [self.measures[i] for i in numbers]
-            with naming_files({"gold": self._gold_file()}):
-                relation = self.relation(runs[at], mine[0])
+        with naming_files({"gold": self._gold_file()}):
+            names = dict.fromkeys(measure.relation for measure in self.measures)
+            for at, name in product(range(len(runs)), names):
+                mine = {i: each for i, each in enumerate(self.measures) if each.relation == name}
+                relation = self.relation(runs[at], next(iter(mine.values())))
                 places = self._places(relation)
                 asked[at, places] = True
-                for number, values in zip(numbers, self._over(relation, mine), strict=True):
-                    table[at, number, places] = values
-                    failed[at, number, places] = relation.failed
-            if relation.reasons:
-                where = np.arange(self.n)[places]
-                why = {int(where[query]): why for query, why in relation.reasons.items()}
-                reasons |= {(runs[at], measure): why for measure in mine}
+                blocks = [[each.values(x) for each in mine.values()] for x in relation.blocks()]
+                for i, parts in zip(mine, zip(*blocks, strict=True), strict=True):
+                    values = np.concatenate(parts)
+                    table[at, i, places] = self.defined(relation, mine[i], values)
+                    if relation.failed_verdicts is not None:
+                        failed[at, i, places] = relation.failed_verdicts
+                if relation.reasons:
+                    where = np.arange(self.n)[places]
+                    why = {int(where[query]): why for query, why in relation.reasons.items()}
+                    reasons |= {(runs[at], measure): why for measure in mine.values()}
+            bounds = self._bounds(shape)
         return Values(
-            queries=later(lambda: self.queries),
+            queries=as_given(self, "queries"),
             runs=tuple(runs),
             measures=self.measures,
             table=table,
             asked=None if asked.all() else asked,
             reasons=reasons,
             failed=failed if failed.any() else None,
-            bounds=self._bounds(shape),
+            bounds=bounds,
         )
 
     def _places(self, relation: Relation) -> Bools | slice:
@@ -172,12 +202,6 @@ class Result:
         if relation.n == self.n:
             return slice(None)
         return self.queries["query"].is_in(relation.queries.implode()).to_numpy()
-
-    def _over(self, relation: Relation, measures: Sequence[Measure]) -> Iterator[Floats]:
-        """Compute measures over a relation block by block, which bounds the memory."""
-        blocks = ([measure.values(block) for measure in measures] for block in relation.blocks())
-        for measure, parts in zip(measures, zip(*blocks, strict=True), strict=True):
-            yield self.defined(relation, measure, np.concatenate(parts))
 
     def _bounds(self, shape: tuple[int, ...]) -> tuple[Floats, Floats] | None:
         """Return bounds of the values, where they were asked for or a judge failed."""
@@ -221,13 +245,13 @@ class Result:
     def _schema(self) -> dict[str, Any]:
         return summaries.schema(bounds=self.measured.bounds is not None)
 
-    @property
+    @cached_property
     def n(self) -> int:
         """How many queries."""
         given = unmade(self, "queries")
         return self.queries.height if given is None else len(given.strings or self.queries)
 
-    @property
+    @cached_property
     def query_columns(self) -> Sequence[str]:
         """The columns of `queries`, which need not be made for it."""
         given = unmade(self, "queries")
@@ -523,3 +547,83 @@ class Result:
             return values
         undefined = np.isin(np.arange(relation.n), list(relation.reasons))
         return np.where(undefined if failed else undefined & ~relation.failed, np.nan, values)
+
+
+def _load(folder: str | os.PathLike[str]) -> Result:
+    from findwell.evaluation.results.store import load  # noqa: PLC0415 - most have no folder
+
+    return load(folder)
+
+
+def as_result(data: Any) -> Result | None:  # noqa: ANN401
+    """Return a result, or the one that a folder holds; None for everything else."""
+    kind = kind_of(data)
+    if kind is Kind.PATH and is_folder(data):
+        return _load(data)
+    return data if kind is Kind.RESULT else None
+
+
+def load_only(paths: Sequence[str]) -> Result | None:
+    """Return the result of the only path; None if none of them is the folder of a result."""
+    if not any(is_folder(path) and (Path(path) / MANIFEST).is_file() for path in paths):
+        return None
+    if len(paths) > 1:
+        raise OptionError(
+            "only one saved result can be used instead of runs",
+            fix="name one folder, or put several side by side: findwell compare, findwell report",
+        )
+    return _load(paths[0])
+
+
+def require_result(data: Any) -> Result:  # noqa: ANN401
+    """Return a result, or the one that a folder holds."""
+    kind = kind_of(data)
+    if kind in {Kind.PATH, Kind.RESULT}:
+        return data if kind is Kind.RESULT else _load(data)
+    raise InputError(
+        f"this is no result, but {type(data).__name__}",
+        fix="give what findwell.evaluate returns, or the folder that Result.save wrote",
+    )
+
+
+def refuse_inputs(names: Iterable[str]) -> None:
+    """Raise if there is any of these options: they say how inputs are read, and none are read."""
+    for name in names:
+        raise OptionError(
+            f"{name} has no effect: it says how inputs are read, and a saved result was "
+            "evaluated before",
+            fix="leave it out, or name the run file instead of the result",
+        )
+
+
+def same_dialect(result: Result, name: str, where: str = "") -> None:
+    """Raise unless a result was measured in this dialect."""
+    if result.dialect != name:
+        raise OptionError(
+            f"the result was measured in the dialect {result.dialect}, not in {name}",
+            where=where,
+            fix=f"leave the dialect out, or evaluate the run again in the dialect {name}",
+        )
+
+
+def rescore(
+    result: Result,
+    measures: Iterable[str | Measure] | str | None = None,
+    *,
+    rel: float | None = None,
+    level: float | None = None,
+    cluster: str | None = None,
+    bounds: bool = False,
+) -> Result:
+    """Score a result again with other measures or options; those left out stay as they were.
+
+    The level 0 means no intervals.
+    """
+    if measures is not None or rel is not None:
+        names = [str(each) for each in result.measures] if measures is None else measures
+        result = result.score(names, rel=rel)
+    if cluster is not None:
+        result = result.with_options(cluster=choose_column(result.queries, cluster))
+    if level is not None:
+        result = result.with_options(level=level or None)
+    return result.with_options(bounds=True) if bounds else result

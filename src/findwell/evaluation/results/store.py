@@ -23,9 +23,9 @@ from findwell.core.forks import refuse_after_fork
 from findwell.core.frames import pl
 from findwell.core.policy import Policy
 from findwell.core.relation import Relation
+from findwell.evaluation.inputs import Input
 from findwell.evaluation.results.estimates import Estimates
-from findwell.evaluation.results.provenance import Input, Provenance
-from findwell.evaluation.results.result import Kept, Result, SummaryOptions
+from findwell.evaluation.results.result import Kept, Provenance, Result, SummaryOptions
 from findwell.evaluation.results.saved_files import (
     check_manifest,
     check_relations,

@@ -1,4 +1,7 @@
-"""The rows of a summary: aggregated values with intervals, counts and bounds."""
+"""The rows of a summary: aggregated values with intervals, counts and bounds.
+
+Bounds say what could change values: unjudged units, the order of ties, lists that end too early.
+"""
 
 from __future__ import annotations
 
@@ -7,20 +10,25 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from findwell.core.estimate import Estimate
+from findwell.core.findings import finding_about
 from findwell.core.frames import pl
+from findwell.core.measure import COUNTED, Budget
+from findwell.core.relation import reordered, with_unjudged
 from findwell.core.values import BOUNDS
-from findwell.evaluation.results.bounds import bounds
 from findwell.statistics.intervals import intervals
 from findwell.statistics.values import aggregate
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Iterable, Mapping, Sequence
 
     from polars._typing import PolarsDataType
 
     from findwell.core.data import Bools, Floats
+    from findwell.core.findings import Finding
+    from findwell.core.relation import Relation, Ties
     from findwell.evaluation.results.result import Result
     from findwell.measures import Measure
+
 
 # how the interval was made, or why it is missing; shown next to the summary, not in it
 METHOD = ("method", "reason")
@@ -170,3 +178,124 @@ def unjudged_bounds(result: Result) -> dict[tuple[str, Measure], tuple[Floats, F
         for relation in [result.relation(run, mine[0])]
         for measure, (low, high) in zip(mine, bounds(relation, mine), strict=True)
     }
+
+
+UNITS = 4_000_000  # retrieved units handled at once, so that memory stays bounded
+
+
+def bounds(relation: Relation, measures: Sequence[Measure]) -> list[tuple[Floats, Floats]]:
+    """Return the lower and upper bound of every value, a pair of arrays for each measure.
+
+    The measure is taken three times: as it is, with every unjudged unit judged not relevant, and
+    with every unjudged unit as relevant as the best item of the gold. The bounds are the least
+    and the greatest of the three.
+    """
+    top = max(relation.item_grade.max(initial=1.0), 1.0)
+    block_of = np.cumsum(relation.depth) // UNITS
+    found = []
+    for number in np.unique(block_of):
+        block = relation.select(block_of == number)
+        scenarios = (block, with_unjudged(block, 0.0), with_unjudged(block, top))
+        found.append([[measure.values(each) for each in scenarios] for measure in measures])
+    return [
+        (
+            np.concatenate([_where_defined(block[at], np.fmin) for block in found]),
+            np.concatenate([_where_defined(block[at], np.fmax) for block in found]),
+        )
+        for at in range(len(measures))
+    ]
+
+
+def _where_defined(scenarios: list[Floats], choose: np.ufunc) -> Floats:
+    """Choose among the scenarios; what has no value has no bounds."""
+    return np.where(np.isnan(scenarios[0]), np.nan, choose.reduce(scenarios))
+
+
+def tie_bounds(
+    relation: Relation, ties: Ties, measures: Sequence[Measure]
+) -> list[tuple[Floats, Floats]]:
+    """Return the least and the greatest value of every query, for each measure, over its ties.
+
+    Units with equal scores could be in any order. Two orders are looked at: within every tie
+    the best grades first, and the best grades last. Repetitions are taken for noise.
+    """
+    scenarios = (relation, reordered(relation, ties, first=True), reordered(relation, ties))
+    every = [[measure.values(each) for each in scenarios] for measure in measures]
+    return [(_where_defined(each, np.fmin), _where_defined(each, np.fmax)) for each in every]
+
+
+LEAST = 5e-5  # a change that four digits show
+SHOWN = 4  # measures whose range the finding names
+
+
+def tied_scores(
+    relation: Relation, ties: Ties, measures: Sequence[Measure], run: str
+) -> list[Finding]:
+    """Return the finding that ties decide the values of measures, with how far they could go.
+
+    Only queries with a tie are measured again, in the best and in the worst order.
+    """
+    keep = np.isin(np.arange(relation.n), ties.query)
+    number = np.cumsum(keep) - 1
+    tied = type(ties)(number[ties.query], ties.first, ties.last)
+    changed = np.zeros(relation.n, dtype=bool)
+    ranges = []
+    for measure, (low, high) in zip(
+        measures, tie_bounds(relation.select(keep), tied, measures), strict=True
+    ):
+        differ = high - low > LEAST
+        if not differ.any():
+            continue
+        changed[np.flatnonzero(keep)[differ]] = True
+        values = measure.values(relation)
+        ends = []
+        for bound in (low, high):
+            values[keep] = bound
+            ends.append(aggregate(measure, values).value)
+        ranges.append(f"{measure} from {ends[0]:.4f} to {ends[1]:.4f}")
+    more = len(ranges) - SHOWN
+    shown = ", ".join(ranges[:SHOWN]) + (f" and {more} more measures" if more > 0 else "")
+    return finding_about(
+        "tied-scores",
+        relation.names_at(changed),
+        "query whose values depend on the order of documents with equal scores, which is by id "
+        f"(descending); in another order: {shown}",
+        "let the retriever give scores that differ, or give a list in rank order",
+        run,
+    )
+
+
+def short_lists(relation: Relation, measures: Sequence[Measure], run: str) -> list[Finding]:
+    """Return the findings that lists end before a budget of tokens or characters is spent.
+
+    What a longer list would hold in the rest of the budget is not known. A query on which the
+    measures cannot rise any more is not counted.
+    """
+    groups: dict[tuple[Budget, bool], list[Measure]] = {}
+    for measure in measures:
+        if isinstance(measure.k, Budget) and measure.k.unit in COUNTED:
+            groups.setdefault((measure.k, measure.only_grows), []).append(measure)
+    found: list[Finding] = []
+    for (budget, only_grows), alike in groups.items():
+        spent = relation.paid(budget.unit)
+        short = (np.diff(relation.chunks) > 0) & (spent < budget.amount)
+        if only_grows:
+            short &= np.any([each.values(relation) < each.bounds[1] for each in alike], axis=0)
+        names, are = ", ".join(map(str, alike)), "is" if len(alike) == 1 else "are"
+        meaning = (
+            f"{names} {are} a lower bound of what longer lists would give"
+            if only_grows
+            else f"with longer lists {names} would differ"
+        )
+        found += finding_about(
+            "short-list",
+            [
+                f"{name}: {spent[at]:,.0f} {budget.unit}"
+                for at, name in zip(np.flatnonzero(short), relation.names_at(short), strict=True)
+            ],
+            f"query whose list ends before the budget of {budget.amount:,} {budget.unit} is spent: "
+            f"{meaning}",
+            "retrieve more documents for each query, so that the budget cuts every list",
+            run,
+        )
+    return found

@@ -20,7 +20,7 @@ from findwell.io.read.by_document import (
     named_by,
 )
 from findwell.io.read.by_query import is_by_query
-from findwell.io.read.reading import ReadContext
+from findwell.io.read.format import ReadContext
 from findwell.io.read.shapes import shape_of
 from findwell.io.read.values import no_column
 from findwell.io.read.vocabulary import QUESTION_COLUMNS

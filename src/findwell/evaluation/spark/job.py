@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
     from pyspark.sql import DataFrame, SparkSession
 
-    from findwell.core.normalisers import Normaliser
+    from findwell.core.columns import Normaliser
     from findwell.measures.dialects import Dialect
     from findwell.relations.match import Matcher
 

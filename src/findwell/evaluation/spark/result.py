@@ -16,8 +16,8 @@ from findwell.core.findings import Finding, FindingKind, first_findings
 from findwell.core.frames import pl
 from findwell.core.spelling import counted, spell_relation
 from findwell.core.values import BOUNDS
-from findwell.evaluation.assessment import provenance_of
-from findwell.evaluation.results.provenance import Input
+from findwell.evaluation.evaluate import provenance_of
+from findwell.evaluation.inputs import Input
 from findwell.evaluation.results.result import Result, SummaryOptions
 from findwell.evaluation.results.store import manifest_of, result_of
 from findwell.evaluation.results.summaries import METHOD, schema

@@ -14,14 +14,14 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from findwell.core.batches import whole_queries
+from findwell.core.columns import whole_queries
 from findwell.core.data import Gold, Run
 from findwell.core.findings import finding_about, merge_findings
 from findwell.core.frames import pl
 from findwell.core.parts import working_on_part
 from findwell.core.values import BOUNDS
 from findwell.engines.part import PartEngine
-from findwell.evaluation.assessment import assess
+from findwell.evaluation.evaluate import assess
 from findwell.evaluation.inputs import unlabelled_gold, with_columns
 from findwell.evaluation.results.store import tables_of
 from findwell.evaluation.spark.arrow import to_batches
@@ -29,7 +29,7 @@ from findwell.evaluation.spark.columns import GOLD, QUERIES, QUERY, RUN, SIDE, S
 from findwell.io.read.by_document import gold_of, run_rows
 from findwell.io.read.by_query import read_frame
 from findwell.io.read.delimited import TablePlace
-from findwell.io.read.reading import ReadContext
+from findwell.io.read.format import ReadContext
 from findwell.io.read.records import RUN as RUN_ROWS
 from findwell.io.read.records import TEXT
 from findwell.io.read.vocabulary import TABLE_COLUMNS

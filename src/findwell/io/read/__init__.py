@@ -8,16 +8,17 @@ group `findwell.shapes` or `findwell.sources` registers shapes of records or res
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from enum import Enum, auto
+from itertools import islice
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from findwell.core.data import Gold, Run, RunStream
 from findwell.core.errors import InputError, choose, naming_files
 from findwell.core.forks import refuse_after_fork
 from findwell.core.frames import changed
-from findwell.io.read.format import FORMATS, Format, Look
-from findwell.io.read.reading import ReadContext
+from findwell.io.read.format import FORMATS, Format, Look, ReadContext
 from findwell.io.read.source import Source
 
 if TYPE_CHECKING:
@@ -29,6 +30,127 @@ if TYPE_CHECKING:
     from findwell.io.read.traces.run import TraceSource
 
 # what reads objects, folders and traces is imported where there are any: TREC files need none of it
+
+# the methods by which frameworks ask their retrievers, tried in this order
+RETRIEVER_METHODS = ("invoke", "retrieve", "run", "ainvoke", "aretrieve", "run_async", "arun")
+NAMED_AT_MOST = 1000  # entries of a dict that are looked at: one by query may have millions
+
+
+class Kind(Enum):
+    """What may be given as an input, or as several."""
+
+    PATH = auto()
+    SOURCE = auto()  # a file that was opened already
+    RUN = auto()
+    GOLD = auto()
+    RESULT = auto()  # of an earlier evaluation
+    RETRIEVER = auto()  # which is asked for a run
+    NAMED = auto()  # a dict of inputs by name
+    LISTED = auto()  # a list of paths or runs
+    BY_QUERY = auto()  # a dict {query: …}
+    TABLE = auto()  # a frame of any library, or whatever exports Arrow
+    ITERATOR = auto()  # records that can be read only once
+    RECORDS = auto()
+    OTHER = auto()  # nothing that is read
+
+
+KINDS: dict[Kind, Any] = {  # by type; the first that fits
+    Kind.SOURCE: Source,
+    Kind.PATH: str | os.PathLike,
+    Kind.RUN: Run | RunStream,
+    Kind.GOLD: Gold,
+    Kind.ITERATOR: Iterator,
+}
+
+
+def kind_of(data: object) -> Kind:
+    """Say what was given: everything that takes inputs asks this function.
+
+    A class of a later room says by itself what its objects are, in `input_kind`.
+
+    >>> kind_of({"q1": {"d1": 0.5}}), kind_of({"bm25": {"q1": {"d1": 0.5}}})
+    (<Kind.BY_QUERY: 9>, <Kind.NAMED: 7>)
+    >>> kind_of("bm25.trec"), kind_of(["bm25.trec"]), kind_of([{"query": "q1"}])
+    (<Kind.PATH: 1>, <Kind.LISTED: 8>, <Kind.RECORDS: 12>)
+    """
+    own: Kind | None = getattr(type(data), "input_kind", None)
+    known = own or next((kind for kind, types in KINDS.items() if isinstance(data, types)), None)
+    if known is not None:
+        return known
+    if isinstance(data, Mapping):
+        return Kind.NAMED if _is_named(data) else Kind.BY_QUERY
+    if isinstance(data, list | tuple):
+        listed = data and kind_of(data[0]) in {Kind.PATH, Kind.SOURCE, Kind.RUN}
+        return Kind.LISTED if listed else Kind.RECORDS
+    # asked of the type, since a lazy frame works out its columns when it is asked for them
+    if hasattr(type(data), "columns") or hasattr(type(data), "__arrow_c_stream__"):
+        return Kind.TABLE
+    if callable(data) or any(callable(getattr(data, name, None)) for name in RETRIEVER_METHODS):
+        return Kind.RETRIEVER
+    readable = isinstance(data, Iterable) and not isinstance(data, bytes)
+    return Kind.RECORDS if readable else Kind.OTHER
+
+
+def _is_named(data: Mapping[Any, Any]) -> bool:
+    """Tell whether this is a dict of inputs by name rather than one by query."""
+    values = list(islice(data.values(), NAMED_AT_MOST))
+    kinds = [Kind.OTHER if isinstance(x, Mapping | list | tuple) else kind_of(x) for x in values]
+    if not values or kinds[0] in {Kind.PATH, Kind.SOURCE, Kind.RUN}:
+        return bool(values)
+    if not {Kind.RESULT, Kind.RETRIEVER}.isdisjoint(kinds):
+        return True
+    from findwell.io.read.objects import is_answer  # noqa: PLC0415
+    from findwell.io.read.shapes import shape_of  # noqa: PLC0415
+
+    first: Any = values[0]
+    if is_answer(first):  # to one query
+        return False
+    if isinstance(first, Mapping):
+        return isinstance(next(iter(first.values()), None), Mapping | list | tuple)
+    if isinstance(first, list):  # of records, not of ids
+        return bool(first and isinstance(first[0], Mapping) and shape_of(first[0], "run"))
+    return kinds[0] is Kind.TABLE
+
+
+def each_input(data: Any) -> list[tuple[str, Any]]:  # noqa: ANN401
+    """Return each of several inputs with its name, "" where it has none, or the one that it is."""
+    kind = kind_of(data)
+    if kind is Kind.NAMED:
+        return [(str(name), each) for name, each in data.items()]
+    return [("", each) for each in data] if kind is Kind.LISTED else [("", data)]
+
+
+class Given(NamedTuple):
+    """One of the inputs: its name, "" where it has none, what it is, and what is read of it."""
+
+    name: str
+    kind: Kind
+    data: Any  # as it was given
+    readable: Any  # which can be read again, as an iterator and a pipe cannot
+
+
+def open_inputs(data: object, named: str | None = None, id_from: str | None = None) -> list[Given]:
+    """Return each of several inputs, or the one that it is, all of them to be read.
+
+    A path of traces is replaced by the runs that they hold, two where lists were reranked, unless
+    it has a name, which is for one. `named` is the format of the runs.
+    """
+    found: list[Given] = []
+    for name, each in each_input(data):
+        is_path = not name and kind_of(each) is Kind.PATH
+        traces = trace_sources(each, named, id_from) if is_path else []
+        found += [open_input(run, name) for run in traces or [each]]
+    return found
+
+
+def open_input(data: Any, name: str = "") -> Given:  # noqa: ANN401
+    """Return an input to be read."""
+    kind, readable = kind_of(data), data
+    if kind is Kind.ITERATOR:
+        readable = list(data)
+    elif kind is Kind.PATH and not os.path.isdir(data):  # noqa: PTH112 - errors mean no
+        readable = Source.of(data)
+    return Given(name, kind, data, readable)
 
 
 def load_run(
@@ -54,10 +176,10 @@ def load_run(
     traces (docs/traces.md) `query_from` is the attribute that holds the ids of queries.
     """
     refuse_after_fork()
-    if isinstance(data, RunStream):
-        return data
-    if isinstance(data, Run):
-        return data.stream()
+    given: Any = data
+    kind = kind_of(data)
+    if kind is Kind.RUN:
+        return given.stream() if isinstance(data, Run) else given  # type: ignore[no-any-return]
     reading = ReadContext(
         skip=skip_bad,
         texts=texts,
@@ -66,11 +188,9 @@ def load_run(
         id_from=id_from,
         query_from=query_from,
     )
-    if isinstance(data, str | os.PathLike) and not isinstance(data, Source):
-        data = Source.of(data)
-    if isinstance(data, Source):
-        source = replace(data, reading=reading)
-        chosen = _format(source, "run", "traces" if hasattr(data, "calls") else format)
+    if kind in {Kind.PATH, Kind.SOURCE}:
+        source = replace(Source.of(given) if kind is Kind.PATH else given, reading=reading)
+        chosen = _format(source, "run", "traces" if hasattr(source, "calls") else format)
         if query_from is not None and chosen.name != "traces":
             raise _no_attributes(source.where)
         stream = chosen.run(source, name or source.name)
@@ -106,17 +226,19 @@ def load_gold(
     takes them.
     """
     refuse_after_fork()
-    if isinstance(data, Gold):
-        return data
+    given: Any = data
+    kind = kind_of(data)
+    if kind is Kind.GOLD:
+        return given  # type: ignore[no-any-return]
     reading = ReadContext(skip=skip_bad, texts=texts, id_from=id_from)
-    if isinstance(data, str | os.PathLike | Source):
-        if not isinstance(data, Source) and os.path.isdir(data):  # noqa: PTH112 - errors mean no
+    if kind in {Kind.PATH, Kind.SOURCE}:
+        if kind is Kind.PATH and os.path.isdir(given):  # noqa: PTH112 - errors mean no
             from findwell.io.read.beir import BeirFolder  # noqa: PLC0415
 
-            if (beir := BeirFolder.at(data)) is not None:
+            if (beir := BeirFolder.at(given)) is not None:
                 again = load_gold(beir.qrels, format=format, skip_bad=skip_bad, texts=texts)
                 return beir.gold(again)
-        source = _opened(data, reading)
+        source = _opened(given, reading)
         with naming_files({"gold": source.where}):
             gold = _format(source, "gold", format).gold(source)
     else:
@@ -141,8 +263,9 @@ def load_samples(
     """Return run and gold of records that hold both: a path, a table or a list of dicts."""
     refuse_after_fork()
     reading = ReadContext(skip=skip_bad, texts=texts, id_from=id_from)
-    if isinstance(data, str | os.PathLike | Source):
-        source = _opened(data, reading)
+    given: Any = data
+    if kind_of(data) in {Kind.PATH, Kind.SOURCE}:
+        source = _opened(given, reading)
         with naming_files({"gold": source.where}):
             samples = _format(source, "samples", format).samples(source, name or source.name)
     else:
@@ -155,10 +278,10 @@ def load_samples(
     return replace(samples, gold=gold)
 
 
-def _opened(data: PathLike | Source, reading: ReadContext) -> Source:
+def _opened(data: Any, reading: ReadContext) -> Source:  # noqa: ANN401
     """Return a file to be read so, also one that was opened already."""
-    if isinstance(data, Source):
-        return replace(data, reading=reading)
+    if kind_of(data) is Kind.SOURCE:
+        return replace(data, reading=reading)  # type: ignore[no-any-return]
     if os.path.isdir(data):  # noqa: PTH112 - errors mean no
         from findwell.io.read.labels_database import database_at  # noqa: PLC0415
 
@@ -180,33 +303,6 @@ def _whole(stream: RunStream, reading: ReadContext) -> RunStream:
     reading.check_rest(run.rows.height)
     batches = run.stream().batches
     return replace(stream, batches=batches, findings=run.findings, whole=run.rows, found=tuple)
-
-
-def is_several(data: object) -> bool:
-    """Tell whether this is a dict of named runs rather than one run.
-
-    >>> is_several({"q1": {"d1": 0.5}}), is_several({"bm25": {"q1": {"d1": 0.5}}})
-    (False, True)
-    >>> is_several({"bm25": "bm25.trec"})
-    True
-    """
-    if not isinstance(data, Mapping) or not data:
-        return False
-    first = next(iter(data.values()))
-    if isinstance(first, str | os.PathLike | Run | RunStream):
-        return True
-    from findwell.io.read.objects import is_answer  # noqa: PLC0415
-    from findwell.io.read.shapes import shape_of  # noqa: PLC0415
-
-    if is_answer(first):  # to one query
-        return False
-    if isinstance(first, Mapping):
-        return isinstance(next(iter(first.values()), None), Mapping | list | tuple)
-    if isinstance(first, list):  # of records, not of ids
-        return (
-            bool(first) and isinstance(first[0], Mapping) and shape_of(first[0], "run") is not None
-        )
-    return hasattr(first, "columns")
 
 
 def trace_sources(data: PathLike, named: str | None, id_from: str | None) -> list[TraceSource]:
@@ -277,8 +373,7 @@ def _of_columns(look: Look, role: str) -> Format | None:
     """Find the format of a file that begins as those of TREC; no other of ours does (tested)."""
     if not look.only_columns:
         return None
-    for name in ("trec", "qrels"):
-        FORMATS.built_in(name)
+    FORMATS.built_in("trec")  # its module registers those of judgements, too
     FORMATS.load_plugins()
     able = (entry for entry in _in_order(FORMATS.registered).values() if role in entry.roles)
     return next((entry for entry in able if entry.sniff(look, role)), None)
@@ -297,10 +392,14 @@ def _no_gold(name: str, source: Source) -> InputError:
 
 
 __all__ = [
-    "is_several",
+    "Given",
+    "Kind",
+    "each_input",
+    "kind_of",
     "known_formats",
     "load_gold",
     "load_run",
     "load_samples",
-    "trace_sources",
+    "open_input",
+    "open_inputs",
 ]

@@ -10,13 +10,13 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
+from findwell.core.columns import blank_ids
 from findwell.core.data import Gold
 from findwell.core.errors import InputError
 from findwell.core.findings import finding_about
 from findwell.core.frames import pl
-from findwell.core.keys import blank_ids
+from findwell.io.read.format import STRICT, ReadContext, text_as_id, two_names
 from findwell.io.read.labels_database import disputed, final_grades
-from findwell.io.read.reading import STRICT, ReadContext, text_as_id, two_names
 from findwell.io.read.shapes import shape_of
 from findwell.io.read.values import UNDERSTOOD, grades, no_column
 from findwell.io.read.vocabulary import ACCEPTED_COLUMNS, QUESTION_COLUMNS, TABLE_COLUMNS

@@ -12,8 +12,8 @@ import json
 from itertools import islice
 from typing import TYPE_CHECKING, Any
 
+from findwell.core.columns import blank_ids
 from findwell.core.frames import pl
-from findwell.core.keys import blank_ids
 from findwell.core.timing import TIMED
 from findwell.io.read.by_document import known_columns
 from findwell.io.read.records import (
@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from findwell.io.read.delimited import TablePlace
-    from findwell.io.read.reading import ReadContext
+    from findwell.io.read.format import ReadContext
     from findwell.io.read.shapes import Shape
 
 # what polars makes of a number, a truth or an object among texts

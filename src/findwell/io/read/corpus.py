@@ -14,12 +14,13 @@ from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
+from findwell.core.columns import blank_ids
 from findwell.core.errors import InputError
 from findwell.core.forks import refuse_after_fork
 from findwell.core.frames import pl
-from findwell.core.keys import blank_ids
 from findwell.io.read.by_query import COERCED
 from findwell.io.read.delimited import TablePlace
+from findwell.io.read.format import EntryNotes
 from findwell.io.read.json import all_entries as json_lines
 from findwell.io.read.json import read as read_json
 from findwell.io.read.objects import (
@@ -29,7 +30,6 @@ from findwell.io.read.objects import (
     make_entries,
     results_of,
 )
-from findwell.io.read.reading import EntryNotes
 from findwell.io.read.records import Entry, entries
 from findwell.io.read.source import BYTE_ORDER_MARK, Source, not_readable, not_utf8
 from findwell.io.read.tables import frame, read_table

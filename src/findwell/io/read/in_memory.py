@@ -10,16 +10,17 @@ from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 
 import numpy as np
 
+from findwell.core.columns import blank_ids
 from findwell.core.data import Gold, Run, RunStream
 from findwell.core.errors import InputError
 from findwell.core.findings import finding_about, shorten
 from findwell.core.frames import pl
-from findwell.core.keys import blank_ids
+from findwell.io.read import Kind, kind_of
 from findwell.io.read.by_document import records_of_pairs
 from findwell.io.read.by_query import read_frame
 from findwell.io.read.delimited import TablePlace
+from findwell.io.read.format import STRICT, ReadContext
 from findwell.io.read.objects import is_answer
-from findwell.io.read.reading import STRICT, ReadContext
 from findwell.io.read.records import entries, read_records
 from findwell.io.read.shapes import GIVE_GOLD
 from findwell.io.read.tables import frame, frame_gold, frame_run
@@ -53,13 +54,18 @@ Records: TypeAlias = Iterable[Any]  # of dicts; type checkers see lists of unlik
 RunLike: TypeAlias = Run | RunStream | PathLike | TableLike | ByQuery | Records
 GoldLike: TypeAlias = Gold | PathLike | TableLike | ByQuery | Records
 
+BY_KEY = {Kind.BY_QUERY, Kind.NAMED}  # what looks like several inputs may be by query after all
+
 
 def run_from_objects(
-    data: object, name: str, where: str = "", reading: ReadContext = STRICT
+    data: Any,  # noqa: ANN401
+    name: str,
+    where: str = "",
+    reading: ReadContext = STRICT,
 ) -> RunStream:
     """Return the run of {query: {doc: score}}, {query: [doc]}, a table, or records."""
     where = where or name
-    if isinstance(data, Mapping):
+    if kind_of(data) in BY_KEY:
         _refuse_repeated_ids(data, where)
         if any(isinstance(docs, Mapping) and not is_answer(docs) for docs in data.values()):
             return _scored(data, name, where).stream()
@@ -69,14 +75,18 @@ def run_from_objects(
     table = frame(data)
     if table is not None:
         return frame_run(table, name, TablePlace(where), reading)
-    if isinstance(data, Iterable) and not isinstance(data, str | bytes):
+    if _holds_records(data):
         return read_records(entries(data, where), "run", reading).run(name)
     raise _not_understood(data, "run", "{query: {doc: score}}, {query: [doc]}")
 
 
-def gold_from_objects(data: object, where: str = "gold", reading: ReadContext = STRICT) -> Gold:
+def gold_from_objects(
+    data: Any,  # noqa: ANN401
+    where: str = "gold",
+    reading: ReadContext = STRICT,
+) -> Gold:
     """Return the gold of {query: {doc: grade}}, {query: [doc or [doc, …]]}, a table, or records."""
-    if isinstance(data, Mapping):
+    if kind_of(data) in BY_KEY:
         _refuse_repeated_ids(data, where)
         if data.keys() >= {"queries", "relevant_docs"}:
             records = _llama_index(data, where)
@@ -90,7 +100,7 @@ def gold_from_objects(data: object, where: str = "gold", reading: ReadContext = 
             records = [{"query": query, "gold": items} for query, items in data.items()]
         return read_records(entries(records, where, ""), "gold", reading).gold()
     table = frame(data)
-    if table is None and isinstance(data, Iterable) and not isinstance(data, str | bytes):
+    if table is None and _holds_records(data):
         listed = list(data)
         table = records_of_pairs(listed)
         if table is None:
@@ -101,19 +111,27 @@ def gold_from_objects(data: object, where: str = "gold", reading: ReadContext = 
 
 
 def samples_from_objects(
-    data: object, name: str, where: str = "records", reading: ReadContext = STRICT
+    data: Any,  # noqa: ANN401
+    name: str,
+    where: str = "records",
+    reading: ReadContext = STRICT,
 ) -> Samples:
     """Return run and gold of records that hold both, in a list or a table."""
     table = frame(data)
     if table is not None:
         return read_frame(table, "samples", TablePlace(where), reading).samples(name)
-    if not isinstance(data, Iterable) or isinstance(data, Mapping | str | bytes):
+    if not _holds_records(data):
         raise InputError(
             f"without a gold, one list of records is needed, not {type(data).__name__}",
             where=where,
             fix=f"give {GIVE_GOLD}, or records with the fields retrieved and gold",
         )
     return read_records(entries(data, where), "samples", reading).samples(name)
+
+
+def _holds_records(data: object) -> bool:
+    """Tell whether records are read from this one by one."""
+    return isinstance(data, Iterable) and kind_of(data) not in {Kind.PATH, Kind.OTHER, *BY_KEY}
 
 
 def _refuse_repeated_ids(data: Mapping[Any, Any], where: str) -> None:

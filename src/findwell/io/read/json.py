@@ -21,8 +21,7 @@ from findwell.io.read import in_memory
 from findwell.io.read.by_document import gold_of, records_of_pairs
 from findwell.io.read.by_query import columnar_part
 from findwell.io.read.delimited import TablePlace, record_lines
-from findwell.io.read.format import Format, Look, Samples, register_format
-from findwell.io.read.reading import ReadContext
+from findwell.io.read.format import Format, Look, ReadContext, Samples, register_format
 from findwell.io.read.records import (
     FIRST_RECORDS,
     Collected,

@@ -25,7 +25,7 @@ from findwell.core.errors import InputError
 from findwell.core.findings import shorten
 from findwell.core.frames import pl
 from findwell.core.plugins import Registry
-from findwell.io.read.reading import EntryNotes
+from findwell.io.read.format import EntryNotes
 from findwell.io.read.vocabulary import (
     END_NAMES,
     ID_NAMES,

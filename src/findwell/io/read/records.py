@@ -32,7 +32,7 @@ from findwell.core.errors import InputError, nearest
 from findwell.core.findings import EXAMPLES, Finding, finding_about, shorten
 from findwell.core.frames import pl
 from findwell.core.timing import timed
-from findwell.io.read.format import Samples
+from findwell.io.read.format import EntryNotes, ReadContext, Samples, text_as_id, two_names
 from findwell.io.read.objects import (
     is_answer,
     is_number,
@@ -42,7 +42,6 @@ from findwell.io.read.objects import (
     results_of,
     type_name,
 )
-from findwell.io.read.reading import EntryNotes, ReadContext, text_as_id, two_names
 from findwell.io.read.shapes import CALLS, HOP, ROLES, Shape, known_shapes, shape_of, unknown_shape
 from findwell.io.read.values import (
     digits,

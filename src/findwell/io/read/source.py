@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 from findwell.core.errors import FindwellError, InputError, nearest
 from findwell.core.findings import shorten
-from findwell.io.read.reading import STRICT, ReadContext
+from findwell.io.read.format import STRICT, ReadContext
 from findwell.io.storage.files import temporary_folder
 from findwell.io.storage.spool import copy_bounded, spool
 

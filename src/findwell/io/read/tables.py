@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-    from findwell.io.read.reading import ReadContext
+    from findwell.io.read.format import ReadContext
     from findwell.io.read.source import Source
 
 ROWS = 1 << 20  # rows of a table handled at once

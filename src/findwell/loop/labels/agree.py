@@ -16,15 +16,14 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
+from findwell.core.columns import normaliser
 from findwell.core.data import Gold
 from findwell.core.errors import AlignError, FindwellError, OptionError, choose, naming_files
 from findwell.core.findings import Finding, finding_about
 from findwell.core.forks import refuse_after_fork
 from findwell.core.frames import pl
-from findwell.core.normalisers import normaliser
 from findwell.core.policy import Policy
-from findwell.evaluation.results.result import Result
-from findwell.evaluation.results.reuse import require_result
+from findwell.evaluation.results.result import Result, require_result
 from findwell.io.read import load_gold, load_run
 from findwell.io.read.labels_database import database_at, table
 from findwell.io.read.queries import load_queries
@@ -48,8 +47,8 @@ if TYPE_CHECKING:
 
     from polars._typing import PolarsDataType
 
+    from findwell.core.columns import Normaliser
     from findwell.core.data import Floats, Run, RunStream
-    from findwell.core.normalisers import Normaliser
     from findwell.io.read import GoldLike, RunLike
     from findwell.measures import Measure
 

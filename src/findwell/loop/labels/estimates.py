@@ -25,8 +25,8 @@ from findwell.core.frames import pl
 from findwell.evaluation.evaluate import evaluate
 from findwell.evaluation.inputs import collect_runs
 from findwell.evaluation.plan import EvaluationOptions, Plan
-from findwell.evaluation.results.bounds import bounds
 from findwell.evaluation.results.estimates import EstimateRow, Estimates
+from findwell.evaluation.results.summaries import bounds
 from findwell.io.read import load_gold
 from findwell.io.read.labels_database import PAIR, database_at, final_grades, typed
 from findwell.io.read.tables import frame

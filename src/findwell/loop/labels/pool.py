@@ -20,8 +20,7 @@ from findwell.core.errors import InputError, OptionError, SaveError, choose
 from findwell.core.findings import Finding, finding_about, finding_about_rows, merge_findings
 from findwell.core.forks import refuse_after_fork
 from findwell.core.frames import pl
-from findwell.evaluation.results.result import Result
-from findwell.evaluation.results.reuse import load_only
+from findwell.evaluation.results.result import Result, load_only
 from findwell.io.read import load_gold, load_run
 from findwell.io.read.corpus import load_corpus
 from findwell.io.read.labels_database import (

@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from findwell.core.errors import InputError, OptionError, nearest
-from findwell.evaluation.results.reuse import require_result
+from findwell.evaluation.results.result import require_result
 from findwell.io.storage.folders import is_folder
 from findwell.loop.monitoring.times import DAY, EPOCH, UNITS, parse_moment
 

@@ -17,10 +17,10 @@ from typing import TYPE_CHECKING, Any, TypeAlias, cast
 
 import numpy as np
 
+from findwell.core.columns import sort_rows
 from findwell.core.errors import InputError, OptionError, naming_files
 from findwell.core.frames import pl
-from findwell.core.keys import sort_rows
-from findwell.evaluation.assessment import assess
+from findwell.evaluation.evaluate import assess
 from findwell.evaluation.inputs import files_of, read_inputs
 from findwell.evaluation.plan import EvaluationOptions, Plan
 from findwell.judges.aspects import VerdictShape, find_aspect
@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     from findwell.core.findings import Finding
     from findwell.core.policy import Policy
     from findwell.core.progress import Report
-    from findwell.core.relation import Relation
+    from findwell.core.relation import Edges, Relation
     from findwell.evaluation.results.result import Result
     from findwell.io.read import GoldLike, RunLike
     from findwell.judges.verdicts import JudgeFailure, JudgeProtocol, Sample
@@ -46,7 +46,7 @@ if TYPE_CHECKING:
     from findwell.measures import Measure
     from findwell.relations.align import Aligned
     from findwell.relations.facts import FactReader
-    from findwell.relations.match.matcher import BoundMatcher, Edges, Units
+    from findwell.relations.match.matcher import BoundMatcher, Units
 
 ListName: TypeAlias = "Setting | int"  # a list fused with a setting, or the number of a run alone
 MOST_RUNS = 5  # that are tuned together

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from findwell.core.columns import query_index, sorted_by
 from findwell.core.data import FACTS, Run
 from findwell.core.errors import AlignError, InputError, OptionError
 from findwell.core.findings import (
@@ -20,7 +21,6 @@ from findwell.core.findings import (
     shorten,
 )
 from findwell.core.frames import pl
-from findwell.core.keys import query_index, sorted_by
 from findwell.io.read import load_run
 from findwell.io.read.queries import join_queries
 from findwell.relations.align import positions

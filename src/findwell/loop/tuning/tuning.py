@@ -11,7 +11,7 @@ from findwell.core import display
 from findwell.core.errors import choose_column
 from findwell.core.findings import finding_about, first_findings
 from findwell.core.frames import pl
-from findwell.evaluation.assessment import cluster_column
+from findwell.evaluation.evaluate import cluster_column
 from findwell.loop.tuning.choice import (
     CURRENT,
     ChoiceRule,

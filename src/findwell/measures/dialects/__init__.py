@@ -78,7 +78,10 @@ def expand_measures(
     """
     given = [measures] if isinstance(measures, str | Measure) else list(measures)
     chosen = dialect(name)
-    return resolve_measures([one for each in given for one in chosen.listed(each)], chosen, rel)
+    lists = (
+        [each] if isinstance(each, Measure) else chosen.lists.get(each, [each]) for each in given
+    )
+    return resolve_measures([one for several in lists for one in several], chosen, rel)
 
 
 def _in_dialect(measure: str | Measure, chosen: Dialect, rel: float | None) -> Measure:

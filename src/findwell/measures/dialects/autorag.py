@@ -33,9 +33,8 @@ from typing import TYPE_CHECKING, ClassVar, TypeAlias
 import numpy as np
 
 from findwell.core.errors import OptionError, choose
-from findwell.core.measure import Divisor, Ideal, Limit, Terms
+from findwell.core.measure import ANY_GAIN, Divisor, Ideal, Limit, Terms
 from findwell.core.policy import Policy
-from findwell.core.relation import ANY_GAIN
 from findwell.measures.alpha_ndcg import times_before
 from findwell.measures.average_precision import AveragePrecision
 from findwell.measures.dialects.dialect import Dialect, register_dialect

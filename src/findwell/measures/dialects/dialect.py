@@ -27,10 +27,6 @@ class Dialect:
     # names that stand for several measures when they are asked for
     lists: Mapping[str, Sequence[str]] = field(default_factory=dict)
 
-    def listed(self, asked: str | Measure) -> Sequence[str | Measure]:
-        """Return what a name that was asked for stands for: a list of names, or itself."""
-        return self.lists.get(asked, [asked]) if isinstance(asked, str) else [asked]
-
     def formula(self, measure: Measure) -> Measure:
         """Return the measure as this tool computes it."""
         formula = self.formulas.get(measure.name)

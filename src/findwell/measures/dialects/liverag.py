@@ -19,9 +19,8 @@ from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 
-from findwell.core.measure import Divisor, Limit, Terms
+from findwell.core.measure import ANY_GAIN, Divisor, Limit, Terms
 from findwell.core.policy import Policy
-from findwell.core.relation import ANY_GAIN
 from findwell.measures.counts import Retrieved
 from findwell.measures.dialects.autorag import ones_first
 from findwell.measures.dialects.dialect import Dialect, register_dialect

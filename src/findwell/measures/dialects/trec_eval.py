@@ -26,9 +26,8 @@ from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 
-from findwell.core.measure import Terms
+from findwell.core.measure import ANY_GAIN, Terms
 from findwell.core.policy import Policy
-from findwell.core.relation import ANY_GAIN
 from findwell.measures.dialects.dialect import Dialect, register_dialect
 from findwell.measures.interpolated_precision import ElevenPoint, InterpolatedPrecision
 from findwell.measures.rbp import RankBiasedPrecision, RankBiasedPrecisionResidual
@@ -65,13 +64,10 @@ class GradedRankBiasedPrecision(RankBiasedPrecision):
     p: float = 0.9
 
     counts_items: ClassVar[bool] = True  # for the highest grade of the gold
+    any_grade: ClassVar[bool] = True
     adds: ClassVar[str] = (
         "Add up the weights of the units, p being .9 unless given, × grade ÷ highest grade"
     )
-
-    def level(self) -> float:
-        """Return the smallest positive grade: every grade above 0 counts."""
-        return ANY_GAIN
 
     def terms(self, relation: Relation) -> Terms:
         """Return what `adds` says."""

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from findwell.core.frames import pl
+from findwell.core.relation import Edges, Items
 from findwell.judges.aspects import (
     UNKNOWN,
     VerdictShape,
@@ -23,7 +24,6 @@ from findwell.judges.aspects import (
 from findwell.judges.verdicts import AspectVerdicts, Judged, Judgement
 from findwell.relations.align import positions
 from findwell.relations.judged.judging import number_chunks
-from findwell.relations.match.matcher import Edges, Items
 from findwell.relations.match.texts import require_texts, with_texts
 
 if TYPE_CHECKING:

@@ -9,9 +9,9 @@ from dataclasses import replace
 from functools import cached_property
 from typing import TYPE_CHECKING, ClassVar
 
+from findwell.core.columns import Normaliser, normaliser
 from findwell.core.data import FACTS, Gold, merge_equal
 from findwell.core.findings import FindingKind, finding_about
-from findwell.core.normalisers import Normaliser, normaliser
 from findwell.relations.match.matcher import BoundByRule, EqualKeys, Matcher, register_matcher
 from findwell.relations.preflight import no_shared_document
 

@@ -12,8 +12,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, ClassVar
 
-from findwell.core.cutoff import Budget
 from findwell.core.errors import OptionError, choose
+from findwell.core.measure import Budget
 from findwell.judges.aspects import ASPECTS, Aspect, Listing, VerdictShape, add_aspect, find_aspect
 from findwell.judges.aspects.aspect import YES_OR_NO
 from findwell.relations.match.matcher import MATCHERS, Matcher

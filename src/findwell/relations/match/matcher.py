@@ -2,65 +2,30 @@
 
 from __future__ import annotations
 
-from dataclasses import MISSING, dataclass, field, fields
+import re
+from dataclasses import MISSING, dataclass, fields
 from typing import TYPE_CHECKING, Any, ClassVar, Protocol, TypeVar, dataclass_transform
 
 import numpy as np
 
-from findwell.core.errors import OptionError
-from findwell.core.frames import pl
-from findwell.core.keys import document_keys, narrowed
+from findwell.core.columns import document_keys, equal_keys, narrowed, rows_at
+from findwell.core.errors import OptionError, choose
 from findwell.core.plugins import Registry
-from findwell.core.spelling import spell_parameters
+from findwell.core.relation import Edges
+from findwell.core.spelling import read_parameters, spell_parameters, split_parameters
 from findwell.core.texts.words import TEXTS
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from findwell.core.data import Bools, Floats, Gold, Ints, Numbers
+    import polars as pl
+
+    from findwell.core.data import Bools, Floats, Gold, Ints
     from findwell.core.findings import Finding
     from findwell.measures import Measure
     from findwell.relations.align import Aligned
     from findwell.relations.judged.judging import Judging, Task
     from findwell.relations.preflight import UnmetRun
-
-
-TABLE = 20  # bits of a key by which those are found that may have an equal
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Items:
-    """Gold items that are found only while edges are drawn, such as the claims of an answer."""
-
-    query: Ints
-    text: pl.Series
-    grade: Floats
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Edges:
-    """What a batch of a run covers: its edges, and its notable units.
-
-    `sizes` says how many units each row of the batch holds, where units are parts of rows. Where
-    there are `items`, edges count those of this batch; otherwise those of the gold.
-    """
-
-    query: Numbers
-    rank: Numbers
-    item: Numbers
-    unit_query: Numbers  # may be the very array of `query`, and `unit_rank` that of `rank`
-    unit_rank: Numbers
-    unit_judged: Bools
-    unit_repeat: Numbers
-    sizes: Ints | None = None
-    items: Items | None = None
-    failures: Mapping[int, str] = field(default_factory=dict)  # queries without a value, and why
-    lenient: Edges | None = None  # the same, if every failure counted as a yes
-    weight: Floats | None = None  # how far each edge supports its item; None: fully
-
-
-_NONE = np.zeros(0, dtype=np.int32)
-NO_EDGES = Edges(_NONE, _NONE, _NONE, _NONE, _NONE, _NONE.astype(bool), _NONE)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -131,34 +96,13 @@ class EqualKeys:
         asked = np.unique(query[new])  # of the gold only the queries of this batch
         first, size = self._offset[asked], np.diff(self._offset)[asked]
         members = np.arange(size.sum()) + np.repeat(first - np.cumsum(size) + size, size)
-        of_query, docs = np.repeat(asked, size), _rows_of(self._doc, members)
+        of_query, docs = np.repeat(asked, size), rows_at(self._doc, members)
         keys = document_keys(query, doc) if units.keys is None else units.keys
-        row, place = _equal(keys, document_keys(of_query, docs))
+        row, place = equal_keys(keys, document_keys(of_query, docs))
         # a key is a hash: compare what it was made of
         same: Bools = query[row] == of_query[place]
         same &= (doc.gather(row) == docs.gather(place)).to_numpy()
         return row[same], members[place[same]]
-
-
-def _rows_of(values: pl.Series, at: Ints) -> pl.Series:
-    """Return the values of ascending rows; of rows that stand together without a copy."""
-    if len(at) and at[-1] - at[0] + 1 == len(at):
-        return values.slice(int(at[0]), len(at))
-    return values.gather(at)
-
-
-def _equal(ours: pl.Series, theirs: pl.Series) -> tuple[Ints, Ints]:
-    """Return where equal keys stand, in the order of ours and then of theirs."""
-    # most of ours have no equal: a table of their upper bits tells which may have one
-    width = np.uint64(64 - TABLE)
-    table = np.zeros(1 << TABLE, dtype=bool)
-    table[(theirs.to_numpy() >> width).astype(np.int64)] = True
-    may = np.flatnonzero(table[(ours.to_numpy() >> width).astype(np.int64)])
-    rows, members = pl.DataFrame({"key": ours.gather(may)}), pl.DataFrame({"key": theirs})
-    pairs = rows.with_row_index("row").join(
-        members.with_row_index("member"), on="key", maintain_order="left_right"
-    )
-    return may[pairs["row"].to_numpy()], pairs["member"].to_numpy().astype(np.int64)
 
 
 def edges_of(
@@ -368,3 +312,46 @@ M = TypeVar("M", bound=type[Matcher])
 def register_matcher(cls: M) -> M:
     """Class decorator: make a matcher a frozen dataclass, known by its name."""
     return MATCHERS.register(cls.name, dataclass(frozen=True, kw_only=True)(cls))  # type: ignore[return-value]
+
+
+def find_matcher(
+    spec: str | Matcher,
+    choices: Mapping[str, Mapping[str, Any]] | None = None,
+    **parameters: Any,  # noqa: ANN401
+) -> Matcher:
+    """Return the matcher of this name, for `by=`.
+
+    Parameters are given in the name or beside it; `choices` are those of a dialect, by relation.
+
+    >>> str(find_matcher("rouge(threshold=0.80)")), str(find_matcher("exact", text="raw"))
+    ('rouge(threshold=0.8)', 'exact(text=raw)')
+    >>> find_matcher("rouge(treshold=0.8)")
+    Traceback (most recent call last):
+    findwell.core.errors.OptionError: rouge has no parameter 'treshold'
+      fix: did you mean threshold? (it takes: threshold, text, form)
+    """
+    if isinstance(spec, Matcher):
+        return spec
+    parts = re.fullmatch(r"\s*([^()\s]+)\s*(?:\(([^()]*)\))?\s*", spec)
+    if parts is None:
+        raise OptionError(
+            f"{spec!r} is not the name of a relation", fix="for example rouge(threshold=0.8)"
+        )
+    name = parts[1].lower()
+    cls = MATCHERS.built_in(name)  # others need not be imported for it
+    if cls is None:
+        known = known_matchers()
+        cls = known[choose("relation", name, known)]
+    texts = dict(split_parameters(parts[2] or "", spec, OptionError))
+    given = read_parameters(name, texts, cls.parameters(), OptionError)
+    for parameter in parameters:
+        choose(f"parameter of {name}", parameter, cls.parameters())
+    return cls(**{**(choices or {}).get(name, {}), **given, **parameters})
+
+
+def known_matchers() -> dict[str, type[Matcher]]:
+    """Return all matchers by name, ids first."""
+    from findwell.relations.match.judged import judged_matchers  # noqa: PLC0415 - it imports from here
+
+    known = {**MATCHERS.known(), **judged_matchers()}
+    return dict(sorted(known.items(), key=lambda entry: (entry[0] != "ids", entry[0])))

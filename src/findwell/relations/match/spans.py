@@ -13,11 +13,11 @@ from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 
+from findwell.core.columns import normaliser
 from findwell.core.data import merge_equal
 from findwell.core.errors import InputError
 from findwell.core.findings import FindingKind, finding_about, shorten
 from findwell.core.frames import pl
-from findwell.core.normalisers import normaliser
 from findwell.core.parts import is_part
 from findwell.relations.match.matcher import (
     BoundByRule,
@@ -42,8 +42,9 @@ if TYPE_CHECKING:
 
     from findwell.core.data import Gold
     from findwell.core.findings import Finding
+    from findwell.core.relation import Edges
     from findwell.relations.align import Aligned
-    from findwell.relations.match.matcher import Edges, MatchContext, Units
+    from findwell.relations.match.matcher import MatchContext, Units
     from findwell.relations.preflight import UnmetRun
 
     Change = Callable[[pl.Series], pl.Series]  # of the names of documents

@@ -31,9 +31,10 @@ from findwell.relations.match.matcher import (
 if TYPE_CHECKING:
     from findwell.core.data import Floats, Ints
     from findwell.core.findings import Finding
+    from findwell.core.relation import Edges
     from findwell.core.texts.sentences import Splitter
     from findwell.relations.align import Aligned
-    from findwell.relations.match.matcher import Edges, MatchContext
+    from findwell.relations.match.matcher import MatchContext
 
     # distinct unit texts, distinct gold texts, pairs of them, the least score that matters
     Compare: TypeAlias = Callable[[Sequence[str], Sequence[str], tuple[Ints, Ints], float], Floats]

@@ -6,8 +6,8 @@ from dataclasses import dataclass, replace
 from itertools import takewhile
 from typing import TYPE_CHECKING
 
-from findwell.core.cutoff import Budget
 from findwell.core.errors import FindwellError
+from findwell.core.measure import Budget
 from findwell.evaluation.results.cutoffs import curve
 from findwell.measures import parse_measure
 from findwell.show.charts import Chart

@@ -13,8 +13,8 @@ from typing import Any
 
 from findwell.core.errors import FindwellError, InputError
 from findwell.core.spelling import name_relations, spell_relation
+from findwell.evaluation.inputs import data_set_of
 from findwell.evaluation.results.notes import Notes, read_notes
-from findwell.evaluation.results.provenance import data_set_of
 from findwell.io.storage.files import open_regular
 from findwell.io.storage.folders import MANIFEST, SUMMARY
 from findwell.measures import parse_measure
