@@ -133,7 +133,7 @@ def test_numbers_out_of_range(tmp_path: Path) -> None:
         assert end.outcome == UNDECIDED
         assert "limit of this signal" in end.reason
     for wrong in ("1e999", "-1e999%"):
-        with pytest.raises(OptionError, match="is no number"):
+        with pytest.raises(OptionError, match="is not a finite number"):
             find_baseline(wrong, at(0))
     with pytest.raises(OptionError, match="too large"):
         parse_alert("latency>1e400ms")

@@ -5,8 +5,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from findwell.core.findings import shorten
-from findwell.loop.monitoring.alarm_report import RAISED, RESOLVED
-from findwell.loop.monitoring.alarm_text import (
+from findwell.loop.monitoring.alarm_report import (
+    RAISED,
+    RESOLVED,
     SIGNS,
     amount,
     bets_in_words,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from findwell.loop.monitoring.alarm_text import amount
+from findwell.loop.monitoring.alarm_report import amount
 from findwell.loop.monitoring.overview import VALUE
 from findwell.loop.monitoring.signals import SIGNALS
 from findwell.show.excerpts import shorten

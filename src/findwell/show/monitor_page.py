@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import urlencode
 
 from findwell.core.frames import pl
-from findwell.loop.monitoring.alarm_text import SIGNS, amount
-from findwell.loop.monitoring.call_values import stored_signals
+from findwell.loop.monitoring.alarm_report import SIGNS, amount
+from findwell.loop.monitoring.call_values import CallQuery
 from findwell.loop.monitoring.overview import (
     LENGTHS,
     PERIODS,
@@ -18,11 +18,11 @@ from findwell.loop.monitoring.overview import (
     VALUE,
     Look,
     Overview,
-    calls_by_key,
     overview,
     telling_calls,
 )
 from findwell.loop.monitoring.signals import SIGNALS
+from findwell.loop.monitoring.times import parse_moment
 from findwell.show.call_lists import IN_FILE, IN_PAGE, shown_calls
 from findwell.show.charts.time_series import TimeAxis, time_series
 from findwell.show.html import MONITOR, document
@@ -31,7 +31,7 @@ from findwell.show.signals import figure, limits, time_text
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from findwell.loop.monitoring.alarm_report import KnownAlarm, WatchedAlert
+    from findwell.loop.monitoring.alarm_report import KnownAlarm
     from findwell.loop.monitoring.monitor import Monitor
     from findwell.loop.monitoring.overview import CallsOfBucket
     from findwell.loop.monitoring.signals import Signal
@@ -228,7 +228,7 @@ def _alarm(monitor: Monitor, alarm: KnownAlarm, size: Any) -> dict[str, Any]:  #
         },
         orient="row",
     )
-    calls = calls_by_key(monitor.store, keys)
+    calls = monitor.store.calls(keys)
     return {
         "alert": alarm.alert,
         "slice": alarm.slice,
@@ -248,10 +248,12 @@ def _past(alarm: KnownAlarm) -> list[str]:
             time_text(alarm.opened), ended]  # fmt: skip
 
 
-def _watched(each: WatchedAlert) -> list[str]:
-    return [each.alert, each.slice or "all calls", SIGNS.get(each.outcome, each.outcome),
-            amount(each.before, each.unit), amount(each.now, each.unit), f"{each.n:,}",
-            time_text(each.checked)]  # fmt: skip
+def _watched(last: dict[str, Any]) -> list[str]:
+    unit = SIGNALS[last["signal"]].unit if last["signal"] in SIGNALS else ""
+    checked = time_text(parse_moment(last["checked"]))
+    return [last["alert"], last["slice"] or "all calls", SIGNS[last["outcome"]],
+            amount(last["before"], unit), amount(last["now"], unit), f"{last['n']:,}",
+            checked]  # fmt: skip
 
 
 def _mark(mark: Any, look: Look) -> dict[str, str]:  # noqa: ANN401
@@ -265,7 +267,7 @@ def _around(found: AroundMark) -> dict[str, Any]:
         sides = [
             (figure(side.value), limits(side.low, side.high)) for side in (each.before, each.after)
         ]
-        change = each.difference
+        change = each.verdict.difference
         difference = "–" if change.value is None else f"{change.value:+.4g}"
         rows.append(
             {
@@ -274,7 +276,7 @@ def _around(found: AroundMark) -> dict[str, Any]:
                 "sides": sides,
                 "difference": difference.replace("-", "−"),
                 "limits": limits(change.low, change.high),
-                "verdict": each.verdict,
+                "verdict": each.verdict.word if each.verdict.is_clear else "",
             }
         )
     return {
@@ -324,11 +326,8 @@ def _telling(monitor: Monitor, found: Overview, buckets: int) -> dict[datetime, 
         return {}
     look = found.look
     slices = [look.by] if look.by and look.only else []
-    frame = stored_signals(
-        monitor.store, TELLING, since=found.since, until=found.until, by=slices, kind=look.kind
-    )
-    if slices:
-        frame = frame.filter(pl.col(look.by) == look.only)
+    query = CallQuery(TELLING, slices, found.since, found.until, look.kind)
+    frame = query.values(monitor.store).sliced(look.by, look.only or None).frame()
     starts = found.table.select(pl.col("time").alias("bucket")).unique().sort("bucket")
     frame = frame.join_asof(
         starts.with_columns(pl.col("bucket").alias("start")), left_on="time", right_on="start"
@@ -336,7 +335,7 @@ def _telling(monitor: Monitor, found: Overview, buckets: int) -> dict[datetime, 
     most = max(1, min(OF_BUCKET, IN_ALL // buckets))
     chosen = telling_calls(frame.drop_nulls("bucket"), ["bucket"], most).sort("bucket")
     counted = dict(frame.group_by("bucket").len().rows())
-    calls = calls_by_key(monitor.store, chosen).sort("bucket", maintain_order=True)
+    calls = monitor.store.calls(chosen).sort("bucket", maintain_order=True)
     return {
         time: {"shown": shown_calls(pl.DataFrame(list(rows), schema=calls.schema), "", IN_FILE),
                "total": counted[time]}

@@ -137,7 +137,7 @@ def command(
                 f"note: {hook.shown} got no news: {failure}; the next check sends them again"
             )
         if prometheus is not None:
-            from findwell.loop.monitoring.alarm_text import prometheus_text  # noqa: PLC0415
+            from findwell.loop.monitoring.alarm_report import prometheus_text  # noqa: PLC0415
 
             options.write(prometheus_text(opened), prometheus)
     note_judge(alerts, taken)

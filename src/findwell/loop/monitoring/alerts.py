@@ -17,6 +17,8 @@ from dataclasses import dataclass
 from math import ceil, floor, isfinite
 from typing import TYPE_CHECKING
 
+import numpy as np
+
 from findwell.core.errors import OptionError, nearest
 from findwell.core.requirement import (
     SHARES,
@@ -30,6 +32,7 @@ from findwell.core.requirement import (
 from findwell.loop.monitoring.signals import SIGNALS, find_signal
 
 if TYPE_CHECKING:
+    from findwell.core.data import Floats
     from findwell.loop.monitoring.signals import Signal
 
 FORM = 'for example "context_relevancy drops", "empty>2%", "p95>800ms", "top_score changes by user"'
@@ -72,6 +75,13 @@ class Alert:
     def needs_baseline(self) -> bool:
         """Whether there has to be something that values are compared with."""
         return self.line is None
+
+    def of(self, values: Floats) -> float | None:
+        """Return the mean of values of the signal, as charts show it, or the quantile."""
+        known = values[~np.isnan(values)]
+        if not len(known):
+            return None
+        return float(known.mean() if self.quantile is None else np.quantile(known, self.quantile))
 
 
 def parse_alert(text: str) -> Alert:

@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from findwell.core.errors import InputError, OptionError, nearest
+from findwell.core.errors import OptionError, nearest
 from findwell.evaluation.results.reuse import require_result
 from findwell.io.storage.folders import is_folder
 from findwell.loop.monitoring.times import DAY, EPOCH, UNITS, parse_moment
@@ -86,7 +86,7 @@ def find_baseline(text: str, now: datetime, marks: Sequence[Mark] = ()) -> Basel
         percent = number["percent"] or ""
         value = float(plain.removesuffix(percent)) / (100 if percent else 1)
         if not np.isfinite(value):
-            raise OptionError(f"the baseline {text!r} is no number", fix=FORM)
+            raise OptionError(f"the baseline {text!r} is not a finite number", fix=FORM)
         return Baseline(plain, number=value)
     window = _window(plain.lower(), now) or _marked(plain, marks) or _interval(plain)
     if window is not None:
@@ -133,15 +133,6 @@ def _interval(text: str) -> tuple[datetime, datetime] | None:
     if not slash or not re.match(r"\d{4}-\d\d", since):
         return None
     return parse_moment(since), parse_moment(until)
-
-
-def refuse_overlap(window: tuple[datetime, datetime], since: datetime) -> None:
-    """Raise if calls of the baseline would be watched as well."""
-    if since < window[1]:
-        raise InputError(
-            f"what is watched begins at {since.isoformat()}, within the baseline",
-            fix="begin after the baseline ends, or choose an earlier baseline",
-        )
 
 
 def _plain(name: str) -> str:

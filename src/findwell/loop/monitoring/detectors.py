@@ -21,7 +21,7 @@ For a percentile the mean is that of 1 beyond the line, else 0: the share of cal
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from functools import partial
 from math import log
 from typing import TYPE_CHECKING, Any, Self, TypeAlias
@@ -227,6 +227,11 @@ class Bound:
         return self.mean if self.reference is None else None
 
     @property
+    def is_upward(self) -> bool:
+        """Whether the signal is higher than it should be where this is an alarm."""
+        return self.side == "above" if self.beyond is None else self.upward
+
+    @property
     def usual(self) -> float:
         """Where the means of periods should be."""
         return self.mean if self.reference is None else float(np.mean(self.reference))
@@ -323,13 +328,9 @@ class BoundedSignal:
                 best = bound, found
         return best or (self.bounds[0], ChangePoint(0, 0.0))
 
-    def as_dict(self) -> dict[str, Any]:
-        """Return it for the state that is kept with a store."""
-        return asdict(self)
-
     @classmethod
     def from_dict(cls, saved: dict[str, Any]) -> Self:
-        """Return what was saved."""
+        """Return what `asdict` gave for the state of a store."""
         scale = saved["scale"]
         known = {"bounds": tuple(map(bound_of, saved["bounds"])), "scale": scale and tuple(scale)}
         return cls(**(saved | known))

@@ -4,14 +4,19 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from findwell.core.errors import OptionError
 from findwell.core.frames import pl
-from findwell.loop.monitoring.alarm_report import KnownAlarm, WatchedAlert, known_alarms
-from findwell.loop.monitoring.call_values import COLUMNS, stored_signals
+from findwell.loop.monitoring.alarm_report import KnownAlarm, known_alarms
+from findwell.loop.monitoring.call_values import COLUMNS, CallQuery
 from findwell.loop.monitoring.signals import SIGNALS, find_signals
-from findwell.loop.monitoring.time_buckets import LONGEST, AroundMark, around_mark, bucket_start
+from findwell.loop.monitoring.time_buckets import (
+    LONGEST_SIDE,
+    AroundMark,
+    around_mark,
+    bucket_start,
+)
 from findwell.loop.monitoring.times import MICROSECOND, bucket_length, spelled_length
 
 if TYPE_CHECKING:
@@ -79,7 +84,7 @@ class Overview:
     counts: StoreCounts
     marks: list[Mark]
     alarms: list[KnownAlarm]
-    watched: list[WatchedAlert]
+    watched: list[dict[str, Any]]  # all alerts, as the last check found them
     around: AroundMark | None
     columns: dict[str, list[str]] = field(default_factory=dict)  # to slice by, with values
     left_out: list[str] = field(default_factory=list)  # signals that would take too long
@@ -184,7 +189,7 @@ def _around(
     named = [mark for mark in marks if mark.name == look.mark] if look.mark else marks
     if not named:
         return None
-    mark, longest = named[-1], LONGEST
+    mark, longest = named[-1], LONGEST_SIDE
     while longest > SHORTEST:  # as much as is quickly compared
         if store.calls_about(mark.time - longest, mark.time + longest) <= AROUND:
             break
@@ -243,34 +248,22 @@ def worst_calls(
     call has no value of, the latest.
     """
     found = find_signals([signal])[0]
-    kind = found.kind or kind
+    readable = found.per_call and not found.needs
     slices = [by] if by and only else []
-    plain = [found.name] if found.per_call and not found.needs else []
-    frame = stored_signals(store, plain, since=since, until=until, by=slices, kind=kind)
-    frame = frame.filter(pl.col("kind") == kind)
-    if slices:
-        frame = frame.filter(pl.col(by) == only)
-    value = pl.col(found.name).cast(pl.Float64) if plain else pl.lit(None, pl.Float64)
-    frame = frame.select("time", "trace", "span", value.alias(VALUE))
+    query = CallQuery([found.name] if readable else [], slices, since, until, found.kind or kind)
+    values = query.values(store).sliced(by, only or None)
+    value = pl.lit(None, pl.Float64)
+    if readable:
+        values = values.alone(found)
+        value = pl.lit(pl.Series(values.series).fill_nan(None))
+    frame = values.queries.select("time", "trace", "span", value.alias(VALUE))
     bad = pl.col(VALUE)
     if found.worse == "lower":
         bad = -bad
     elif found.worse == "either":
         bad = (bad - bad.median()).abs()
     chosen = frame.sort(bad, "time", descending=True, nulls_last=True).head(most)
-    return CallsOfBucket(calls_by_key(store, chosen), frame.height)
-
-
-def calls_by_key(store: TraceStore, keys: pl.DataFrame) -> pl.DataFrame:
-    """Return the calls of a table with time, trace and span, in its order, with its columns."""
-    first, last = keys["time"].min(), keys["time"].max()
-    if isinstance(first, datetime) and isinstance(last, datetime):
-        calls = store.scan(first, last + MICROSECOND)
-    else:  # there is no key
-        calls = store.scan().head(0)
-    found = calls.join(keys.lazy().select("trace", "span"), on=["trace", "span"], how="semi")
-    return keys.join(found.collect().drop("time"), on=["trace", "span"], how="inner",
-                     maintain_order="left")  # fmt: skip
+    return CallsOfBucket(store.calls(chosen), frame.height)
 
 
 def telling_calls(frame: pl.DataFrame, groups: Iterable[str], most: int) -> pl.DataFrame:

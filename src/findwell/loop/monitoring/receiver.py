@@ -238,7 +238,7 @@ class TraceReceiver:
 
     async def _metrics(self) -> bytes:
         """Return the state of alarms and counts of the store, as Prometheus asks for it."""
-        from findwell.loop.monitoring.alarm_text import prometheus_text  # noqa: PLC0415 - few ask for it
+        from findwell.loop.monitoring.alarm_report import prometheus_text  # noqa: PLC0415 - few ask for it
 
         try:
             return (await asyncio.to_thread(prometheus_text, self._store)).encode()

@@ -397,6 +397,17 @@ class TraceStore:
                 if group
             ]
 
+    def calls(self, keys: pl.DataFrame) -> pl.DataFrame:
+        """Return the calls of a table with time, trace and span, in its order, with its columns."""
+        first, last = keys["time"].min(), keys["time"].max()
+        if isinstance(first, datetime) and isinstance(last, datetime):
+            calls = self.scan(first, last + MICROSECOND)
+        else:  # there is no key
+            calls = self.scan().head(0)
+        found = calls.join(keys.lazy().select("trace", "span"), on=["trace", "span"], how="semi")
+        rest = found.collect().drop("time")
+        return keys.join(rest, on=["trace", "span"], how="inner", maintain_order="left")
+
     def calls_about(self, since: datetime | None = None, until: datetime | None = None) -> int:
         """Return about how many calls began in a time, by what the catalogue says of its files."""
         start = -(2**62) if since is None else microseconds(since)

@@ -33,7 +33,7 @@ from findwell.core.errors import OptionError
 from findwell.judges.client.client import BUSY, Pacer, RetryPolicy
 from findwell.judges.client.endpoint import Secret, proxy_for
 from findwell.judges.client.protocol import retry_after
-from findwell.loop.monitoring.alarm_text import sentence
+from findwell.loop.monitoring.alarm_report import sentence
 from findwell.loop.monitoring.check import OUTBOX
 
 if TYPE_CHECKING:
