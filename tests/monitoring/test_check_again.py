@@ -18,8 +18,7 @@ from findwell.loop.monitoring.alarm_report import (
     STILL_OPEN,
     UNDECIDED,
 )
-from findwell.loop.monitoring.alerts import parse_alert
-from findwell.loop.monitoring.baselines import find_baseline
+from findwell.loop.monitoring.alerts import find_baseline, parse_alert
 from findwell.loop.monitoring.check import check
 from findwell.loop.monitoring.detectors import at_line
 from tests.monitoring.watched_calls import WEEK, at, made_calls, store_of

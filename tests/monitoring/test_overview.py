@@ -142,8 +142,8 @@ def test_calls_that_do_not_tell_their_documents_are_shown_as_such(store: TraceSt
     until = START + timedelta(days=3)
     found = worst_calls(store, "latency", since=START, until=until)
     page = calls_page("s", Look(), SIGNALS["latency"], START, until, found, {})
-    assert "does not tell which documents" in page
+    assert "does not say which documents" in page
     assert "Nothing was retrieved" not in page
     monitor = Monitor(store)
-    assert "does not tell which documents" in monitor_report(monitor, "s")
+    assert "does not say which documents" in monitor_report(monitor, "s")
     assert monitor.run() == []

@@ -15,8 +15,14 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
     from datetime import timedelta
 
-    from findwell.loop.monitoring.ingest import Ingested
-    from findwell.loop.monitoring.intake_rules import IntakeRules
+    from findwell.cli.options import Decorator
+    from findwell.loop.monitoring.intake import Ingested, IntakeRules
+
+
+def _option(names: str, metavar: str, says: str, **more: Any) -> Decorator:  # noqa: ANN401
+    """Return an option that takes a value; several names are separated by spaces."""
+    return click.option(*names.split(), metavar=metavar, help=says, **more)
+
 
 # what signals are compared with, and who judges how many calls
 signal_options = options.option_set(
@@ -26,72 +32,50 @@ signal_options = options.option_set(
         default="retriever",
         help="Which calls to analyse: retriever or reranker.",
     ),
-    click.option("--corpus", metavar="PATH", help="Documents that can be retrieved, by id."),
-    click.option(
-        "--questions",
-        metavar="FILE",
-        help="Questions of the evaluation set, for query_distance.",
-    ),
-    click.option("--embedder", metavar="MODEL", help="Model for query_distance (default: minilm)."),
-    click.option(
-        "--expected-language",
-        default="en",
-        metavar="CODE",
-        help="Language that questions are expected in, for other_language.",
-    ),
-    click.option(
-        "--date-key",
-        metavar="KEY",
-        help="Key of the documents' metadata with their date, for age.",
-    ),
-    click.option(
+    _option("--corpus", "PATH", "Documents that can be retrieved, by id."),
+    _option("--questions", "FILE", "Questions of the evaluation set, for query_distance."),
+    _option("--embedder", "MODEL", "Model for query_distance (default: minilm)."),
+    _option("--expected-language", "CODE", "Expected language, for other_language.", default="en"),
+    _option("--date-key", "KEY", "Key of the documents' metadata with their date, for age."),
+    _option(
         "--sample",
+        "SHARE",
+        "Judged signals: share of the traces that are judged, always the same ones.",
         type=float,
         default=1.0,
-        metavar="SHARE",
-        help="Judged signals: share of the traces that are judged, always the same ones.",
     ),
-    click.option(
-        "--per-day",
-        type=int,
-        metavar="N",
-        help="Judged signals: judge at most this many calls of a day.",
-    ),
+    _option("--per-day", "N", "Judged signals: judge at most this many calls of a day.", type=int),
     judging.judge_options,
 )
-
-
-store_option = click.option(
-    "--store", "store", required=True, metavar="DIR", help="Folder of the trace store."
-)
+store_option = _option("--store", "DIR", "Folder of the trace store.", required=True)
 # which parts of incoming calls to store
 intake_options = options.option_set(
-    click.option(
+    _option(
         "--redact",
+        "REGEX",
+        "Replace what matches by [redacted], before it is written (repeatable).",
         multiple=True,
-        metavar="REGEX",
-        help="Replace what matches by [redacted], before it is written (repeatable).",
     ),
     click.option("--no-texts", is_flag=True, help="Keep neither questions nor texts of documents."),
-    click.option(
+    _option(
         "--sample",
+        "SHARE",
+        "Keep this share of the traces, always the same ones.",
         type=float,
         default=1.0,
-        metavar="SHARE",
-        help="Keep this share of the traces, always the same ones.",
     ),
-    click.option("--keep", metavar="TIME", help="Delete days older than that, such as 90d."),
-    click.option(
+    _option("--keep", "TIME", "Delete days older than that, such as 90d."),
+    _option(
         "--id-from",
-        metavar="FIELD",
-        help="Field of the metadata that holds the ids of documents, such as metadata.chunk.",
+        "FIELD",
+        "Field of the metadata that holds the ids of documents, such as metadata.chunk.",
     ),
 )
 
 
 def take_intake(choices: dict[str, Any]) -> tuple[IntakeRules, timedelta | None, str | None]:
     """Return the rules of these options, how long calls are kept, and the field of ids."""
-    from findwell.loop.monitoring.intake_rules import IntakeRules  # noqa: PLC0415
+    from findwell.loop.monitoring.intake import IntakeRules  # noqa: PLC0415
     from findwell.loop.monitoring.times import parse_period  # noqa: PLC0415
 
     texts, keep = not choices["no_texts"], choices["keep"]
@@ -154,33 +138,31 @@ def _as_token(context: click.Context, parameter: click.Parameter, text: str | No
 
 @command.command("serve", short_help="Take traces in, over HTTP (OTLP).")
 @store_option
-@click.option(
-    "--port", type=click.IntRange(0, 65535), default=4318, metavar="N", help="Port to listen on."
-)
-@click.option(
+@_option("--port", "N", "Port to listen on.", type=click.IntRange(0, 65535), default=4318)
+@_option(
     "--host",
+    "ADDRESS",
+    "Address to listen on; one that others can reach needs --token.",
     default="127.0.0.1",
-    metavar="ADDRESS",
-    help="Address to listen on; one that others can reach needs --token.",
 )
-@click.option(
+@_option(
     "--token",
+    "REFERENCE",
+    "What exporters must send as Authorization: Bearer TOKEN: env:VARIABLE or file:PATH "
+    "(default: the value of FINDWELL_MONITOR_TOKEN).",
     envvar="FINDWELL_MONITOR_TOKEN",
     callback=_as_token,
-    metavar="REFERENCE",
-    help="What exporters must send as Authorization: Bearer TOKEN: env:VARIABLE or file:PATH "
-    "(default: the value of FINDWELL_MONITOR_TOKEN).",
 )
-@click.option(
+@_option(
     "--workers",
+    "N",
+    "Decode in this many further processes; for more than 10,000 spans a second.",
     type=click.IntRange(0, 64),
     default=0,
-    metavar="N",
-    help="Decode in so many further processes; for more than 10,000 spans a second.",
 )
-@click.option("--max-request", default="16MiB", metavar="SIZE", help="Longest body of a request.")
-@click.option("--max-rate", type=click.IntRange(1), metavar="N", help="Most spans a second.")
-@click.option("--max-store", default="none", metavar="SIZE", help="Largest size of the store.")
+@_option("--max-request", "SIZE", "Longest body of a request.", default="16MiB")
+@_option("--max-rate", "N", "Most spans a second.", type=click.IntRange(1))
+@_option("--max-store", "SIZE", "Largest size of the store.", default="none")
 @intake_options
 def serve(
     *,
@@ -202,7 +184,7 @@ def serve(
 
     OTLP over HTTP, as protobuf or JSON, with gzip or without. Only retrieval calls are kept. A
     batch is acknowledged when it is on disk; one that is sent twice counts once. Beyond a limit
-    exporters are told to try again later.
+    exporters are asked to try again later.
     """
     from findwell.io.storage.spool import parse_size  # noqa: PLC0415
     from findwell.loop.monitoring.store import TraceStore  # noqa: PLC0415
@@ -234,7 +216,7 @@ def ingest(*, files: tuple[str, ...], store: str, **choices: Any) -> None:  # no
 
     A call that is in the store already is not added again, so that a file may be ingested twice.
     """
-    from findwell.loop.monitoring.ingest import ingest_traces  # noqa: PLC0415
+    from findwell.loop.monitoring.intake import ingest_traces  # noqa: PLC0415
     from findwell.show.escape import printable  # noqa: PLC0415
 
     rules, keep, id_from = take_intake(choices)
@@ -249,9 +231,8 @@ def ingest(*, files: tuple[str, ...], store: str, **choices: Any) -> None:  # no
     finally:  # what was done before a failure is done
         for each in done:
             counts = {"new calls": each.new, "known": each.repeated, "left out": each.dropped}
-            told = [f"{number:,} {name}" for name, number in counts.items() if number]
-            what = ", ".join(told) or "no calls"
-            click.echo(f"{printable(each.file)}: {each.spans:,} spans, {what}")
+            calls = ", ".join(f"{number:,} {name}" for name, number in counts.items() if number)
+            click.echo(f"{printable(each.file)}: {each.spans:,} spans, {calls or 'no calls'}")
             for reason, number in each.malformed.items():
                 options.note(f"  {number:,} × {reason}")
 
@@ -259,7 +240,7 @@ def ingest(*, files: tuple[str, ...], store: str, **choices: Any) -> None:  # no
 @command.command("mark", short_help="Name a point in time, such as a release.")
 @click.argument("name", metavar="NAME")
 @store_option
-@click.option("--time", "moment", metavar="TIME", help="When it was (default: now; ISO 8601, UTC).")
+@_option("--time moment", "TIME", "When it was (default: now; ISO 8601, UTC).")
 def mark(name: str, store: str, moment: str | None) -> None:
     """Name a point in time, so that charts show it and before and after can be compared.
 
@@ -277,30 +258,27 @@ def mark(name: str, store: str, moment: str | None) -> None:
 
 
 @command.command("show", short_help="Show signals of production, by time and slice.")
-@click.option("--store", metavar="DIR", help="Folder of the trace store.")
+@_option("--store", "DIR", "Folder of the trace store.")
 @click.option("--list", "listing", is_flag=True, help="List all signals, and what they mean.")
-@click.option(
-    "-s",
-    "--signal",
-    "names",
-    multiple=True,
-    metavar="SIGNAL",
-    help="Signal, such as empty or latency_p95; may be repeated (default: all that are cheap and "
+@_option(
+    "-s --signal names",
+    "SIGNAL",
+    "Signal, such as empty or latency_p95; may be repeated (default: all that are cheap and "
     "need only the traces).",
-)
-@click.option(
-    "--every",
-    metavar="TIME",
-    help="Show each hour, day, week, 15m or 6h on its own (default: all of the period together).",
-)
-@click.option("--since", metavar="TIME", help="From here: 2026-05-31T14:00, 7d, or a mark.")
-@click.option("--until", metavar="TIME", help="Up to here.")
-@click.option(
-    "--slice",
-    "by",
     multiple=True,
-    metavar="NAME",
-    help="Slice by service, user, session, or an attribute such as tenant.id; may be repeated.",
+)
+@_option(
+    "--every",
+    "TIME",
+    "Show each hour, day, week, 15m or 6h on its own (default: the whole period together).",
+)
+@_option("--since", "TIME", "From here: 2026-05-31T14:00, 7d, or a mark.")
+@_option("--until", "TIME", "Up to here.")
+@_option(
+    "--slice by",
+    "NAME",
+    "Slice by service, user, session, or an attribute such as tenant.id; may be repeated.",
+    multiple=True,
 )
 @options.level
 @signal_options
@@ -326,8 +304,7 @@ def show(
     findwell monitor show --store store -s sufficiency --judge openai:MODEL
     findwell monitor show --list
 
-    Intervals are for one look at one number. Whoever looks every hour uses `findwell monitor
-    check`.
+    Intervals are for one look at one number. To look every hour, use `findwell monitor check`.
     """
     from findwell.loop.monitoring.monitor import Monitor  # noqa: PLC0415
     from findwell.show.signals import render, render_signals  # noqa: PLC0415
@@ -348,45 +325,42 @@ def show(
     if judging.write_dry_run(taken, how, output):
         return
     note_judge(names, taken)
-    text = render(table, how, every=every, by=by, marks=marks, **screen)
-    options.write(text, output, how)
+    options.write(render(table, how, every=every, by=by, marks=marks, **screen), output, how)
 
 
 @command.command("check", short_help="Raise alarms about signals that have changed.")
 @store_option
-@click.option(
-    "--alert",
-    "alerts",
+@_option(
+    "--alert alerts",
+    "ALERT",
+    'What to raise an alarm about, in quotes: "context_relevancy drops", "empty>2%", '
+    '"p95>800ms", "top_score changes by tenant"; may be repeated.',
     multiple=True,
     required=True,
-    metavar="ALERT",
-    help='What to raise an alarm about, in quotes: "context_relevancy drops", "empty>2%", '
-    '"p95>800ms", "top_score changes by tenant"; may be repeated.',
 )
-@click.option(
+@_option(
     "--baseline",
-    metavar="WHAT",
-    help="What to compare with: last-week, yesterday, last-7d, 2026-11-02/2026-11-09, before:MARK, "
+    "WHAT",
+    "What to compare with: last-week, yesterday, last-7d, 2026-11-02/2026-11-09, before:MARK, "
     "the folder of a saved result, or a number.",
 )
-@click.option(
+@_option(
     "--alpha",
+    "SHARE",
+    "Highest probability of ever raising an alarm while nothing changes.",
     type=float,
     default=0.05,
-    metavar="SHARE",
-    help="Highest chance that an alarm is ever raised while nothing changes.",
 )
-@click.option(
+@_option(
     "--run-length",
+    "N",
+    "Instead of --alpha: an alarm while nothing changes comes after N periods or more, on average.",
     type=int,
-    metavar="N",
-    help="Instead of --alpha: an alarm while nothing changes comes after N periods or more, on "
-    "average.",
 )
-@click.option(
+@_option(
     "--period",
-    metavar="LENGTH",
-    help="Calls of one period, such as 1h, are one observation (default: the shortest of 1h, 3h, "
+    "LENGTH",
+    "Calls of one period, such as 1h, are one observation (default: the shortest of 1h, 3h, "
     "6h, 12h and 1d that the baseline allows; 1h for alerts with a number); call: single calls, "
     "if they do not depend on each other.",
 )
@@ -395,16 +369,14 @@ def show(
     type=click.Choice(["day", "week"]),
     help="Compare with the same hour of the day, or of the week, in the baseline.",
 )
-@click.option(
+@_option(
     "--settle",
+    "LENGTH",
+    "Look at a period when it has been over for this long: late calls still count.",
     default="10m",
-    metavar="LENGTH",
-    help="Look at a period when it has been over for this long: late calls still count.",
 )
-@click.option(
-    "--since", metavar="TIME", help="Watch calls from here (default: the baseline's end)."
-)
-@click.option("--until", metavar="TIME", help="Look at calls up to here (default: now).")
+@_option("--since", "TIME", "Watch calls from here (default: the baseline's end).")
+@_option("--until", "TIME", "Look at calls up to here (default: now).")
 @click.option(
     "--rebaseline", is_flag=True, help="Find the baseline again, and forget alarms that are open."
 )
@@ -413,15 +385,15 @@ def show(
     is_flag=True,
     help="Exit with 1 only for alarms that this check raises, not for those already open.",
 )
-@click.option(
+@_option(
     "--webhook",
-    metavar="URL",
-    help="Send new and resolved alarms there as JSON, signed with $FINDWELL_WEBHOOK_SECRET; an "
+    "URL",
+    "Send new and resolved alarms there as JSON, signed with $FINDWELL_WEBHOOK_SECRET; an "
     "address that must stay secret as env:VARIABLE or file:PATH.",
 )
 @click.option("--webhook-texts", is_flag=True, help="Send the questions of calls as well.")
-@click.option("--prometheus", metavar="FILE", help="Write the state of all alerts for Prometheus.")
-@click.option("--junit", metavar="FILE", help="Write the verdicts as JUnit XML.")
+@_option("--prometheus", "FILE", "Write the state of all alerts for Prometheus.")
+@_option("--junit", "FILE", "Write the verdicts as JUnit XML.")
 @signal_options
 @options.output(("table", "json", "markdown"))
 def check(
@@ -441,13 +413,15 @@ def check(
 
     \b
     findwell monitor check --store store --alert "empty>2%" --alert "p95>800ms"
-    findwell monitor check --store store --baseline week --alert "churn rises"
+    findwell monitor check --store store --alert "churn rises" --baseline last-7d
 
     Exits with 0 where all is quiet, with 1 while an alarm is open, and with 3 where there are too
     few calls to decide. An alarm is raised once, and stays open until the signal is back.
     """
     from findwell.evaluation.comparison.gates import GateReport  # noqa: PLC0415
+    from findwell.loop.monitoring.alarm_report import prometheus_text  # noqa: PLC0415
     from findwell.loop.monitoring.monitor import Monitor  # noqa: PLC0415
+    from findwell.loop.monitoring.webhook import SECRET, Webhook  # noqa: PLC0415
     from findwell.show.alarms import render  # noqa: PLC0415
 
     if webhook_texts and webhook is None:
@@ -455,37 +429,31 @@ def check(
     hook = None
     if webhook is not None:
         from findwell.judges.client.endpoint import referenced  # noqa: PLC0415
-        from findwell.loop.monitoring.webhook import SECRET, Webhook  # noqa: PLC0415
 
         secret = referenced(webhook, "--webhook")
-        url = webhook if secret is None else secret.reveal()
-        hook = Webhook(url, texts=webhook_texts)
+        hook = Webhook(webhook if secret is None else secret.reveal(), texts=webhook_texts)
         if not hook.secret:
             options.note(f"note: what goes to the webhook is not signed: ${SECRET} is not set")
     taken = judging.take(choices)
     choices |= taken
     dry = isinstance(taken["judge"], judging.DryRunJudge)
     with Monitor.open(store) as monitor:
-        opened = monitor.store
         report = monitor.check(alerts, remember=not dry, webhook=None if dry else hook, **choices)
         if judging.write_dry_run(taken, how, output):
             return 0
-        failure = "" if hook is None else hook.deliver(opened)
-        if hook is not None and failure:
+        if hook is not None and (failure := hook.deliver(monitor.store)):
             options.note(
                 f"note: {hook.shown} got no news: {failure}; the next check sends them again"
             )
         if prometheus is not None:
-            from findwell.loop.monitoring.alarm_report import prometheus_text  # noqa: PLC0415
-
-            options.write(prometheus_text(opened), prometheus)
+            options.write(prometheus_text(monitor.store), prometheus)
     note_judge(alerts, taken)
     options.write(render(report, how, **options.screen(output)), output, how)
     if junit is not None:
         from findwell.show.gate import as_junit  # noqa: PLC0415
 
         options.write(as_junit(report.as_gate()), junit)
-    # those who may read the summary may not all read questions
+    # not all who may read the summary may read questions
     gating.append_summary(GateReport(()), partial(render, report.without_texts(), "markdown"))
     news = any(each.outcome == "alarm" for each in report.news)
     return 0 if new_only and report.exit_code == 1 and not news else report.exit_code

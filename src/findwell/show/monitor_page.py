@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict
+from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlencode
@@ -22,8 +22,8 @@ from findwell.loop.monitoring.overview import (
 )
 from findwell.loop.monitoring.signals import SIGNALS
 from findwell.loop.monitoring.times import parse_moment
-from findwell.show.call_lists import IN_FILE, IN_PAGE, shown_calls
 from findwell.show.charts.time_series import TimeAxis, time_series
+from findwell.show.excerpts import shorten
 from findwell.show.html import MONITOR, document
 from findwell.show.signals import figure, limits, time_text
 
@@ -36,12 +36,89 @@ if TYPE_CHECKING:
     from findwell.loop.monitoring.signals import Signal
     from findwell.loop.monitoring.store import Mark
     from findwell.loop.monitoring.time_buckets import AroundMark
-    from findwell.show.call_lists import CallSize
 
 IN_ALL, OF_BUCKET = 300, 6  # calls in a file, and of these of one point
 SILENCE = {"shown": [], "total": 0}  # what a bucket without calls shows
 PERIOD_NAMES = {"1h": "last hour", "1d": "last day", "all": "all time"}
 SECTIONS = {"alarms": "Alarms", "signals": "Signals", "marks": "Before and after"}
+
+
+SHOWN_LETTERS = 120  # of an id, a service, an attribute
+SHOWN_ATTRIBUTES = 12
+PICKED_FOR = {
+    "error": "failed",
+    "empty": "retrieved nothing",
+    "latency": "slow",
+    "duplicates": "duplicates in the list",
+    "top_score": "low score of the first",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class CallSize:
+    """How much of a call is shown."""
+
+    documents: int = 50
+    letters: int = 4_000  # of a text
+    question: int = 1_000
+
+
+IN_PAGE = CallSize()
+IN_FILE = CallSize(documents=10, letters=400, question=400)  # of which there are many
+
+
+def shown_calls(
+    calls: pl.DataFrame, signal: str = "", size: CallSize = IN_PAGE
+) -> list[dict[str, Any]]:
+    """Return what pages show of calls; `signal` is what their column VALUE is of."""
+    return [_shown(row, signal, size) for row in calls.iter_rows(named=True)]
+
+
+def _shown(row: dict[str, Any], signal: str, size: CallSize) -> dict[str, Any]:
+    signal = row.get("why") or signal
+    value = row.get(VALUE)
+    return {
+        "question": shorten(row["question"], size.question) if row["question"] else "",
+        "why": PICKED_FOR.get(row.get("why") or "", ""),
+        "error": shorten(row["error"], size.question) if row["error"] else "",
+        "facts": list(_facts(row, signal, value)),
+        "known": row["docs"] is not None,
+        "docs": list(_documents(row, size)) if row["docs"] else [],
+        "more": max(len(row["docs"] or ()) - size.documents, 0),
+        "id": f"call-{row['trace'][:32]}-{row['span'][:16]}",
+    }
+
+
+def _facts(row: dict[str, Any], signal: str, value: float | None) -> Iterator[tuple[str, str]]:
+    yield "time", f"{row['time']:%Y-%m-%d %H:%M:%S} UTC"
+    if signal and value is not None and signal != "error":
+        yield signal, amount(value, SIGNALS[signal].unit)
+    if row["latency_ms"] is not None and SIGNALS.get(signal, SIGNALS["error"]).unit != "ms":
+        yield "latency", amount(row["latency_ms"], "ms")
+    for name in ("service", "session", "user"):
+        if row[name]:
+            yield name, shorten(row[name], SHOWN_LETTERS)
+    if row["hop"]:
+        yield "hop", str(row["hop"])
+    for each in row["attributes"][:SHOWN_ATTRIBUTES]:
+        yield shorten(each["key"], SHOWN_LETTERS), shorten(each["value"] or "", SHOWN_LETTERS)
+    yield "trace", shorten(row["trace"], SHOWN_LETTERS)
+
+
+def _documents(row: dict[str, Any], size: CallSize) -> Iterator[dict[str, Any]]:
+    rows = zip(row["docs"], row["scores"], row["texts"], strict=False)
+    seen: set[str] = set()
+    for rank, (doc, score, text) in enumerate(rows, 1):
+        if rank > size.documents:
+            return
+        yield {
+            "rank": rank,
+            "id": shorten(doc, SHOWN_LETTERS),
+            "score": "" if score is None else f"{score:.4g}",
+            "text": shorten(text, size.letters) if text else "",
+            "again": doc in seen,
+        }
+        seen.add(doc)
 
 
 def monitor_report(monitor: Monitor, name: str, look: Look | None = None) -> str:

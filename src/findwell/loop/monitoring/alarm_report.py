@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import asdict, dataclass, replace
 from datetime import datetime
 from math import exp, isfinite, log
+from operator import itemgetter
 from typing import TYPE_CHECKING, Any
 
 from findwell.core.estimate import Estimate
@@ -324,31 +325,31 @@ def prometheus_text(store: TraceStore) -> str:
 
     The route `/metrics` of a server may answer with it, as `text/plain; version=0.0.4`.
     """
-    tests: Mapping[str, Any] = (store.state(STATE) or {}).get("tests", {})
+    alerts = known_alarms(store)[1]
     counts = store.counts()
-    parts = [
-        _metric(f"findwell_{name}", what, tests.values(), value)
-        for name, (what, value) in ALERT_METRICS.items()
-    ]
-    totals = {
-        "calls": ("gauge", "Calls in the store.", counts.calls),
-        "spans_total": ("counter", "Spans that arrived.", counts.spans),
-        "repeated_total": ("counter", "Calls that arrived again.", counts.repeated),
-        "bytes": ("gauge", "Bytes of the store.", counts.bytes),
-    }
-    for name, (kind, what, number) in totals.items():
-        parts.append(
-            f"{_head(f'findwell_store_{name}', kind, what)}findwell_store_{name} {number}\n"
-        )
-    reasons = {
-        "malformed": ("Spans that could not be read", counts.malformed),
-        "dropped": ("Calls that a rule left out", counts.dropped),
-    }
-    for name, (what, numbers) in reasons.items():
-        total = f"findwell_store_{name}_total"
-        parts.append(_head(total, "counter", f"{what}, by reason."))
-        parts += [f"{total}{_labels(reason=why)} {number}\n" for why, number in numbers.items()]
-    return "".join(parts)
+    metrics: list[tuple[str, str, str, list[tuple[str, Any]]]] = []
+    for name, (what, value) in ALERT_METRICS.items():
+        found = [(_labels(**{key: last.get(key, "") for key in LABELS}), value(last))
+                 for last in alerts]  # fmt: skip
+        metrics.append((name, "gauge", what, found))
+    for name, kind, what, total in (
+        ("calls", "gauge", "Calls in the store.", counts.calls),
+        ("spans_total", "counter", "Spans that arrived.", counts.spans),
+        ("repeated_total", "counter", "Calls that arrived again.", counts.repeated),
+        ("bytes", "gauge", "Bytes of the store.", counts.bytes),
+    ):
+        metrics.append((f"store_{name}", kind, what, [("", total)]))
+    for name, what, numbers in (
+        ("malformed", "Spans that could not be read, by reason.", counts.malformed),
+        ("dropped", "Calls that a rule left out, by reason.", counts.dropped),
+    ):
+        found = [(_labels(reason=why), number) for why, number in numbers.items()]
+        metrics.append((f"store_{name}_total", "counter", what, found))
+    lines = []
+    for name, kind, what, found in metrics:
+        lines += [f"# HELP findwell_{name} {what}", f"# TYPE findwell_{name} {kind}"]
+        lines += [f"findwell_{name}{labels} {x!r}" for labels, x in found if x is not None]
+    return "".join(f"{line}\n" for line in lines)
 
 
 # what is written of the last state of each alert
@@ -358,42 +359,17 @@ ALERT_METRICS: dict[str, tuple[str, Callable[[Mapping[str, Any]], float | None]]
         "1 while there are too few calls.",
         lambda last: float(last["outcome"] == UNDECIDED),
     ),
-    "signal": ("The signal, since watching began or the change.", lambda last: last["now"]),
-    "signal_baseline": ("What the signal is compared with.", lambda last: last["before"]),
-    "alarm_log_evidence": (
-        "Logarithm of the evidence for a change.",
-        lambda last: last["log_evidence"],
-    ),
-    "alarm_log_needed": (
-        "Logarithm of the evidence of an alarm.",
-        lambda last: last["log_needed"],
-    ),
+    "signal": ("The signal, since watching began or the change.", itemgetter("now")),
+    "signal_baseline": ("What the signal is compared with.", itemgetter("before")),
+    "alarm_log_evidence": ("Logarithm of the evidence for a change.", itemgetter("log_evidence")),
+    "alarm_log_needed": ("Logarithm of the evidence of an alarm.", itemgetter("log_needed")),
     "checked_timestamp_seconds": (
         "When it was last checked.",
         lambda last: parse_moment(last["checked"]).timestamp(),
     ),
 }
-
-
-def _head(name: str, kind: str, what: str) -> str:
-    return f"# HELP {name} {what}\n# TYPE {name} {kind}\n"
-
-
-def _metric(
-    name: str,
-    what: str,
-    tests: Iterable[Mapping[str, Any]],
-    value: Callable[[Mapping[str, Any]], float | None],
-) -> str:
-    lines = [_head(name, "gauge", what)]
-    for last in (each["last"] for each in tests):
-        number = value(last)
-        if number is not None:
-            # all that distinguishes series: a file with the same labels twice is refused as a whole
-            named = ("alert", "signal", "slice", "baseline", "kind")
-            labels = _labels(**{label: last.get(label, "") for label in named})
-            lines.append(f"{name}{labels} {number!r}\n")
-    return "".join(lines)
+# all that distinguishes series: a file with the same labels twice is refused as a whole
+LABELS = ("alert", "signal", "slice", "baseline", "kind")
 
 
 def _labels(**named: str) -> str:

@@ -44,8 +44,7 @@ from findwell.loop.monitoring.alarm_report import (
     CheckReport,
     WatchedCall,
 )
-from findwell.loop.monitoring.alerts import Alert, parse_alert
-from findwell.loop.monitoring.baselines import Baseline, find_baseline
+from findwell.loop.monitoring.alerts import Alert, Baseline, find_baseline, parse_alert
 from findwell.loop.monitoring.call_values import CallQuery, CallValues, SignalOptions
 from findwell.loop.monitoring.detectors import (
     ALL_TIMES,

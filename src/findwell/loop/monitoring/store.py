@@ -28,7 +28,7 @@ from findwell.core.frames import pl
 from findwell.io.read.traces.schema import TRACE_SCHEMA, calls_among, with_hops, without_inner
 from findwell.io.storage.database import BUSY_TIMEOUT, DurableFile, DurableKind, create_durable
 from findwell.io.storage.files import make_folder, removed_at_the_end
-from findwell.loop.monitoring.intake_rules import IntakeRules
+from findwell.loop.monitoring.intake import IntakeRules
 from findwell.loop.monitoring.store_files import (
     BEHIND,
     FOLDER,

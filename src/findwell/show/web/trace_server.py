@@ -195,7 +195,7 @@ class ExporterGuard:
             await self._app(scope, receive, send)
         else:
             await RequestBody(receive, DRAINING).drain(DRAINED)
-            await refusal.tell(send, request.headers.get("content-type", ""))
+            await refusal.answer(send, request.headers.get("content-type", ""))
 
     def _refusal(self, request: Request) -> Refusal | None:
         if self._hosts and request.headers.get("host", "") not in self._hosts:

@@ -23,9 +23,15 @@ from findwell.io.read.reading import ReadContext
 from findwell.io.read.records import one_line, plain_columns
 from findwell.io.read.source import Source
 from findwell.io.read.tables import frame, pandas_columns, pandas_rows
-from findwell.io.read.traces.decoding import EXPLODED, TraceReader, is_protobuf, read_all, read_rows
+from findwell.io.read.traces.decoding import (
+    EXPLODED,
+    TraceReader,
+    is_protobuf,
+    is_request,
+    read_all,
+    read_rows,
+)
 from findwell.io.read.traces.exports import is_export
-from findwell.io.read.traces.otlp import is_request
 from findwell.io.read.traces.schema import RERANKER, RETRIEVER, number_hops, outermost
 from findwell.io.read.traces.span import NO_FIELD, UNNAMED, parsed
 
