@@ -210,7 +210,7 @@ class KnownAlarm:
 def known_alarms(store: TraceStore) -> tuple[list[KnownAlarm], list[dict[str, Any]]]:
     """Return the alarms of a store, open ones first, then the latest; and all alerts.
 
-    An alert is told as the last check found it: alert, signal, slice, outcome, before, now, n.
+    An alert is what the last check found about it: alert, signal, slice, outcome, before, now, n.
     """
     tests = (store.state(STATE) or {}).get("tests", {})
     alarms = [alarm for test in tests.values() for alarm in _alarms(test)]

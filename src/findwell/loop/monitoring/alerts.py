@@ -65,9 +65,9 @@ DIRECTIONS = {
     "changes": "both",
     "worsens": "",  # what is worse is known of each signal
 }
-SHOWN = {"below": "drops", "above": "rises", "both": "changes"}
-WORSE = {"lower": "below", "higher": "above", "either": "both"}
-COUNTED = ("documents", "characters")  # units of whole numbers: 3 or less is below 4
+SIDE_WORDS = {"below": "drops", "above": "rises", "both": "changes"}
+WORSE_SIDES = {"lower": "below", "higher": "above", "either": "both"}
+COUNTED_UNITS = ("documents", "characters")  # units of whole numbers: 3 or less is below 4
 MOST_SLICED = 3  # columns of one alert
 
 _WORD = re.compile(r"(?P<signal>\S+) (?P<word>[a-z]+)(?: by (?P<margin>[\d.+-].*))?", re.IGNORECASE)
@@ -83,7 +83,7 @@ class Alert:
     side: str  # below, above or both
     line: float | None = None  # a number, in the unit of the signal; None: the baseline
     quantile: float | None = None  # of the values, such as 0.95; None: their mean
-    margin: float = 0.0  # how far from the baseline is no alarm yet
+    margin: float = 0.0  # how far from the baseline an alarm begins
     relative: bool = False  # whether the margin is a part of the baseline
     by: tuple[str, ...] = ()  # columns or attributes: each value is watched by itself
 
@@ -137,7 +137,7 @@ def _at_line(
 ) -> Alert:
     signal, quantile = _subject(name, text)
     number = _in_unit(signal, *written, text)
-    if sign.endswith("=") and signal.unit in COUNTED:
+    if sign.endswith("=") and signal.unit in COUNTED_UNITS:
         number = ceil(number) - 1 if sign[0] == ">" else floor(number) + 1
     low, high = signal.bounds
     if not low <= number <= high:
@@ -169,8 +169,8 @@ def _against_baseline(text: str, found: re.Match[str], by: tuple[str, ...]) -> A
         fix = f"{nearest(word, DIRECTIONS)} (known: {known})".strip()
         raise OptionError(f"unknown word {word!r} in {text!r}", fix=fix)
     signal, quantile = _subject(found["signal"], text)
-    side = DIRECTIONS[word] or WORSE[signal.worse]
-    shown = f"{_name(signal, quantile, found['signal'])} {SHOWN[side]}"
+    side = DIRECTIONS[word] or WORSE_SIDES[signal.worse]
+    shown = f"{_name(signal, quantile, found['signal'])} {SIDE_WORDS[side]}"
     margin, relative = 0.0, False
     if found["margin"] is not None:
         written = read_number(found["margin"])
@@ -326,7 +326,7 @@ def _marked(text: str, marks: Sequence[Mark]) -> tuple[datetime, datetime] | Non
     times = [each.time for each in marks if each.name == name]
     if not times:
         names = list(dict.fromkeys(each.name for each in marks))
-        known = ", ".join(names) or "there is none yet: findwell monitor mark NAME"
+        known = ", ".join(names) or "no marks yet: findwell monitor mark NAME"
         raise OptionError(f"unknown mark {name!r}", fix=f"{nearest(name, names)} ({known})".strip())
     until = max(times)
     earlier = [each.time for each in marks if each.time < until]

@@ -264,7 +264,8 @@ class JudgedSample:
             raise OptionError(f"a share of {self.share} cannot be judged", fix="write 0.05, or 1")
         if self.per_day is not None and self.per_day < 1:
             raise OptionError(
-                f"{self.per_day} calls a day cannot be judged", fix="give 1 or more, or no number"
+                f"{self.per_day} calls a day cannot be judged",
+                fix="give 1 or more, or leave it out",
             )
 
     def find(self) -> JudgeProtocol:

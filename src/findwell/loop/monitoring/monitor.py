@@ -41,7 +41,7 @@ class Monitor:
 
     @classmethod
     def open(cls, store: str | os.PathLike[str] | TraceStore, *, create: bool = False) -> Self:
-        """Open the folder of a store; with `create`, make one where there is none."""
+        """Open the folder of a store; with `create`, make one if it is missing."""
         refuse_after_fork()
         return cls(
             store if isinstance(store, TraceStore) else TraceStore.open(store, create=create)

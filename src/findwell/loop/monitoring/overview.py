@@ -28,16 +28,18 @@ if TYPE_CHECKING:
 ALL = "all"
 PERIODS = ("5m", "15m", "1h", "6h", "1d", "3d", "7d", "30d", "90d", ALL)  # before the last call
 LENGTHS = ("1m", "5m", "15m", "1h", "3h", "6h", "12h", "1d", "1w", "4w", "13w", "52w", "520w")
-AT_FIRST = 80_000  # calls that are shown while no period is chosen, at most about
-AROUND = 40_000  # calls on both sides of a mark, at most about
-BUCKETS = 60  # points of a chart, at most about
-REMEMBERED = 100_000  # calls of a store up to which those before the period are looked at, too
-SLOWLY = 20_000  # calls of a period up to which texts are looked at
-DENSEST = 400  # points, where a user chose the length
-SHORTEST = timedelta(minutes=2)  # on either side of a mark
+FIRST_CALLS = 80_000  # calls that are shown while no period is chosen, at most about
+AROUND_CALLS = 40_000  # calls on both sides of a mark, at most about
+USUAL_POINTS = 60  # points of a chart, at most about
+LOOKED_BACK_CALLS = (
+    100_000  # calls of a store up to which those before the period are looked at, too
+)
+SLOW_SIGNAL_CALLS = 20_000  # calls of a period up to which texts are looked at
+MOST_POINTS = 400  # points, where a user chose the length
+SHORTEST_SIDE = timedelta(minutes=2)  # on either side of a mark
 SLICES = 6  # lines of a chart
 LOOKED_AT = 2_000  # calls whose attributes are looked at
-FEW, MANY = 2, 50  # values of an attribute by which it makes sense to slice
+FEWEST_VALUES, MOST_VALUES = 2, 50  # of an attribute by which it makes sense to slice
 AHEAD = timedelta(hours=1)  # clocks of others may be wrong
 
 
@@ -54,11 +56,13 @@ class Look:
     mark: str = ""  # that is looked at before and after; empty: the last one
 
     def checked(self) -> Look:
-        """Return the same, or refuse what is no period, length or kind."""
+        """Return the same, or raise if the period, length or kind is invalid."""
         if self.period not in ("", *PERIODS):
-            raise OptionError(f"{self.period!r} is no period", fix=f"one of {', '.join(PERIODS)}")
+            raise OptionError(
+                f"{self.period!r} is not a period", fix=f"one of {', '.join(PERIODS)}"
+            )
         if self.kind not in ("retriever", "reranker"):
-            raise OptionError(f"{self.kind!r} is no kind of calls", fix="retriever or reranker")
+            raise OptionError(f"{self.kind!r} is not a kind of calls", fix="retriever or reranker")
         if self.every:
             bucket_length(self.every)
         return self if self.by else replace(self, only="")
@@ -101,7 +105,7 @@ def overview(monitor: Monitor, look: Look) -> Overview:
     first = min(counts.first or end, end)
     start = first if period == ALL else max(first, end - bucket_length(period))
     length = bucket_length(look.every or _fitting(end - start))
-    if (end - start) / length > DENSEST:
+    if (end - start) / length > MOST_POINTS:
         length = bucket_length(_fitting(end - start))
     start = _aligned(start, length)
     until = end + MICROSECOND
@@ -138,7 +142,7 @@ def _quick_period(store: TraceStore, counts: StoreCounts, end: datetime) -> str:
     found = PERIODS[0]
     for period in PERIODS:
         since = None if period == ALL else end - bucket_length(period)
-        if store.calls_about(since) > AT_FIRST:
+        if store.calls_about(since) > FIRST_CALLS:
             break
         found = period
         if counts.first is None or since is None or since <= counts.first:
@@ -149,9 +153,9 @@ def _quick_period(store: TraceStore, counts: StoreCounts, end: datetime) -> str:
 def _affordable(
     store: TraceStore, look: Look, since: datetime, until: datetime
 ) -> tuple[list[str], list[str]]:
-    """Return the signals that are shown, and those that so many calls would make too slow."""
-    costly = store.calls_about(since, until) > SLOWLY
-    long = store.calls_about(None, until) > REMEMBERED
+    """Return the signals that are shown, and those that are too slow for this many calls."""
+    costly = store.calls_about(since, until) > SLOW_SIGNAL_CALLS
+    long = store.calls_about(None, until) > LOOKED_BACK_CALLS
     slow = {
         each.name
         for each in find_signals(look.signals)
@@ -162,7 +166,9 @@ def _affordable(
 
 
 def _fitting(span: timedelta) -> str:
-    return next((each for each in LENGTHS if span / bucket_length(each) <= BUCKETS), LENGTHS[-1])
+    return next(
+        (each for each in LENGTHS if span / bucket_length(each) <= USUAL_POINTS), LENGTHS[-1]
+    )
 
 
 def _aligned(moment: datetime, length: timedelta) -> datetime:
@@ -190,8 +196,8 @@ def _around(
     if not named:
         return None
     mark, longest = named[-1], LONGEST_SIDE
-    while longest > SHORTEST:  # as much as is quickly compared
-        if store.calls_about(mark.time - longest, mark.time + longest) <= AROUND:
+    while longest > SHORTEST_SIDE:  # as much as is quickly compared
+        if store.calls_about(mark.time - longest, mark.time + longest) <= AROUND_CALLS:
             break
         longest /= 2
     return around_mark(
@@ -216,7 +222,11 @@ def _columns(store: TraceStore, end: datetime) -> dict[str, list[str]]:
     pairs = late.select(pl.col("attributes").explode()).unnest("attributes").drop_nulls()
     grouped = pairs.group_by("key").agg(pl.col("value").unique().sort()).sort("key")
     found |= {key: values for key, values in grouped.rows() if key not in COLUMNS}
-    return {name: values for name, values in found.items() if FEW <= len(values) <= MANY}
+    return {
+        name: values
+        for name, values in found.items()
+        if FEWEST_VALUES <= len(values) <= MOST_VALUES
+    }
 
 
 VALUE = "value of the signal"  # a column next to those of the traces

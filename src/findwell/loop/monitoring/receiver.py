@@ -180,7 +180,7 @@ class ReceiverLimits:
     """What a server takes at most."""
 
     request: int = 16 << 20  # bytes of a body, unpacked
-    held: int = 128 << 20  # bytes of all bodies that are not written yet, but for one
+    held: int = 128 << 20  # bytes of all bodies that are not written yet, except for one
     rate: float | None = None  # spans a second
     store: int | None = None  # bytes of the store
 

@@ -78,7 +78,7 @@ CONVENTIONS = {
         ("gen_ai.retrieval.documents", "gen_ai.memory.records"),
         "gen_ai.conversation.id",
     ),
-    # Traceloop has no kind of its own for retrieval: the operation or the name of the entity tells
+    # Traceloop has no kind for retrieval: the operation or the name of the entity shows it
     TRACELOOP: Convention(
         "traceloop.span.kind",
         ("traceloop.entity.input", "gen_ai.task.input"),
@@ -87,14 +87,14 @@ CONVENTIONS = {
         "traceloop.association.properties.user_id",
     ),
 }
-# the attribute that tells the kind of a span, and the convention that it belongs to
+# the attribute with the kind of a span, and the convention that it belongs to
 MARKERS = {"openinference.span.kind": OPENINFERENCE} | {
     CONVENTIONS[name].kind: name for name in ("langfuse", "mlflow", "langsmith")
 }
 KINDS = frozenset({RETRIEVER, RERANKER})
 OPERATION, OPERATIONS = "gen_ai.operation.name", frozenset({"retrieval", "search_memory"})
 ENTITY, RETRIEVES = "traceloop.entity.name", "vector_db_retrieve"
-# spans of Traceloop's instrumentations of vector databases that tell the results, as events
+# spans of Traceloop's instrumentations of vector databases that record the results, as events
 DATABASES = frozenset(
     {"chroma.query", "marqo.search", "milvus.search", "pinecone.query", "pinecone.query_namespaces"}
 )
@@ -269,7 +269,7 @@ def _read_openinference(span: Span, parts: TakenParts) -> RetrievalCall:
 
 
 def _lists(given: Mapping[str, Any]) -> dict[str, dict[int, dict[str, Any]]]:
-    """Return the lists that stand in attributes PREFIX.INDEX.KIND.FIELD: their entries by index."""
+    """Return the lists in attributes PREFIX.INDEX.KIND.FIELD: their entries by index."""
     found: dict[str, dict[int, dict[str, Any]]] = {prefix: {} for prefix in PREFIXES}
     for key, value in given.items():
         if not key.startswith(LISTS):

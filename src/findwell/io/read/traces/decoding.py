@@ -566,7 +566,7 @@ def read_rows(rows: Iterable[dict[str, Any]], reader: TraceReader) -> Iterator[D
     """Read the rows of a table: one per span, or one per document of a span."""
     for number, row in enumerate(_whole_spans(rows, reader), start=1):
         kept = {key: value for key, value in row.items() if value not in (None, "")}
-        # an empty cell is no list, but its column still says that the row is a call
+        # an empty cell is not a list, but its column still says that the row is a call
         reader.read_value({name: None for name in LISTED if name in row} | kept)
         if number % ROWS == 0:
             yield reader.take()
@@ -576,8 +576,8 @@ def read_rows(rows: Iterable[dict[str, Any]], reader: TraceReader) -> Iterator[D
 def _whole_spans(rows: Iterable[dict[str, Any]], reader: TraceReader) -> Iterator[dict[str, Any]]:
     """Join the rows about the documents of one span.
 
-    Such a table tells no times. A run needs none: its calls are in the order of the rows, at the
-    first seconds of 1970. A store of calls does, and counts them as malformed.
+    Such a table has no times. A run does not need them: its calls are in the order of the rows, at
+    the first seconds of 1970. A store of calls does, and counts them as malformed.
     """
     clock = count(1) if reader.for_run else repeat(None)
     for key, group in groupby(rows, lambda row: row["context.span_id"] if _is_part(row) else None):
@@ -596,7 +596,7 @@ def _whole_spans(rows: Iterable[dict[str, Any]], reader: TraceReader) -> Iterato
                 {
                     field: value
                     for field, names in DOCUMENT.items()
-                    for value in [next((row[name] for name in names if _is_told(row, name)), None)]
+                    for value in [next((row[name] for name in names if _has(row, name)), None)]
                     if value is not None
                 }
                 for row in documents
@@ -604,7 +604,7 @@ def _whole_spans(rows: Iterable[dict[str, Any]], reader: TraceReader) -> Iterato
         }
 
 
-def _is_told(row: dict[str, Any], name: str) -> bool:
+def _has(row: dict[str, Any], name: str) -> bool:
     return row.get(name) is not None and row[name] != ""
 
 

@@ -357,7 +357,7 @@ EXPORTS: tuple[tuple[Callable[[Record], bool], Callable[[Record], Iterable[Span]
 # plain records
 
 CONVENTION = "plain"
-STEP = 1000  # nanoseconds between two calls of a record that tells no times of their own
+STEP = 1000  # nanoseconds between two calls of a record that has no times of their own
 NO_LATENCY = "latency below 0 or without end: left out"
 NAMES = {
     "question": ("question", "query_text", "user_input", "query", "input"),
@@ -466,7 +466,7 @@ def _reranked(
 
 
 def _latency(record: Mapping[str, Any], parts: TakenParts) -> float | None:
-    """Return how long it took, in milliseconds, under the first name that tells a unit."""
+    """Return how long it took, in milliseconds, under the first name that has a unit."""
     for name, unit in DURATIONS.items():
         if isinstance(record.get(name), int | float) and not isinstance(record[name], bool):
             with contextlib.suppress(OverflowError):  # an integer of a thousand digits
