@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING
 import click
 import pytest
 
-from findwell.cli.monitor import SUBCOMMANDS
 from findwell.cli.monitor import command as group
 from findwell.loop.monitoring.store import TraceStore
 from tests.monitoring.sending import Sender, ServerProcess, TraceBodies
@@ -129,7 +128,7 @@ def test_a_server_that_is_told_to_stop(tmp_path: Path) -> None:
     assert len(list((tmp_path / "store").rglob("*.parquet"))) == 1
 
 
-@pytest.mark.parametrize("name", SUBCOMMANDS)
+@pytest.mark.parametrize("name", group.commands)
 def test_subcommands_explain_themselves(name: str, cli: Findwell) -> None:
     done = cli("monitor", name, "--help")
     assert (done.code, done.err) == (0, "")
@@ -149,4 +148,4 @@ def test_subcommands_explain_themselves(name: str, cli: Findwell) -> None:
 
 def test_the_help_lists_all(cli: Findwell) -> None:
     shown = cli("monitor", "--help").out
-    assert all(re.search(rf"^  {name} ", shown, re.MULTILINE) for name in SUBCOMMANDS)
+    assert all(re.search(rf"^  {name} ", shown, re.MULTILINE) for name in group.commands)

@@ -9,8 +9,7 @@ import pytest
 
 import findwell
 from findwell.core.errors import FindwellError, OptionError
-from findwell.loop.monitoring.alerts import parse_alert
-from findwell.loop.monitoring.baselines import find_baseline
+from findwell.loop.monitoring.alerts import find_baseline, parse_alert
 from findwell.loop.monitoring.signals import SIGNALS
 from findwell.loop.monitoring.store import Mark
 

@@ -21,8 +21,8 @@ from findwell.loop.monitoring.alarm_report import (
     STATE,
     STILL_OPEN,
     UNDECIDED,
+    prometheus_text,
 )
-from findwell.loop.monitoring.alarm_text import prometheus_text
 from findwell.loop.monitoring.check import check
 from findwell.loop.monitoring.store import TraceStore
 from findwell.show.alarms import render
@@ -58,6 +58,11 @@ def test_an_alarm_comes_stays_and_is_resolved(tmp_path: Path, calls: pl.DataFram
             "duplicates changes": QUIET,
         }
         assert report.exit_code == 1
+        words = {name: each.verdict.word for name, each in found.items()}
+        assert words.pop("duplicates changes") == "unclear"
+        assert set(words.values()) == {"worse"}
+        assert {each.alert: each.as_dict()["verdict"] for each in report.news} == words
+        assert all(each.verdict.p <= 0.05 for each in report.news)  # type: ignore[operator]
         for each in report.news:
             assert each.since is not None
             off = abs(each.since - at(BREAK))
@@ -83,6 +88,17 @@ def test_an_alarm_comes_stays_and_is_resolved(tmp_path: Path, calls: pl.DataFram
         assert set(last.values()) <= {QUIET, UNDECIDED}
         (past,) = store.state(STATE)["tests"]["empty>3% |  | last-week"]["past"]
         assert past["resolved"] == at(BREAK + 650).isoformat()
+
+
+def test_a_verdict_says_higher_or_lower_where_no_direction_is_good(tmp_path: Path) -> None:
+    calls = made_calls(WEEK + 400, range(WEEK, WEEK + 400))
+    alerts = ["score_gap changes", "empty drops", "top_score drops"]
+    with store_of(tmp_path / "store", calls) as store:
+        report = check(store, alerts, baseline="last-week", until=at(WEEK + 400), run_length=100)
+    found = {each.alert: each.verdict for each in report.verdicts}
+    assert found["score_gap changes"].word in ("higher", "unclear")
+    assert (found["empty drops"].word, found["top_score drops"].word) == ("unclear", "worse")
+    assert {each.p for each in found.values()} == {None}  # a run length has no probability
 
 
 def test_a_check_is_the_same_however_calls_arrived(tmp_path: Path, calls: pl.DataFrame) -> None:

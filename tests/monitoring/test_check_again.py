@@ -18,8 +18,7 @@ from findwell.loop.monitoring.alarm_report import (
     STILL_OPEN,
     UNDECIDED,
 )
-from findwell.loop.monitoring.alerts import parse_alert
-from findwell.loop.monitoring.baselines import find_baseline
+from findwell.loop.monitoring.alerts import find_baseline, parse_alert
 from findwell.loop.monitoring.check import check
 from findwell.loop.monitoring.detectors import at_line
 from tests.monitoring.watched_calls import WEEK, at, made_calls, store_of
@@ -133,7 +132,7 @@ def test_numbers_out_of_range(tmp_path: Path) -> None:
         assert end.outcome == UNDECIDED
         assert "limit of this signal" in end.reason
     for wrong in ("1e999", "-1e999%"):
-        with pytest.raises(OptionError, match="is no number"):
+        with pytest.raises(OptionError, match="is not a finite number"):
             find_baseline(wrong, at(0))
     with pytest.raises(OptionError, match="too large"):
         parse_alert("latency>1e400ms")

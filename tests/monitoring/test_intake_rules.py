@@ -11,7 +11,7 @@ import pytest
 from findwell.core.errors import OptionError
 from findwell.io.read.traces import decode
 from findwell.io.read.traces.schema import TRACE_SCHEMA
-from findwell.loop.monitoring.intake_rules import IntakeRules, in_sample
+from findwell.loop.monitoring.intake import IntakeRules, in_sample
 from findwell.loop.monitoring.store import TraceStore
 from tests.monitoring.conftest import calls
 from tests.read.made_traces import MadeCall, otlp_request, otlp_span

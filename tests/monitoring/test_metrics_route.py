@@ -5,7 +5,7 @@ from __future__ import annotations
 import http.client
 from typing import TYPE_CHECKING
 
-from findwell.loop.monitoring.alarm_text import prometheus_text
+from findwell.loop.monitoring.alarm_report import prometheus_text
 from findwell.loop.monitoring.check import check
 from tests.monitoring.conftest import serving
 from tests.monitoring.watched_calls import at, made_calls

@@ -6,15 +6,16 @@ from collections.abc import Iterator
 from datetime import datetime, timedelta
 from pathlib import Path
 
+import numpy as np
 import polars as pl
 import pytest
-from polars.testing import assert_frame_equal, assert_series_equal
+from polars.testing import assert_frame_equal
 
 import findwell
 from findwell.core.errors import JudgeError, OptionError
 from findwell.judges.verdicts import Sample
 from findwell.loop.monitoring.alarm_report import STATE
-from findwell.loop.monitoring.call_values import JudgedSample, judged_frame, signal_frame
+from findwell.loop.monitoring.call_values import JudgedSample, signal_values
 from findwell.loop.monitoring.monitor import Monitor
 from findwell.loop.monitoring.signals import SIGNALS
 from findwell.loop.monitoring.time_buckets import buckets
@@ -54,13 +55,13 @@ def corpus() -> list[dict[str, str]]:
 def test_a_store_says_what_its_calls_say(
     monitor: Monitor, at_once: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("findwell.loop.monitoring.monitor.AT_ONCE", at_once)
-    assert_frame_equal(monitor.signals(by="service"), signal_frame(CALLS, by="service"))
+    monkeypatch.setattr("findwell.loop.monitoring.call_values.CALLS_AT_ONCE", at_once)
+    assert_frame_equal(monitor.signals(by="service"), signal_values(CALLS, by="service").frame())
     for every in ("1h", "1d", "1w", None):
-        expected = buckets(signal_frame(CALLS, by="service"), every, by="service")
+        expected = buckets(signal_values(CALLS, by="service"), every, by="service")
         assert_frame_equal(monitor.buckets(every=every, by="service"), expected)
     churned = monitor.buckets(["churn", "empty"], "1d")
-    assert_frame_equal(churned, buckets(signal_frame(CALLS, ["churn", "empty"]), "1d"))
+    assert_frame_equal(churned, buckets(signal_values(CALLS, ["churn", "empty"]), "1d"))
 
 
 def test_the_language_of_questions_is_not_that_of_prompts(folder: Path, cli: Findwell) -> None:
@@ -107,7 +108,7 @@ def test_what_is_given_reaches_the_signals(monitor: Monitor) -> None:
     found = monitor.signals(
         names, corpus=beside.corpus, questions=beside.questions, embedder=letters
     )
-    assert_frame_equal(found, signal_frame(CALLS, names, given=beside))
+    assert_frame_equal(found, signal_values(CALLS, names, given=beside).frame())
 
 
 # judged signals
@@ -148,16 +149,15 @@ def test_texts_come_from_the_corpus_where_the_traces_have_none() -> None:
     bare = CALLS.with_columns(pl.col("texts").list.eval(pl.lit(None, pl.String)))
     sample = JudgedSample(told)
     names = ["context_relevancy"]
-    assert judged_frame(bare, names, sample)["context_relevancy"].max() == 0  # empty lists
+    assert np.nanmax(signal_values(bare, names, sample=sample).series) == 0  # empty lists
     given = known_beside()
-    whole = judged_frame(bare, names, sample, given=given)["context_relevancy"]
-    assert whole.mean() > 0  # type: ignore[operator]
+    assert np.nanmean(signal_values(bare, names, sample=sample, given=given).series) > 0
 
 
 def test_a_sample_is_always_the_same_traces() -> None:
     def judged(calls: pl.DataFrame, sample: JudgedSample) -> set[str]:
-        frame = judged_frame(calls, ["context_relevancy"], sample)
-        return set(frame.drop_nulls("context_relevancy")["span"])
+        values = signal_values(calls, ["context_relevancy"], sample=sample)
+        return set(values.defined.queries["span"])
 
     third = JudgedSample(told, share=0.3)
     chosen, everything = judged(CALLS, third), judged(CALLS, JudgedSample(told))
@@ -216,19 +216,18 @@ def test_labels_are_what_people_annotated() -> None:
     notes = [[named, *others] if at % 4 == 0 else others for at in range(CALLS.height)]
     calls = CALLS.with_columns(pl.Series("annotations", notes, CALLS.schema["annotations"]))
     few = JudgedSample(told, share=0.1)
-    frame = judged_frame(calls, ["context_relevancy"], few)
+    values = signal_values(calls, ["context_relevancy"], sample=few)
+    frame = values.frame()
     labelled = frame.drop_nulls("context_relevancy label")
     assert set(labelled["context_relevancy label"]) == {0.75}
     assert 0.15 < labelled.height / frame.height < 0.35
     assert labelled["context_relevancy verdict"].count() > 40  # though few are in the sample
-    (found,) = buckets(frame, None).to_dicts()
+    (found,) = buckets(values, None).to_dicts()
     assert found["method"] == "ppi"
     assert found["value"] > labelled["context_relevancy verdict"].mean()
     # what people annotate, which may be what went wrong, is no part of the sample
-    assert_series_equal(
-        frame["context_relevancy"],
-        judged_frame(CALLS, ["context_relevancy"], few)["context_relevancy"],
-    )
+    plain = signal_values(CALLS, ["context_relevancy"], sample=few)
+    np.testing.assert_array_equal(values.series, plain.series)
 
 
 def test_a_judge_without_any_verdict_is_an_error(monitor: Monitor) -> None:
@@ -318,7 +317,7 @@ def test_tables_of_the_command_line(folder: Path, cli: Findwell, tmp_path: Path)
         (("-s", "emty"), "did you mean empty"),
         (("--every", "fortnight"), "not a length of time"),
         (("-s", "never_retrieved"), "--corpus"),
-        (("--since", "yesterday"), "no point in time"),
+        (("--since", "yesterday"), "not a point in time"),
         (("--slice", "time"), "not sliced by time"),
         (("-s", "sufficiency", "--judge", "local:text"), "needs a language model"),
     ],

@@ -53,9 +53,11 @@ def test_before_and_after_are_those_of_two_looks(filled: TraceStore) -> None:
     ]
     documents = next(row for row in found.rows if row.signal.name == "documents")
     expected = unpaired_interval(*values, bounds=documents.signal.bounds)
-    difference = documents.difference
+    difference = documents.verdict.difference
     assert (difference.value, difference.low) == pytest.approx((expected.value, expected.low))
+    assert documents.verdict.word == "unclear"
     queries = next(row for row in found.rows if row.signal.name == "queries")
+    assert (queries.verdict.word, queries.verdict.difference.low) == ("unclear", None)
     hours = (mark.time - found.since) / timedelta(hours=1)
     assert queries.before.value == pytest.approx(queries.before.n / hours)
 
@@ -115,7 +117,7 @@ def test_alarms_are_known_until_resolved(filled: TraceStore, tmp_path: Path) -> 
     alarms, watched = known_alarms(filled)
     assert [each.resolved for each in alarms] == [None]
     assert alarms[0].calls
-    assert [each.outcome for each in watched] == ["alarm"]
+    assert [each["outcome"] for each in watched] == ["alarm"]
     good = made_calls(240, seed=3).filter(pl.col("docs").list.len() > 0)
     later = [
         good.with_columns(
@@ -140,8 +142,8 @@ def test_calls_that_do_not_tell_their_documents_are_shown_as_such(store: TraceSt
     until = START + timedelta(days=3)
     found = worst_calls(store, "latency", since=START, until=until)
     page = calls_page("s", Look(), SIGNALS["latency"], START, until, found, {})
-    assert "does not tell which documents" in page
+    assert "does not say which documents" in page
     assert "Nothing was retrieved" not in page
     monitor = Monitor(store)
-    assert "does not tell which documents" in monitor_report(monitor, "s")
+    assert "does not say which documents" in monitor_report(monitor, "s")
     assert monitor.run() == []

@@ -30,7 +30,7 @@ from opentelemetry.sdk.trace.export import BatchSpanProcessor
 from polars.testing import assert_frame_equal
 
 from findwell.core.errors import OptionError, SaveError
-from findwell.io.read.traces.otlp import spans_of_body
+from findwell.io.read.traces.decoding import spans_of_body
 from findwell.io.read.traces.span import (
     BODY_FIELDS,
     BODY_SPANS,
@@ -41,8 +41,8 @@ from findwell.io.read.traces.span import (
 )
 from findwell.loop.monitoring import receiver, store_files
 from findwell.loop.monitoring import store as store_module
-from findwell.loop.monitoring.intake_rules import IntakeRules
-from findwell.loop.monitoring.receiver import BodyError, ReceiverLimits, _unzipped
+from findwell.loop.monitoring.intake import IntakeRules
+from findwell.loop.monitoring.receiver import ReceiverLimits, Refusal, _unzipped
 from findwell.loop.monitoring.store import TraceStore
 from findwell.loop.monitoring.store_files import drafts_of_days
 from findwell.show.web import trace_server as trace_server_module
@@ -265,7 +265,7 @@ def test_decoding_stops_where_there_is_too_much() -> None:
     with pytest.raises(CrowdedBodyError):
         list(spans_of_body(body, SpanTally(fields=600)))
     parts = _unzipped(gzip.compress(bytes(20 << 20)), 1 << 30)
-    with pytest.raises(BodyError, match="200 times as long"):
+    with pytest.raises(Refusal, match="200 times as long"):
         list(parts)
     text = "[" + "[]," * MANY + "0]"
     assert parsed(text) is text

@@ -13,7 +13,7 @@ from polars.testing import assert_frame_equal
 
 from findwell.core.errors import OptionError, PluginError
 from findwell.io.read.traces.schema import TRACE_SCHEMA
-from findwell.loop.monitoring.call_values import NO_SLICE, signal_frame
+from findwell.loop.monitoring.call_values import NO_SLICE, CallValues, signal_values
 from findwell.loop.monitoring.signals import (
     SIGNALS,
     References,
@@ -32,8 +32,12 @@ GIVEN = known_beside()
 UNJUDGED = [name for name, each in SIGNALS.items() if each.needs != "judge"]
 
 
+def measured(calls: pl.DataFrame, names: list[str] = UNJUDGED, by: str = "") -> CallValues:
+    return signal_values(calls, names, by=by or (), given=GIVEN)
+
+
 def values(calls: pl.DataFrame, names: list[str] = UNJUDGED, by: str = "") -> pl.DataFrame:
-    return signal_frame(calls, names, by=by or (), given=GIVEN)
+    return measured(calls, names, by).frame()
 
 
 def one(name: str, fields: dict[str, object], given: References = GIVEN) -> float | None:
@@ -47,7 +51,7 @@ def one(name: str, fields: dict[str, object], given: References = GIVEN) -> floa
         "attributes": [],
     }
     calls = pl.DataFrame([usual | lists | fields], schema=TRACE_SCHEMA)
-    found: float | None = signal_frame(calls, name, given=given)[name][0]
+    found: float | None = signal_values(calls, name, given=given).frame()[name][0]
     return found
 
 
@@ -119,7 +123,7 @@ def test_history_is_that_of_the_service_and_question() -> None:
         ],
         schema=TRACE_SCHEMA,
     )
-    found = signal_frame(calls, ["churn", "unseen"])
+    found = signal_values(calls, ["churn", "unseen"]).frame()
     changed = 1 - (rbo(["a", "b"], ["b", "c"]).value or 0)
     assert found["churn"].to_list() == [None, None, None, pytest.approx(changed), None, None, 0.0]
     assert found["unseen"].to_list() == [1.0, 1.0, 1.0, 0.5, 0.0, None, 0.0]
@@ -156,8 +160,9 @@ def test_files_do_not_matter(tmp_path: Path) -> None:
     for at in range(0, CALLS.height, 50):
         CALLS.slice(at, 50).write_parquet(tmp_path / f"{at:04}.parquet")
     files = pl.scan_parquet(tmp_path / "*.parquet")
-    assert_frame_equal(signal_frame(files, UNJUDGED, given=GIVEN), values(CALLS))
-    made = [buckets(values(each), "6h", given=GIVEN) for each in (files.collect(), CALLS)]
+    found = signal_values(files, UNJUDGED, given=GIVEN).frame()
+    assert_frame_equal(found, values(CALLS))
+    made = [buckets(measured(each), "6h", given=GIVEN) for each in (files.collect(), CALLS)]
     assert_frame_equal(*made)
 
 
@@ -173,9 +178,9 @@ def test_other_services_do_not_change_the_values_of_one() -> None:
     web = CALLS.filter(pl.col("service") == "web")
     names = UNJUDGED
     assert_frame_equal(values(web, names), values(CALLS, names).join(web, on="span", how="semi"))
-    sliced = values(CALLS, by="service")
+    sliced = measured(CALLS, by="service")
     whole = buckets(sliced, "1d", by="service", given=GIVEN).filter(pl.col("service") == "web")
-    assert_frame_equal(whole.drop("service"), buckets(values(web), "1d", given=GIVEN))
+    assert_frame_equal(whole.drop("service"), buckets(measured(web), "1d", given=GIVEN))
 
 
 def test_renaming_ids_does_not_matter() -> None:
@@ -187,11 +192,11 @@ def test_renaming_ids_does_not_matter() -> None:
     assert corpus is not None
     table = corpus.with_columns(doc="other/" + pl.col("doc").str.reverse() + "?")
     there = References(corpus=table, questions=GIVEN.questions, embedder=GIVEN.embedder)
-    found = signal_frame(calls, UNJUDGED, given=there)
+    found = signal_values(calls, UNJUDGED, given=there)
     lists = ["concentration", "never_retrieved"]
-    assert_frame_equal(found.drop(lists), values(CALLS).drop(lists))
+    assert_frame_equal(found.frame().drop(lists), values(CALLS).drop(lists))
     summed = buckets(found, "1d", given=there)
-    assert_frame_equal(summed, buckets(values(CALLS), "1d", given=GIVEN))
+    assert_frame_equal(summed, buckets(measured(CALLS), "1d", given=GIVEN))
 
 
 def test_scores_on_another_scale_have_the_same_entropy() -> None:
@@ -202,15 +207,15 @@ def test_scores_on_another_scale_have_the_same_entropy() -> None:
 
 
 def test_slices_are_columns_or_attributes() -> None:
-    found = signal_frame(CALLS, "empty", by=["service", "tenant.id", "hop"])
+    found = signal_values(CALLS, "empty", by=["service", "tenant.id", "hop"]).frame()
     assert set(found["tenant.id"]) == {"t0", "t1", "t2", NO_SLICE}
     assert set(found["service"]) == {"web", "api"}
     assert set(found["hop"]) == {"0"}
-    assert set(signal_frame(CALLS, "empty", by="no such")["no such"]) == {NO_SLICE}
+    assert set(signal_values(CALLS, "empty", by="no such").queries["no such"]) == {NO_SLICE}
 
 
 def test_lists_of_rerankers_are_looked_at_if_asked_for() -> None:
-    found = signal_frame(CALLS, ["documents", "rerank_churn"], kind="reranker")
+    found = signal_values(CALLS, ["documents", "rerank_churn"], kind="reranker").frame()
     assert found.height == CALLS.filter(pl.col("kind") == "reranker").height
     assert found["documents"].max() == 3
 
@@ -219,13 +224,13 @@ def test_mistakes() -> None:
     with pytest.raises(OptionError, match="did you mean empty"):
         find_signal("emty")
     with pytest.raises(OptionError, match="--corpus"):
-        signal_frame(CALLS, "never_retrieved")
+        signal_values(CALLS, "never_retrieved")
     with pytest.raises(OptionError, match="--questions"):
-        signal_frame(CALLS, "query_distance")
+        signal_values(CALLS, "query_distance")
     with pytest.raises(OptionError, match="--judge"):
-        signal_frame(CALLS, "context_relevancy", given=GIVEN)
+        signal_values(CALLS, "context_relevancy", given=GIVEN)
     with pytest.raises(OptionError, match="sliced by time"):
-        signal_frame(CALLS, "empty", by="time")
+        signal_values(CALLS, "empty", by="time")
     assert "churn" not in [each.name for each in find_signals()]
 
 
@@ -259,7 +264,7 @@ def test_a_signal_of_the_user() -> None:
     register_signal(own)
     try:
         assert find_signal("First-is-d1") is own
-        found = signal_frame(CALLS, "first_is_d1")["first_is_d1"]
+        found = signal_values(CALLS, "first_is_d1").frame()["first_is_d1"]
         firsts = CALLS.filter(kind="retriever").sort("time", "trace", "span")["docs"].list.first()
         assert found.to_list() == [None if each is None else float(each == "d1") for each in firsts]
         with pytest.raises(PluginError, match="taken"):

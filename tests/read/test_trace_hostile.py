@@ -14,7 +14,7 @@ import polars as pl
 import pytest
 
 from findwell.core.errors import OptionError
-from findwell.io.read.traces import TRACE_SCHEMA, decode, decoding, otlp, read_traces
+from findwell.io.read.traces import TRACE_SCHEMA, decode, decoding, read_traces
 from findwell.io.read.traces.exports import NO_LATENCY
 from findwell.io.read.traces.span import (
     ATTRIBUTES,
@@ -304,10 +304,10 @@ def test_a_latency_that_is_none(latency: str) -> None:
 def test_protobuf_needs_a_package(monkeypatch: pytest.MonkeyPatch) -> None:
     """Without it the error names the extra; JSON is read as before."""
     monkeypatch.setitem(sys.modules, "opentelemetry.proto.trace.v1", None)
-    otlp._messages.cache_clear()
+    decoding._messages.cache_clear()
     try:
         with pytest.raises(OptionError, match=r"monitor"):
             decode(proto_request([proto_span(CALL, openinference(CALL))]), protobuf=True)
         assert decoded()[0].height == 0
     finally:
-        otlp._messages.cache_clear()
+        decoding._messages.cache_clear()

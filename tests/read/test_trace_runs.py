@@ -249,7 +249,7 @@ def test_traces_that_say_nothing(tmp_path: Path, gold: Path) -> None:
         findwell.evaluate(path, gold)
     asked = silent | {"gen_ai.retrieval.query.text": QUESTIONS[0]}
     lines(path, [otlp_request([otlp_span(CALLS[0], asked)])])
-    with pytest.raises(InputError, match="do not tell which documents"):
+    with pytest.raises(InputError, match="do not say which documents"):
         findwell.evaluate(path, gold)
     lines(path, [otlp_request([root_span(1, "Why?")])])
     with pytest.raises(InputError, match="no retrieval call among 1 spans"):

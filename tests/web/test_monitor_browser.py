@@ -114,7 +114,7 @@ def test_new_calls_appear_and_what_is_open_stays(
     expect(page.locator(".lede")).not_to_contain_text("273 calls", timeout=30_000)
     expect(page.locator("#signal-empty-numbers")).to_have_attribute("open", "")
     expect(page.locator("#signal-empty-numbers summary")).to_be_focused()
-    page.get_by_label("Refresh by itself").uncheck()
+    page.get_by_label("Auto-refresh").uncheck()
     shown = page.locator(".lede").inner_text()
     monitor.store.add(made_calls(9, seed=6).with_columns(pl.col("trace").str.replace("^0", "b")))
     page.wait_for_timeout(6_000)

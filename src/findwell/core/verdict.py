@@ -8,10 +8,12 @@ from typing import TYPE_CHECKING, Final, Literal, TypeAlias
 if TYPE_CHECKING:
     from findwell.core.estimate import Estimate
 
-Word: TypeAlias = Literal["better", "worse", "same", "unclear", "unknown"]
+Word: TypeAlias = Literal["better", "worse", "higher", "lower", "same", "unclear", "unknown"]
 
 BETTER: Final = "better"
 WORSE: Final = "worse"
+HIGHER: Final = "higher"  # a signal of production of which no direction is good
+LOWER: Final = "lower"
 SAME: Final = "same"  # no query differs
 UNCLEAR: Final = "unclear"  # the data cannot tell
 UNKNOWN: Final = "unknown"  # the judge gives no verdict about systems
@@ -21,8 +23,8 @@ UNKNOWN: Final = "unknown"  # the judge gives no verdict about systems
 class Verdict:
     """What a test says about a difference, with the interval that belongs to this test.
 
-    0 lies outside the interval of `difference` exactly where the word is better or worse. Only
-    `findwell.statistics.verdicts` makes verdicts; everything else hands them on unchanged.
+    0 lies outside the interval of `difference`, if it has one, exactly where the word is clear.
+    Only `findwell.statistics.verdicts` makes verdicts; everything else hands them on unchanged.
     """
 
     word: Word
@@ -38,5 +40,5 @@ class Verdict:
 
     @property
     def is_clear(self) -> bool:
-        """Whether the word says better or worse."""
-        return self.word in (BETTER, WORSE)
+        """Whether the word says which way: better or worse, higher or lower."""
+        return self.word in (BETTER, WORSE, HIGHER, LOWER)

@@ -5,8 +5,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from findwell.core.findings import shorten
-from findwell.loop.monitoring.alarm_report import RAISED, RESOLVED
-from findwell.loop.monitoring.alarm_text import (
+from findwell.loop.monitoring.alarm_report import (
+    RAISED,
+    RESOLVED,
     SIGNS,
     amount,
     bets_in_words,
@@ -26,7 +27,7 @@ if TYPE_CHECKING:
     from findwell.loop.monitoring.alarm_report import AlarmVerdict, CheckReport
 
 FORMATS = ("table", "json", "markdown")
-TOLD = (*RAISED, RESOLVED)  # outcomes that a paragraph is written about
+EXPLAINED_OUTCOMES = (*RAISED, RESOLVED)  # which get a paragraph
 
 
 def render(report: CheckReport, how: str, *, color: bool = False, width: int | None = None) -> str:
@@ -34,15 +35,15 @@ def render(report: CheckReport, how: str, *, color: bool = False, width: int | N
     if how == "json":
         return to_json(report.as_dict())
     table = render_grids([lay_out(report)], how, color=color, width=width)
-    told = [each for each in report.verdicts if each.outcome in TOLD]
+    explained = [each for each in report.verdicts if each.outcome in EXPLAINED_OUTCOMES]
     parts = [table]
     if how == "markdown":
         parts += [f"\n{cleaner(how)(line)}\n" for line in _about(report)]
-        parts += [f"\n{bullets(_story(each), how)}" for each in told]
+        parts += [f"\n{bullets(_story(each), how)}" for each in explained]
         return "".join(parts)
     wide = reading_width(width)
     parts += [wrap(printable(line) + "\n", wide) for line in _about(report)]
-    for each in told:
+    for each in explained:
         head, *lines = _story(each)
         parts.append("\n" + wrap(printable(head) + "\n", wide, hang=2))
         parts.append(bullets(lines, how, wide))

@@ -5,7 +5,8 @@ so that the two cannot contradict each other. Of several tests each p is correct
 and so is its interval (docs/decisions/0022-one-test-decides.md).
 
 `contrasts` compares systems; `correct` and `correct_all_pairs` correct what it returns. What is not
-compared value by value, as on Spark, brings its own difference and p to `verdict_of`.
+compared value by value, as on Spark, brings its own difference and p to `verdict_of`. The signals
+of production are decided by an interval or by bets (`verdict_of_interval`, `verdict_of_change`).
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ from typing import TYPE_CHECKING, TypeAlias
 import numpy as np
 
 from findwell.core.errors import OptionError, choose
-from findwell.core.verdict import BETTER, SAME, UNCLEAR, UNKNOWN, WORSE, Verdict
+from findwell.core.verdict import BETTER, HIGHER, LOWER, SAME, UNCLEAR, UNKNOWN, WORSE, Verdict
 from findwell.statistics.paired import TESTS, paired
 from findwell.statistics.significance import (
     PERMUTATIONS,
@@ -74,9 +75,49 @@ def verdict_of(
         if won == 0 and lost == 0:
             word = SAME
         elif difference.value and rejects(p, 1 - level):
-            word = BETTER if (difference.value > 0) == higher_is_better else WORSE
+            word = _direction(upward=difference.value > 0, higher_is_better=higher_is_better)
     decided = decide_zero(difference, p, 1 - level)
     return Verdict(word, decided, p, correction, test, won, tied, lost, reason)
+
+
+def _direction(*, upward: bool, higher_is_better: bool | None) -> Word:
+    if higher_is_better is None:
+        return HIGHER if upward else LOWER
+    return BETTER if upward == higher_is_better else WORSE
+
+
+def verdict_of_interval(difference: Estimate, *, higher_is_better: bool | None) -> Verdict:
+    """Return the verdict where an interval decides: clear if 0 is outside of it.
+
+    If no direction is good, `higher_is_better` is None, and the verdict says higher or lower.
+
+    >>> from findwell.core.estimate import Estimate
+    >>> found = Estimate(0.1, 0.02, 0.3, 0.95, "some", 20)
+    >>> verdict_of_interval(found, higher_is_better=None).word
+    'higher'
+    """
+    low, high = difference.low, difference.high
+    upward = None if low is None or high is None or low <= 0 <= high else low > 0
+    return verdict_of_change(
+        difference, upward=upward, higher_is_better=higher_is_better, test=difference.method
+    )
+
+
+def verdict_of_change(
+    difference: Estimate,
+    *,
+    upward: bool | None,
+    higher_is_better: bool | None,
+    p: float | None = None,
+    correction: str = "none",
+    test: str = "",
+    reason: str = "",
+) -> Verdict:
+    """Return the verdict where bets have decided: `upward` is None if they show no change."""
+    word: Word = UNCLEAR
+    if upward is not None:
+        word = _direction(upward=upward, higher_is_better=higher_is_better)
+    return Verdict(word, difference, p, correction, test, reason=reason)
 
 
 def withhold(found: Verdict, limit: str) -> Verdict:

@@ -1,23 +1,23 @@
-"""What checks found: a verdict for each alert and slice, and the alarms that a store remembers."""
+"""What checks found: a verdict for each alert and slice, in words too; the alarms of a store."""
 
 from __future__ import annotations
 
 from dataclasses import asdict, dataclass, replace
 from datetime import datetime
-from math import isfinite
+from math import exp, isfinite, log
+from operator import itemgetter
 from typing import TYPE_CHECKING, Any
 
 from findwell.core.estimate import Estimate
 from findwell.core.requirement import FAIL, OPEN, PASS
 from findwell.evaluation.comparison.gates import EXIT, GateReport
 from findwell.evaluation.comparison.requirements import RequirementVerdict
-from findwell.loop.monitoring.signals import SIGNALS
 from findwell.loop.monitoring.times import parse_moment
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
-    from datetime import datetime
+    from collections.abc import Callable, Iterable, Iterator, Mapping
 
+    from findwell.core.verdict import Verdict
     from findwell.loop.monitoring.store import TraceStore
 
 STATE = "alarms"  # its name in the catalogue of a store
@@ -35,6 +35,17 @@ class WatchedCall:
     time: datetime
     value: float
     question: str | None = None
+
+    def as_saved(self) -> list[object]:
+        """Return it for the state of a store, which holds no questions."""
+        return [self.trace, self.span, self.time.isoformat(), self.value]
+
+    @classmethod
+    def from_saved(cls, calls: Iterable[Any]) -> tuple[WatchedCall, ...]:
+        """Return calls that were saved."""
+        return tuple(
+            cls(trace, span, parse_moment(time), value) for trace, span, time, value in calls
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,6 +67,7 @@ class AlarmVerdict:
     line: float | None  # that it is compared with
     log_evidence: float
     log_needed: float
+    verdict: Verdict  # about the change: clear while an alarm is open, else unclear
     since: datetime | None = None  # of an alarm: when the change most likely began
     opened: datetime | None = None  # when the alarm was raised
     resolved: datetime | None = None
@@ -65,7 +77,7 @@ class AlarmVerdict:
     @property
     def difference(self) -> float | None:
         """How large the change is, in the unit of the signal."""
-        return None if self.now is None or self.before is None else self.now - self.before
+        return self.verdict.difference.value
 
     def as_dict(self, *, texts: bool = True) -> dict[str, Any]:
         """Return the verdict for JSON; without `texts` no question is in it."""
@@ -73,7 +85,7 @@ class AlarmVerdict:
         found: dict[str, Any] = {}
         for name, value in asdict(self).items():
             found |= limits if name == "mean" else {name: value}
-        found["difference"] = self.difference
+        found |= {"verdict": self.verdict.word, "p": self.verdict.p, "difference": self.difference}
         if not isfinite(self.log_evidence):  # which JSON cannot write
             found["log_evidence"] = None
         for name in ("since", "opened", "resolved"):
@@ -175,6 +187,7 @@ def _as_requirement(verdict: AlarmVerdict, *, some: bool) -> RequirementVerdict:
         sides=(verdict.before, verdict.now),
         line=0.0 if verdict.line is None else verdict.line,
         decided_by="evidence",
+        verdict=verdict.verdict,
     )
 
 
@@ -194,64 +207,179 @@ class KnownAlarm:
     calls: tuple[WatchedCall, ...] = ()  # to look at
 
 
-@dataclass(frozen=True, slots=True)
-class WatchedAlert:
-    """An alert for one slice, as it was found at the last check."""
+def known_alarms(store: TraceStore) -> tuple[list[KnownAlarm], list[dict[str, Any]]]:
+    """Return the alarms of a store, open ones first, then the latest; and all alerts.
 
-    alert: str
-    signal: str
-    slice: str
-    outcome: str
-    now: float | None
-    before: float | None
-    n: int
-    checked: datetime
-
-    @property
-    def unit(self) -> str:
-        """The unit of its signal."""
-        return SIGNALS[self.signal].unit if self.signal in SIGNALS else ""
-
-    @property
-    def decided(self) -> bool:
-        """Whether there were enough calls to tell."""
-        return self.outcome != UNDECIDED
-
-
-def known_alarms(store: TraceStore) -> tuple[list[KnownAlarm], list[WatchedAlert]]:
-    """Return the alarms of a store, open ones first, then the latest; and the alerts watched."""
+    An alert is what the last check found about it: alert, signal, slice, outcome, before, now, n.
+    """
     tests = (store.state(STATE) or {}).get("tests", {})
     alarms = [alarm for test in tests.values() for alarm in _alarms(test)]
     alarms.sort(key=lambda each: (each.resolved is None, each.opened), reverse=True)
-    return alarms, [_watched(test["last"]) for test in tests.values()]
-
-
-def _watched(last: Mapping[str, Any]) -> WatchedAlert:
-    names = ("alert", "signal", "slice", "outcome", "now", "before", "n")
-    return WatchedAlert(
-        **{name: last[name] for name in names}, checked=parse_moment(last["checked"])
-    )
+    return alarms, [test["last"] for test in tests.values()]
 
 
 def _alarms(test: Mapping[str, Any]) -> Iterator[KnownAlarm]:
     last = test["last"]
     about = {name: last[name] for name in ("alert", "signal", "slice")}
-    if (opened := test.get("open")) is not None:
-        calls = tuple(
-            WatchedCall(trace, span, parse_moment(time), value)
-            for trace, span, time, value in opened["calls"]
+    for each in [test["open"]] if test.get("open") else []:
+        now = {name: last[name] for name in ("now", "before", "n")}
+        calls = WatchedCall.from_saved(each["calls"])
+        yield KnownAlarm(**about, **_moments(each, "since", "opened"), **now, calls=calls)
+    for each in test.get("past", []):
+        yield KnownAlarm(**about, **_moments(each, "since", "opened", "resolved"))
+
+
+def _moments(saved: Mapping[str, Any], *names: str) -> dict[str, Any]:
+    return {name: parse_moment(saved[name]) for name in names}
+
+
+SIGNS = {
+    QUIET: "✓ quiet",
+    ALARM: "✗ alarm",
+    STILL_OPEN: "✗ open",
+    RESOLVED: "✓ resolved",
+    UNDECIDED: "? undecided",
+}
+LARGEST_SHOWN = log(1e300)
+
+
+def amount(value: float | None, unit: str) -> str:
+    """Write a value of a signal.
+
+    >>> amount(0.0234, "share"), amount(812.4, "ms"), amount(0.61234, "score"), amount(None, "ms")
+    ('2.34%', '812 ms', '0.6123', '–')
+    """
+    if value is None:
+        return "–"
+    if unit == "share":
+        return f"{100 * value:.3g}%"
+    if unit == "ms":
+        return f"{value:.3g} ms" if abs(value) < 100 else f"{value:.0f} ms"
+    return f"{value:.4g}"
+
+
+def moment(time: datetime) -> str:
+    """Write a point in time."""
+    return f"{time:%Y-%m-%d %H:%M} UTC"
+
+
+def sentence(verdict: AlarmVerdict) -> str:
+    """Say what was decided about an alert: since when, how large, by what."""
+    where = f" ({verdict.slice})" if verdict.slice else ""
+    head = f"{SIGNS[verdict.outcome]}: {verdict.alert}{where}"
+    now, before = (amount(each, verdict.unit) for each in (verdict.now, verdict.before))
+    found = f"{verdict.signal} is {now} on {verdict.n:,} calls"
+    found += f", against {before}" if verdict.before is not None else ""
+    found += f" ({verdict.verdict.word})" if verdict.verdict.is_clear else ""
+    if verdict.since is not None:
+        found += f", since {moment(verdict.since)}"
+    if verdict.outcome == STILL_OPEN and verdict.opened is not None:
+        found += f", raised {moment(verdict.opened)}"
+    if verdict.outcome == RESOLVED and verdict.opened is not None:
+        found = f"{verdict.signal} is back at {now} on {verdict.n:,} calls; raised"
+        found += f" {moment(verdict.opened)}"
+    return f"{head}: {found}" + (f"; {verdict.reason}" if verdict.reason else "")
+
+
+def bets_in_words(verdict: AlarmVerdict) -> str:
+    """Say what was bet on, its mean with limits that hold at all times, and the line."""
+    found = f"bet on {verdict.watched}"
+    mean, low, high = verdict.mean.value, verdict.mean.low, verdict.mean.high
+    if mean is not None and low is not None and high is not None:
+        found += f": mean {mean:.4g} ({low:.4g} … {high:.4g} at all times)"
+    if verdict.line is not None:
+        found += f", compared with {verdict.line:.4g}"
+    needed = evidence(verdict.log_needed)
+    found += f"; {verdict.periods:,} periods of {verdict.period}"
+    return f"{found}; evidence {evidence(verdict.log_evidence)} of {needed}"
+
+
+def evidence(logarithm: float) -> str:
+    """Write an e-value.
+
+    >>> evidence(log(4.321)), evidence(log(1234.0)), evidence(2000.0), evidence(-50.0)
+    ('4.3', '1234', '> 1e300', '0.0')
+    """
+    if logarithm > LARGEST_SHOWN:
+        return "> 1e300"
+    value = exp(logarithm)
+    return f"{value:.1f}" if value < 100 else f"{value:.0f}" if value < 1e6 else f"{value:.1e}"
+
+
+def promise(report: CheckReport) -> str:
+    """Say what is promised while nothing changes."""
+    if report.run_length is not None:
+        return (
+            f"while nothing changes, an alarm comes after {report.run_length:,} periods or more "
+            "on average, if periods do not depend on those before them"
         )
-        yield KnownAlarm(
-            **about,
-            since=parse_moment(opened["since"]),
-            opened=parse_moment(opened["opened"]),
-            now=last["now"],
-            before=last["before"],
-            n=last["n"],
-            calls=calls,
-        )
-    for past in test.get("past", []):
-        since, raised, resolved = (
-            parse_moment(past[name]) for name in ("since", "opened", "resolved")
-        )
-        yield KnownAlarm(**about, since=since, opened=raised, resolved=resolved)
+    share = f"{100 * report.alpha:.3g}%"
+    return (
+        f"false-alarm probability: at most {share} in total, however often you check, if periods "
+        "do not depend on those before them"
+    )
+
+
+def prometheus_text(store: TraceStore) -> str:
+    """Return the last state of all alerts and what the store holds, as Prometheus reads it.
+
+    The route `/metrics` of a server may answer with it, as `text/plain; version=0.0.4`.
+    """
+    alerts = known_alarms(store)[1]
+    counts = store.counts()
+    metrics: list[tuple[str, str, str, list[tuple[str, Any]]]] = []
+    for name, (what, value) in ALERT_METRICS.items():
+        found = [(_labels(**{key: last.get(key, "") for key in LABELS}), value(last))
+                 for last in alerts]  # fmt: skip
+        metrics.append((name, "gauge", what, found))
+    for name, kind, what, total in (
+        ("calls", "gauge", "Calls in the store.", counts.calls),
+        ("spans_total", "counter", "Spans that arrived.", counts.spans),
+        ("repeated_total", "counter", "Calls that arrived again.", counts.repeated),
+        ("bytes", "gauge", "Bytes of the store.", counts.bytes),
+    ):
+        metrics.append((f"store_{name}", kind, what, [("", total)]))
+    for name, what, numbers in (
+        ("malformed", "Spans that could not be read, by reason.", counts.malformed),
+        ("dropped", "Calls that a rule left out, by reason.", counts.dropped),
+    ):
+        found = [(_labels(reason=why), number) for why, number in numbers.items()]
+        metrics.append((f"store_{name}_total", "counter", what, found))
+    lines = []
+    for name, kind, what, found in metrics:
+        lines += [f"# HELP findwell_{name} {what}", f"# TYPE findwell_{name} {kind}"]
+        lines += [f"findwell_{name}{labels} {x!r}" for labels, x in found if x is not None]
+    return "".join(f"{line}\n" for line in lines)
+
+
+# what is written of the last state of each alert
+ALERT_METRICS: dict[str, tuple[str, Callable[[Mapping[str, Any]], float | None]]] = {
+    "alarm_open": ("1 while an alarm is open.", lambda last: float(last["outcome"] in RAISED)),
+    "alarm_undecided": (
+        "1 while there are too few calls.",
+        lambda last: float(last["outcome"] == UNDECIDED),
+    ),
+    "signal": ("The signal, since watching began or the change.", itemgetter("now")),
+    "signal_baseline": ("What the signal is compared with.", itemgetter("before")),
+    "alarm_log_evidence": ("Logarithm of the evidence for a change.", itemgetter("log_evidence")),
+    "alarm_log_needed": ("Logarithm of the evidence of an alarm.", itemgetter("log_needed")),
+    "checked_timestamp_seconds": (
+        "When it was last checked.",
+        lambda last: parse_moment(last["checked"]).timestamp(),
+    ),
+}
+# all that distinguishes series: a file with the same labels twice is refused as a whole
+LABELS = ("alert", "signal", "slice", "baseline", "kind")
+
+
+def _labels(**named: str) -> str:
+    """Return labels with their values quoted: attributes of traces may hold anything.
+
+    >>> _labels(slice='tenant="a"')
+    '{slice="tenant=\\\\"a\\\\""}'
+    """
+    inside = ",".join(
+        '{}="{}"'.format(name, text.replace("\\", r"\\").replace('"', r"\"").replace("\n", r"\n"))
+        for name, text in named.items()
+    )
+    return f"{{{inside}}}"

@@ -1,23 +1,25 @@
-"""One value per call and signal: computed, judged, and of the calls of a store.
+"""`Values` of calls: one value per call and signal, computed from the traces, or judged.
 
-Which traces a judge sees follows from their ids, so that a second look judges the same ones
-and takes the answers of a model from its cache. With a number of calls a day, as many are judged as
-that, whatever the traffic is. Annotations of people in the traces are labels: where a bucket
-has some, the mean of the judge is corrected by them (`findwell.statistics.prediction_powered`).
+Which traces a judge sees follows from their ids, so that a second look judges the same ones and
+takes the answers of a model from its cache. With a number of calls a day, that many are judged,
+whatever the traffic is. Annotations of people in the traces are labels: where a bucket has some,
+they correct the mean of the judge (`findwell.statistics.prediction_powered`).
 """
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
-from datetime import datetime
-from typing import TYPE_CHECKING
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime, timedelta
+from typing import TYPE_CHECKING, Any, Self, TypedDict
 
 import numpy as np
 
 from findwell.core.errors import JudgeError, OptionError, choose
-from findwell.core.frames import pl
+from findwell.core.frames import changed, later, pl
+from findwell.core.values import Values
 from findwell.evaluation.evaluate import evaluate
 from findwell.io.read.traces.schema import RERANKER, RETRIEVER
 from findwell.judges.find import find_judge, on_server
@@ -32,9 +34,12 @@ from findwell.loop.monitoring.signals import (
     find_signals,
     texts_of,
 )
-from findwell.loop.monitoring.times import in_utc
+from findwell.loop.monitoring.times import DAY, in_utc, parse_moment, parse_period
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from findwell.core.data import Floats, Ints
     from findwell.core.progress import Report
     from findwell.judges.verdicts import JudgeProtocol
     from findwell.loop.monitoring.store import TraceStore
@@ -45,12 +50,105 @@ RESERVED = {"signal", "n", "undefined", "value", "low", "high", "method", "label
 NO_SLICE = "(none)"  # where a call lacks the attribute
 # behind the name of a judged signal: the columns of labels, and of verdicts about the same calls
 LABEL, VERDICT = " label", " verdict"
+SAMPLED = RAW + "sampled"
 MEASURES = {"sufficiency": "context_sufficiency"}  # where a signal and its measure differ in name
 JUDGED_AT_ONCE = 2000  # calls whose texts are held at the same time
+CALLS_AT_ONCE = 100_000  # calls whose values are held at the same time, about
 PEOPLE = ("human", "")  # annotators whose word is a label
 SALT = b"judged"  # so that this sample is not the one that a store may have taken of its traces
 
 Calls = pl.LazyFrame | pl.DataFrame
+Moment = datetime | timedelta | str
+
+
+@dataclass(frozen=True, eq=False)
+class CallValues(Values):
+    """Values of calls: the runs are kinds of calls, the measures signals, the queries calls.
+
+    The table about the calls has time, trace, span and kind, the slices, and behind a mark what
+    summaries read in addition to the values: lists of documents, and labels.
+    """
+
+    measures: tuple[Signal, ...]  # type: ignore[assignment]  # which are not of a relation
+
+    @classmethod
+    def concat(cls, parts: Iterable[CallValues]) -> CallValues:
+        """Return the values of several parts, of the same signals."""
+        every = list(parts)
+        asked = [each.asked for each in every if each.asked is not None]
+        return changed(
+            every[0],
+            queries=later(lambda: pl.concat([each.queries for each in every], how="diagonal")),
+            table=np.concatenate([each.table for each in every], axis=2),
+            asked=np.concatenate(asked, axis=1) if asked else None,
+        )
+
+    def run_of(self, signal: Signal) -> int:
+        """Return the number of the kind of calls that a signal is about."""
+        return self.runs.index(signal.kind or self.runs[0])
+
+    def column_of(self, signal: Signal) -> Floats:
+        """Return the values of a signal for all calls; NaN for those of another kind."""
+        found: Floats = self.table[self.run_of(signal), self.measures.index(signal)]
+        return found
+
+    def alone(self, signal: Signal) -> Self:
+        """Return the values of one signal, of the calls that it is about."""
+        at = self.run_of(signal)
+        found = changed(
+            self,
+            runs=(self.runs[at],),
+            measures=(signal,),
+            table=self.column_of(signal)[np.newaxis, np.newaxis],
+            asked=None,
+        )
+        return found if self.asked is None else found.only(self.asked[at])
+
+    def sliced(self, column: str, value: str | None) -> Self:
+        """Return the calls of a slice; all if no column or no value is named."""
+        if not column or value is None:
+            return self
+        return self.only((self.queries[column] == value).to_numpy())
+
+    @property
+    def times(self) -> Ints:
+        """When the calls began, in microseconds since 1970."""
+        return self.queries["time"].dt.timestamp("us").to_numpy()
+
+    @property
+    def series(self) -> Floats:
+        """The values of the first signal."""
+        found: Floats = self.table[0, 0]
+        return found
+
+    @property
+    def defined(self) -> Self:
+        """The calls that have a value of the first signal."""
+        return self.only(~np.isnan(self.series))
+
+    def since(self, moment: datetime | None) -> Self:
+        """Return the calls that began at a moment or later."""
+        if moment is None:
+            return self
+        return self.only((self.queries["time"] >= in_utc(moment)).to_numpy())
+
+    def frame(self) -> pl.DataFrame:
+        """Return one row per call: time, trace, span, kind, slices, and one column per signal.
+
+        A signal of many calls, such as the concentration, has in its column what it is made of.
+        """
+        marked = [name for name in self.queries.columns if name.startswith(RAW)]
+        docs = RAW + "docs"
+        return self.queries.select(
+            pl.exclude(marked),
+            *(
+                pl.col(docs).alias(each.name)
+                if each.needs_lists
+                else pl.Series(each.name, self.column_of(each)).fill_nan(None)
+                for each in self.measures
+            ),
+            *(pl.col(name).alias(name.removeprefix(RAW)) for name in marked if name != docs),
+        )
 
 
 def slice_names(by: Iterable[str] | str, wanted: Iterable[Signal] = ()) -> list[str]:
@@ -66,73 +164,93 @@ def slice_names(by: Iterable[str] | str, wanted: Iterable[Signal] = ()) -> list[
     return names
 
 
-def _key_columns(slices: Sequence[str]) -> list[pl.Expr]:
-    """Return what distinguishes calls, and what they are sliced by."""
-    found: list[pl.Expr] = [pl.col(*KEY, "kind")]
+def _slice_columns(slices: Sequence[str]) -> Iterator[pl.Expr]:
+    entry = pl.element()
     for name in slices:
-        entry = pl.element()
         of_name = entry.filter(entry.struct.field("key") == name).struct.field("value")
         held = pl.col("attributes").list.eval(of_name).list.first()
         column = pl.col(name).cast(pl.String) if name in COLUMNS else held
-        found += [column.fill_null(NO_SLICE).alias(name)] if name != "kind" else []
-    return found
+        if name != "kind":
+            yield column.fill_null(NO_SLICE).alias(name)
 
 
-def signal_frame(
+def signal_values(
     calls: Calls,
     names: Iterable[str] | str | None = None,
     *,
     by: Iterable[str] | str = (),
     kind: str = RETRIEVER,
     given: References = NOTHING_GIVEN,
-) -> pl.DataFrame:
-    """Return one row per call: time, trace, span, kind, a column per slice and one per signal.
+    sample: JudgedSample | None = None,
+    since: datetime | None = None,
+    progress: Report | None = None,
+) -> CallValues:
+    """Return the values of signals, calls in the order of time; NaN where one is undefined.
 
     `calls` has the columns of `findwell.io.read.traces.schema.TRACE_SCHEMA`, `names` are those of
-    `SIGNALS`, by default the cheap ones. A value is null where the signal is undefined. `by` are
-    columns to slice by: service, session, user, kind, hop, convention, or the key of any attribute.
-    `kind` says whose lists are looked at, those of retrievers or those of rerankers. Signals of
-    many calls, such as the concentration, have in their column what they are made of. `given` is
-    what some signals compare with: a corpus, the questions of the evaluation. Judged signals are
-    added by `judged_frame`. Rows are in the order of time.
+    `SIGNALS`, by default the cheap ones. `by` are columns to slice by: service, session, user,
+    kind, hop, convention, or the key of any attribute. `kind` says which calls to analyse, those
+    of retrievers or of rerankers. `given` is what some signals compare with: a corpus, the
+    questions of the evaluation. Judged signals need a `sample`. Calls before `since` are read for
+    what depends on them, and have no values here.
     """
     wanted = find_signals(names)
+    judged = [each for each in wanted if each.needs == "judge"]
     for each in wanted:
-        given.require(each)
+        if each not in judged or sample is None:
+            given.require(each)
     choose("kind", kind, (RETRIEVER, RERANKER))
     slices = slice_names(by, wanted)
-    kinds = {each.name: each.kind or kind for each in wanted}
-    functions = [each for each in wanted if not isinstance(each.value, pl.Expr)]
-    columns = _key_columns(slices)
-    columns += [
-        pl.when(pl.col("kind") == kinds[each.name]).then(each.value).alias(each.name)
-        for each in wanted
-        if isinstance(each.value, pl.Expr)
+    runs = tuple(dict.fromkeys((kind, *(each.kind or kind for each in wanted))))
+    unmade = [each for each in wanted if not isinstance(each.value, pl.Expr)]
+    raw = sorted({name for each in unmade for name in each.reads} - set(KEY))
+    rows = calls.lazy().filter(pl.col("kind").is_in(runs))
+    table = (
+        rows.select(
+            pl.col(*KEY, "kind"),
+            *_slice_columns(slices),
+            *(each.value.alias(each.name) for each in wanted if isinstance(each.value, pl.Expr)),
+            *(pl.col(name).alias(RAW + name) for name in raw),
+            *map(_label, judged),
+        )
+        .collect()
+        .sort(KEY)
+    )
+    if judged and sample is not None:
+        ask = JudgedCalls(rows, [each.name for each in judged], sample, given, progress)
+        table = ask.add_to(table, kind, since)
+    asked = np.stack([(table["kind"] == run).to_numpy() for run in runs])
+    made = np.full((len(runs), len(wanted), table.height), np.nan)
+    for at, run in enumerate(runs):
+        inside = asked[at]
+        part = CallTable(table if inside.all() else table.filter(inside), slices, given)
+        for column, each in enumerate(wanted):
+            if (each.kind or kind) == run and callable(each.value):
+                made[at, column, inside] = each.value(part)
+            elif (each.kind or kind) == run and each.name in table.columns:
+                values = table[each.name].cast(pl.Float64).to_numpy()
+                made[at, column, inside] = values[inside]
+    known = [*KEY, "kind", *(name for name in slices if name != "kind")]
+    lists = [RAW + "docs"] if any(each.needs_lists for each in wanted) else []
+    labels = [
+        name for name in table.columns if name.startswith(RAW) and name.endswith((LABEL, VERDICT))
     ]
-    raw = sorted({name for each in functions for name in each.reads} - set(KEY))
-    columns += [pl.col(name).alias(RAW + name) for name in raw]
-    rows = calls.lazy().filter(pl.col("kind").is_in(sorted({kind, *kinds.values()})))
-    table = rows.select(columns).collect().sort(KEY)
-    found: dict[str, pl.Series] = {}
-    for of in {kinds[each.name] for each in functions}:
-        mine = table["kind"] == of
-        part = CallTable(table if mine.all() else table.filter(mine), slices, given)
-        for each in functions:
-            if kinds[each.name] == of and callable(each.value):
-                values = np.full(table.height, np.nan)
-                values[mine.to_numpy()] = each.value(part)
-                found[each.name] = pl.Series(each.name, values).fill_nan(None)
-    named = [*KEY, "kind", *(name for name in slices if name != "kind")]
-    return table.with_columns(found.values()).select(*named, *kinds)
+    queries = table.select(
+        *known,
+        *(pl.when(pl.col("kind") == kind).then(name) for name in lists),
+        *(name for name in labels if name in table.columns),
+    )
+    found = CallValues(queries, runs, tuple(wanted), made, asked if len(runs) > 1 else None)
+    return found.since(since)
 
 
 @dataclass(frozen=True, slots=True)
 class JudgedSample:
-    """Who judges, and how many calls: a share of the traces, and at most so many calls a day.
+    """Who judges, and how many calls: a share of the traces, and at most some calls a day.
 
-    With `per_day` alone, the share of a day is the one that would have given as many calls on
+    With `per_day` alone, the share of a day is the one that would have given that many calls on
     the last day before that has any; of the first day its own. So a day may be looked at
-    while it lasts: later calls of it never take the place of earlier ones.
+    while it lasts: later calls of it never replace earlier ones.
     """
 
     judge: object = "local"
@@ -146,7 +264,8 @@ class JudgedSample:
             raise OptionError(f"a share of {self.share} cannot be judged", fix="write 0.05, or 1")
         if self.per_day is not None and self.per_day < 1:
             raise OptionError(
-                f"{self.per_day} calls a day cannot be judged", fix="give 1 or more, or no number"
+                f"{self.per_day} calls a day cannot be judged",
+                fix="give 1 or more, or leave it out",
             )
 
     def find(self) -> JudgeProtocol:
@@ -155,7 +274,13 @@ class JudgedSample:
 
     def chosen(self, calls: pl.DataFrame) -> pl.Series:
         """Tell which calls are judged; they have time, trace and span."""
-        place = _place(calls["trace"])
+        distinct = calls["trace"].unique()
+        hashes = (hashlib.blake2b(each.encode(), digest_size=8, key=SALT) for each in distinct)
+        places = [int.from_bytes(each.digest(), "big") / 2**64 for each in hashes]
+        # a number from 0 to 1 for each trace, which only its id decides
+        place = calls["trace"].replace_strict(
+            distinct, pl.Series(places, dtype=pl.Float64), return_dtype=pl.Float64
+        )
         if self.per_day is None:
             return place < self.share
         day = pl.col("time").dt.date().alias("day")
@@ -171,66 +296,6 @@ class JudgedSample:
         return pl.int_range(calls.height, eager=True).is_in(judged.implode())
 
 
-def _place(traces: pl.Series) -> pl.Series:
-    """Return a number from 0 to 1 for each trace, which only its id decides."""
-    distinct = traces.unique()
-    hashes = (hashlib.blake2b(each.encode(), digest_size=8, key=SALT) for each in distinct)
-    places = [int.from_bytes(each.digest(), "big") / 2**64 for each in hashes]
-    return traces.replace_strict(
-        distinct, pl.Series(places, dtype=pl.Float64), return_dtype=pl.Float64
-    )
-
-
-def judged_frame(
-    calls: Calls,
-    names: Iterable[str] | str,
-    sample: JudgedSample,
-    *,
-    by: Iterable[str] | str = (),
-    kind: str = RETRIEVER,
-    given: References = NOTHING_GIVEN,
-    progress: Report | None = None,
-    since: datetime | None = None,
-) -> pl.DataFrame:
-    """Return what a judge says about calls, with the columns of `signal_frame`.
-
-    A value is null where the call was not in the sample, failed, has no question, or its
-    documents have no text, neither in the trace nor in the corpus. Labels stand in a column of
-    their own next to that of their signal. Calls that have one are always judged; what the judge
-    says about them stands in a third column, so that those outside of the sample correct a mean
-    and are no part of it: people do not annotate at random. Calls before `since` are only there
-    for the budget of a day, and not judged.
-    """
-    wanted = [each for each in find_signals(names) if each.needs == "judge"]
-    signals, slices = [each.name for each in wanted], slice_names(by)
-    rows = calls.lazy().filter(pl.col("kind") == kind)
-    labels = rows.select(*_key_columns(slices), *map(_label, wanted)).collect().sort(KEY)
-    sampled = sample.chosen(labels.select(KEY))
-    if since is not None:
-        late = labels["time"] >= since
-        labels, sampled = labels.filter(late), sampled.filter(late)
-    labelled = pl.any_horizontal(pl.col(name + LABEL).is_not_null() for name in signals)
-    asked = labels.filter(sampled | labels.select(labelled).to_series()).select(KEY)
-    judge = sample.find()
-    parts = [asked.head(0).with_columns(pl.lit(None, pl.Float64).alias(name) for name in signals)]
-    raw = ("question", "docs", "texts", "error")
-    for first in range(0, asked.height, JUDGED_AT_ONCE):
-        chosen = asked.slice(first, JUDGED_AT_ONCE).lazy()
-        inside = rows.join(chosen, on=[*KEY], how="semi").select(*KEY, *raw).collect().sort(KEY)
-        parts.append(_judged(inside, signals, judge, given, progress))
-    with_labels = [name for name in signals if labels[name + LABEL].count()]
-    made = labels.join(pl.concat(parts), on=[*KEY], how="left", maintain_order="left")
-    made = made.with_columns(
-        *(
-            pl.when(pl.col(name + LABEL).is_not_null()).then(name).alias(name + VERDICT)
-            for name in with_labels
-        ),
-        *(pl.when(sampled).then(name).alias(name) for name in signals),
-    )
-    named = [*KEY, "kind", *(name for name in slices if name != "kind"), *signals]
-    return made.select(*named, *(name + end for name in with_labels for end in (LABEL, VERDICT)))
-
-
 def _label(signal: Signal) -> pl.Expr:
     """Return what people said about a call in its annotations: the mean of their scores."""
     entry = pl.element()
@@ -239,58 +304,92 @@ def _label(signal: Signal) -> pl.Expr:
     score = entry.struct.field("score")
     scores = entry.filter(of_people & named & score.is_between(*signal.bounds))
     mean = pl.col("annotations").list.eval(scores.struct.field("score")).list.mean()
-    return mean.alias(signal.name + LABEL)
+    return mean.alias(RAW + signal.name + LABEL)
 
 
-def _judged(
-    calls: pl.DataFrame,
-    names: list[str],
-    judge: JudgeProtocol,
-    given: References,
-    progress: Report | None,
-) -> pl.DataFrame:
-    """Have some calls judged; equal questions with equal texts are judged once."""
-    texts = texts_of(calls["docs"], calls["texts"], given.corpus).drop_nulls("text")
-    calls = (
-        calls.with_columns(call=pl.int_range(pl.len()))
-        .join(
-            texts.group_by("call", maintain_order=True).agg("text"),
-            on="call",
-            how="left",
-            maintain_order="left",
+@dataclass(frozen=True, slots=True)
+class JudgedCalls:
+    """Calls that a judge is asked about, and what it is asked.
+
+    There is no value where a call was not in the sample, failed, has no question, or where its
+    documents have no text, neither in the trace nor in the corpus. Calls with a label are always
+    judged; what the judge says about them stands next to the label, so that those outside of the
+    sample correct a mean without being a part of it: people do not annotate at random.
+    """
+
+    rows: pl.LazyFrame
+    names: list[str]
+    sample: JudgedSample
+    given: References
+    progress: Report | None
+
+    def add_to(self, table: pl.DataFrame, kind: str, since: datetime | None) -> pl.DataFrame:
+        """Add the columns of judged signals, and of verdicts about calls with labels."""
+        own = pl.col("kind") == kind
+        mine = table.filter(own)
+        sampled = mine.select(KEY).with_columns(self.sample.chosen(mine).alias(SAMPLED))
+        table = table.join(sampled, on=[*KEY], how="left", maintain_order="left")
+        labelled = pl.any_horizontal(pl.col(RAW + n + LABEL).is_not_null() for n in self.names)
+        late = pl.lit(value=True) if since is None else pl.col("time") >= since
+        asked = table.filter(own & late & (pl.col(SAMPLED) | labelled)).select(KEY)
+        judge = self.sample.find()
+        empty = {name: pl.lit(None, pl.Float64) for name in self.names}
+        parts = [asked.head(0).with_columns(**empty)]
+        for first in range(0, asked.height, JUDGED_AT_ONCE):
+            chosen = asked.slice(first, JUDGED_AT_ONCE).lazy()
+            inside = self.rows.join(chosen, on=[*KEY], how="semi")
+            inside = inside.select(*KEY, "question", "docs", "texts", "error")
+            parts.append(self._judged(inside.collect().sort(KEY), judge))
+        made = table.join(pl.concat(parts), on=[*KEY], how="left", maintain_order="left")
+        several = [name for name in self.names if made[RAW + name + LABEL].count()]
+        return made.with_columns(
+            *(
+                pl.when(pl.col(RAW + name + LABEL).is_not_null())
+                .then(name)
+                .alias(RAW + name + VERDICT)
+                for name in several
+            ),
+            *(pl.when(SAMPLED).then(name).alias(name) for name in self.names),
+        ).drop(SAMPLED, *(RAW + name + LABEL for name in self.names if name not in several))
+
+    def _judged(self, calls: pl.DataFrame, judge: JudgeProtocol) -> pl.DataFrame:
+        """Have some calls judged; equal questions with equal texts are judged once."""
+        texts = texts_of(calls["docs"], calls["texts"], self.given.corpus).drop_nulls("text")
+        of_call = texts.group_by("call", maintain_order=True).agg("text")
+        calls = calls.with_columns(call=pl.int_range(pl.len()))
+        calls = calls.join(of_call, on="call", how="left", maintain_order="left")
+        asked = calls.with_columns(pl.col("text").fill_null([])).filter(
+            pl.col("error").is_null()
+            & pl.col("question").str.contains(r"\S")
+            & ((pl.col("text").list.len() > 0) | (pl.col("docs").list.len() == 0))
         )
-        .with_columns(pl.col("text").fill_null([]))
-    )
-    asked = calls.filter(
-        pl.col("error").is_null()
-        & pl.col("question").str.contains(r"\S")
-        & ((pl.col("text").list.len() > 0) | (pl.col("docs").list.len() == 0))
-    )
-    distinct = asked.select("question", "text").unique(maintain_order=True)
-    values = {name: np.full(distinct.height, np.nan) for name in names}
-    if distinct.height:
-        records = [
-            {
-                "query": str(number),
-                "question": question,
-                "retrieved": [{"id": str(at), "text": text} for at, text in enumerate(shown)],
-            }
-            for number, (question, shown) in enumerate(distinct.rows())
-        ]
-        measures = [MEASURES.get(name, name) for name in names]
-        result = evaluate(records, measures=measures, judge=judge, level=None, progress=progress)
-        rows = result.per_query.with_columns(pl.col("query").cast(pl.Int64))
-        for name, measure in zip(names, measures, strict=True):
-            mine = rows.filter(pl.col("measure") == measure)
-            values[name][mine["query"].to_numpy()] = mine["value"].cast(pl.Float64).to_numpy()
-            _require_verdicts(name, mine, distinct["text"].list.len())
-    judged = distinct.with_columns(pl.Series(name, each) for name, each in values.items())
-    joined = asked.join(judged, on=["question", "text"], how="left", maintain_order="left")
-    return joined.select(*KEY, *(pl.col(name).fill_nan(None) for name in names))
+        distinct = asked.select("question", "text").unique(maintain_order=True)
+        values = {name: np.full(distinct.height, np.nan) for name in self.names}
+        if distinct.height:
+            records = [
+                {
+                    "query": str(number),
+                    "question": question,
+                    "retrieved": [{"id": str(at), "text": text} for at, text in enumerate(shown)],
+                }
+                for number, (question, shown) in enumerate(distinct.rows())
+            ]
+            measures = [MEASURES.get(name, name) for name in self.names]
+            result = evaluate(
+                records, measures=measures, judge=judge, level=None, progress=self.progress
+            )
+            rows = result.per_query.with_columns(pl.col("query").cast(pl.Int64))
+            for name, measure in zip(self.names, measures, strict=True):
+                mine = rows.filter(pl.col("measure") == measure)
+                values[name][mine["query"].to_numpy()] = mine["value"].cast(pl.Float64).to_numpy()
+                _require_verdicts(name, mine, distinct["text"].list.len())
+        judged = distinct.with_columns(pl.Series(name, each) for name, each in values.items())
+        joined = asked.join(judged, on=["question", "text"], how="left", maintain_order="left")
+        return joined.select(*KEY, *(pl.col(name).fill_nan(None) for name in self.names))
 
 
 def _require_verdicts(name: str, rows: pl.DataFrame, shown: pl.Series) -> None:
-    """Raise if a judge has no verdict about anything, but for lists that are empty."""
+    """Raise if a judge has no verdict about anything, except for lists that are empty."""
     full = rows.filter(pl.col("query").is_in((shown > 0).arg_true().implode()))
     if not full.height or full["value"].count():
         return
@@ -302,56 +401,130 @@ def _require_verdicts(name: str, rows: pl.DataFrame, shown: pl.Series) -> None:
         )
 
 
-def stored_signals(
-    store: TraceStore,
-    names: Iterable[str] | str | None = None,
-    *,
-    since: datetime | None = None,
-    until: datetime | None = None,
-    by: Iterable[str] | str = (),
-    kind: str = RETRIEVER,
-    given: References = NOTHING_GIVEN,
-    sample: JudgedSample | None = None,
-    progress: Report | None = None,
-) -> pl.DataFrame:
-    """Return what `signal_frame` does of the calls of a period, and judged signals by `sample`.
+class SignalOptions(TypedDict, total=False):
+    """Which calls are looked at, and what they are compared with."""
 
-    Signals that depend on earlier calls see those before the period, too.
-    """
-    wanted = find_signals(names)
-    judged = [each for each in wanted if each.needs == "judge"]
-    if judged and sample is None:
-        given.require(judged[0])
-    slices = slice_names(by, wanted)
-    history = any(each.history for each in wanted)
-    calls = store.scan(None if history else since, until)
-    plain = [each.name for each in wanted if each.needs != "judge"]
-    frame = signal_frame(calls, plain, by=slices, kind=kind, given=given)
-    since = None if since is None else in_utc(since)
-    if history and since is not None:
-        frame = frame.filter(pl.col("time") >= since)
-    if not judged or sample is None:
-        return frame
-    begin = since
-    if since is not None and sample.per_day is not None:
-        # the budget of a day follows from the last day with calls before it
-        midnight = since.replace(hour=0, minute=0, second=0, microsecond=0)
-        earlier = store.scan(None, midnight).filter(pl.col("kind") == kind)
-        last = earlier.select(pl.col("time").max().dt.truncate("1d")).collect().item()
-        begin = last if isinstance(last, datetime) else midnight
-    found = judged_frame(
-        store.scan(begin, until),
-        [each.name for each in judged],
-        sample,
-        by=slices,
-        kind=kind,
-        given=given,
-        progress=progress,
-        since=since,
-    )
-    values = found.drop("kind", *slices, strict=False)
-    joined = frame.join(values, on=[*KEY], how="left", maintain_order="left")
-    order = [each.name for each in wanted]
-    keys = [name for name in frame.columns if name not in order]
-    labels = [name for name in values.columns if name not in (*KEY, *order)]
-    return joined.select(*keys, *order, *labels)
+    by: Iterable[str] | str
+    since: Moment | None
+    until: Moment | None
+    kind: str
+    corpus: object
+    questions: object
+    embedder: object
+    expected_language: str
+    date_key: str | None
+    judge: object
+    sample: float
+    per_day: int | None
+    base_url: str | None
+    progress: Report | None
+
+
+@dataclass(frozen=True, slots=True)
+class CallQuery:
+    """Which signals of which calls of a store are asked for."""
+
+    names: Iterable[str] | str | None = None
+    by: Sequence[str] = ()
+    since: datetime | None = None
+    until: datetime | None = None
+    kind: str = RETRIEVER
+    given: References = NOTHING_GIVEN
+    sample: JudgedSample | None = None
+    progress: Report | None = None
+
+    @classmethod
+    def of(
+        cls, store: TraceStore, names: Iterable[str] | str | None, options: SignalOptions
+    ) -> CallQuery:
+        """Read options, once for all parts of the store."""
+        given: dict[str, Any] = dict(options)
+        sample = None
+        if (judge := given.get("judge")) is not None:
+            share = given.get("sample", 1.0)
+            sample = JudgedSample(judge, share, given.get("per_day"), given.get("base_url"))
+        compared = ("corpus", "questions", "embedder", "expected_language", "date_key")
+        return cls(
+            [each.name for each in find_signals(names)],
+            slice_names(given.get("by", ())),
+            moment_of(store, given.get("since")),
+            moment_of(store, given.get("until")),
+            given.get("kind", RETRIEVER),
+            References.of(**{name: given[name] for name in compared if name in given}),
+            sample,
+            given.get("progress"),
+        )
+
+    @property
+    def looks_back(self) -> bool:
+        """Whether a signal depends on earlier calls."""
+        return any(each.history for each in find_signals(self.names))
+
+    def values(self, store: TraceStore) -> CallValues:
+        """Return the values; signals that depend on earlier calls see those before the period."""
+        since = None if self.since is None else in_utc(self.since)
+        begin = since
+        if self.looks_back:
+            begin = None
+        elif since is not None and self.sample is not None and self.sample.per_day is not None:
+            # the budget of a day follows from the last day with calls before it
+            midnight = since.replace(hour=0, minute=0, second=0, microsecond=0)
+            earlier = store.scan(None, midnight).filter(pl.col("kind") == self.kind)
+            last = earlier.select(pl.col("time").max().dt.truncate("1d")).collect().item()
+            begin = last if isinstance(last, datetime) else midnight
+        return signal_values(
+            store.scan(begin, self.until),
+            self.names,
+            by=self.by,
+            kind=self.kind,
+            given=self.given,
+            sample=self.sample,
+            since=since,
+            progress=self.progress,
+        )
+
+    def parts(self, store: TraceStore, length: timedelta) -> Iterator[CallValues]:
+        """Yield the values of some days after another, if buckets of a length divide a day.
+
+        What depends on earlier calls, or on all calls of a day, is computed as a whole.
+        """
+        counts = store.counts()
+        judged = self.sample is not None and self.sample.per_day is not None
+        divides = DAY % length == timedelta(0)
+        if judged or self.looks_back or not divides or counts.first is None or counts.last is None:
+            yield self.values(store)
+            return
+        first = counts.first if self.since is None else max(in_utc(self.since), counts.first)
+        last = counts.last if self.until is None else min(in_utc(self.until), counts.last)
+        start = first.replace(hour=0, minute=0, second=0, microsecond=0)
+        days = max(1, (counts.last - counts.first) // DAY + 1)
+        step = max(1, CALLS_AT_ONCE * days // max(1, counts.calls)) * DAY
+        part = self
+        while part is self or start <= last:
+            until = start + step if self.until is None else min(start + step, in_utc(self.until))
+            part = replace(self, since=self.since if part is self else start, until=until)
+            yield part.values(store)
+            start += step
+
+
+def moment_of(store: TraceStore, given: Moment | None) -> datetime | None:
+    """Return a point in time: as it is, its text, the time before now, or that of a mark."""
+    if given is None or isinstance(given, datetime):
+        return given
+    if isinstance(given, timedelta):
+        return datetime.now(UTC) - given
+    marks = store.marks()
+    named = [mark.time for mark in marks if mark.name == given]
+    if named:
+        return named[-1]
+    with contextlib.suppress(OptionError):
+        return parse_moment(given)
+    try:
+        return datetime.now(UTC) - parse_period(given)
+    except OptionError:
+        known = ", ".join(mark.name for mark in marks)
+        raise OptionError(
+            f"{given!r} is not a point in time",
+            fix="write 2026-05-31T14:00 (UTC), 7d for seven days ago, or the name of a mark"
+            + (f": {known}" if known else ""),
+        ) from None

@@ -6,9 +6,9 @@ are periods of time, an hour or more, not single calls, which depend on each oth
 that a check may run every minute. All alerts and slices of a check are one family (e-BH). What is
 promised of the whole family, while nothing changes and periods do not depend on those before them:
 
-- by default, the chance of ever raising an alarm is α at most, from the time when watching began
-  or the last alarm was resolved. Half of α is for the limits of a saved result, where one is the
-  baseline; the baseline of calls is a part of the test;
+- by default, the probability of ever raising an alarm is at most α, from the time when watching
+  began or the last alarm was resolved. Half of α is for the limits of a saved result, where one is
+  the baseline; the baseline of calls is a part of the test;
 - with `run_length` A, it takes A periods or more on average until an alarm is raised.
 
 State is kept in the catalogue of the store. An alarm is raised once and stays open, whatever comes,
@@ -22,18 +22,20 @@ from collections.abc import Iterable
 from dataclasses import asdict, dataclass, replace
 from datetime import UTC, datetime, timedelta
 from functools import cached_property
-from math import isfinite, log
-from typing import TYPE_CHECKING, Any
+from math import exp, isfinite, log
+from typing import TYPE_CHECKING, Any, Unpack
 
 import numpy as np
 
-from findwell.core.errors import OptionError, choose
+from findwell.core.errors import InputError, OptionError, choose, takes_options
 from findwell.core.estimate import Estimate
+from findwell.core.forks import refuse_after_fork
 from findwell.core.frames import pl
 from findwell.io.read.traces.schema import RETRIEVER
 from findwell.loop.monitoring.alarm_report import (
     ALARM,
     QUIET,
+    RAISED,
     RESOLVED,
     STATE,
     STILL_OPEN,
@@ -42,9 +44,8 @@ from findwell.loop.monitoring.alarm_report import (
     CheckReport,
     WatchedCall,
 )
-from findwell.loop.monitoring.alerts import Alert, parse_alert
-from findwell.loop.monitoring.baselines import Baseline, find_baseline, refuse_overlap
-from findwell.loop.monitoring.call_values import stored_signals
+from findwell.loop.monitoring.alerts import Alert, Baseline, find_baseline, parse_alert
+from findwell.loop.monitoring.call_values import CallQuery, CallValues, SignalOptions
 from findwell.loop.monitoring.detectors import (
     ALL_TIMES,
     AT_THE_END,
@@ -59,6 +60,7 @@ from findwell.loop.monitoring.detectors import (
     bound_of,
     period_in_words,
 )
+from findwell.loop.monitoring.store import TraceStore
 from findwell.loop.monitoring.times import (
     MICROSECOND,
     bucket_length,
@@ -74,58 +76,67 @@ from findwell.statistics.sequential import (
     hedged_limits,
 )
 from findwell.statistics.values import check_share
+from findwell.statistics.verdicts import verdict_of_change
 
 if TYPE_CHECKING:
-    from findwell.core.data import Floats, Ints
+    from findwell.core.data import Floats
     from findwell.loop.monitoring.detectors import CutCalls
-    from findwell.loop.monitoring.store import TraceStore
+    from findwell.loop.monitoring.monitor import Monitor
     from findwell.loop.monitoring.webhook import Webhook
 
 OUTBOX = "webhooks"  # the name of messages in the catalogue
 SHOWN_CALLS = 5
 MANY = 100_000  # periods from which on limits are those that cost little
 MOST_SLICES = 50  # values of one column that are watched; those with most calls
-FORGOTTEN = timedelta(days=30)  # alerts that were not checked for so long
+FORGOTTEN = timedelta(days=30)  # how long an alert is remembered that is not checked
 SETTLE = timedelta(minutes=10)  # calls that arrive later than this after a period are late
-RECOVERY = 0.05  # chance of taking what still goes on for over
+RECOVERY = 0.05  # probability of calling an alarm over that still goes on
 LOOKING_BACK = ("unseen",)  # signals that are higher, the fewer calls before are known
+PAST_ALARMS = 20  # of one alert and slice that are remembered
 DELETED = "calls of the baseline were deleted, without which old documents look new: --rebaseline"
 NO_CALLS = "there are no calls to look at"
 NO_VALUES = "no call has a value"
 TOO_FEW = "too few periods: even the worst values could not raise it yet"
 
 
+@takes_options(SignalOptions)
 def check(
-    store: TraceStore,
+    monitor: Monitor | TraceStore,
     alerts: Iterable[str | Alert] | str,
     *,
     baseline: str | None = None,
     alpha: float = 0.05,
     run_length: int | None = None,
-    since: datetime | str | None = None,
-    until: datetime | str | None = None,
     rebaseline: bool = False,
     remember: bool = True,
     webhook: Webhook | None = None,
     period: str | None = None,
     season: str | None = None,
     settle: timedelta | str = SETTLE,
-    kind: str = RETRIEVER,
-    **given: Any,  # noqa: ANN401
+    **options: Unpack[SignalOptions],
 ) -> CheckReport:
-    """Compare the calls of a store with alerts; see `findwell.loop.monitoring.alerts`.
+    """Tell whether signals have changed, with alarms that you can check as often as you like.
 
-    `baseline` is what alerts without a number of their own compare with; see
-    `findwell.loop.monitoring.baselines`. Calls are watched from its end on, or from `since`, up to
-    `until` (now). A baseline is found once and kept with the store; `rebaseline` forgets it, and
-    what is open. Without `remember`, nothing is saved: the same alarm is news to the next check.
-    Messages for `webhook` are saved in the same step as the alarms; `Webhook.deliver` sends them.
+    `alerts` are such as `"empty>2%"`, `"p95>800ms"` or `"context_relevancy drops by service"`.
+    `baseline` is what those without a number compare with: `last-week`, `before:MARK`, a period, a
+    number, or the folder of a saved result. It is found once and kept with the store. Calls are
+    watched from its end on, or from `since`, up to `until` (now). `alpha` is the probability that
+    an alarm is ever raised while nothing changes; with `run_length`, one comes after that many
+    periods or more, on average. Calls of one `period` (such as `1h`) are one observation; by
+    default the baseline shows how long it has to be, and `call` takes single calls for
+    independent. `season` compares with the same hour of the `day` or the `week`. A period is
+    looked at when it has been over for `settle`.
 
-    Calls of one `period` (such as `1h`) are one observation; by default the baseline shows how long
-    it has to be, and `call` takes single calls for independent. `season` compares with the same
-    hour of the `day` or the `week`. A period is looked at when it has been over for `settle`.
-    `given` goes to `signal_frame`.
+    State is kept in the store: an alarm is raised once and stays open until the signal is back;
+    `rebaseline` forgets the baseline and open alarms, and without `remember` nothing is saved.
+    Messages for `webhook` are saved in the same step; its `deliver(monitor.store)` sends them. The
+    options are those of `Monitor.values`; alerts name their slices themselves. See docs/alarms.md.
     """
+    refuse_after_fork()
+    store = monitor if isinstance(monitor, TraceStore) else monitor.store
+    query = CallQuery.of(store, (), options)
+    if query.by:
+        raise OptionError("an alert names its slices", fix='write "empty>2% by service"')
     check_share("error rate", alpha)
     if run_length is not None and run_length < 2:
         raise OptionError(
@@ -133,19 +144,21 @@ def check(
         )
     if webhook is not None and not remember:
         raise OptionError(
-            "a webhook is told about alarms that are remembered, and this check remembers nothing",
+            "a webhook needs alarms that are remembered, and this check remembers nothing",
             fix="leave out remember=False, or the webhook",
         )
-    listed = [alerts] if isinstance(alerts, str | Alert) else list(alerts)
-    asked = [each if isinstance(each, Alert) else parse_alert(each) for each in listed]
-    if not asked:
-        raise OptionError("there is no alert to check", fix='add one, such as --alert "empty>2%"')
-    now = _moment(until) or datetime.now(UTC)
+    asked = _alerts(alerts)
+    now = datetime.now(UTC) if query.until is None else in_utc(query.until)
     saved: dict[str, Any] = {} if rebaseline else store.state(STATE) or {}
     found = _baseline(store, asked, baseline, now, saved)
-    begin = _moment(since) or (found.window[1] if found and found.window else None)
-    if found is not None and found.window is not None and begin is not None:
-        refuse_overlap(found.window, begin)
+    window = None if found is None else found.window
+    begin = None if query.since is None else in_utc(query.since)
+    begin = window[1] if begin is None and window is not None else begin
+    if window is not None and begin is not None and begin < window[1]:
+        raise InputError(
+            f"what is watched begins at {begin.isoformat()}, within the baseline",
+            fix="begin after the baseline ends, or choose an earlier baseline",
+        )
     if isinstance(settle, str):
         settle = timedelta() if settle == "0" else bucket_length(settle)
     if found is not None and found.number is not None:
@@ -157,11 +170,9 @@ def check(
         store,
         list({each.text: each for each in asked}.values()),
         found,
-        (begin, now),
+        replace(query, since=begin, until=now, progress=None),
         saved,
         alpha,
-        kind,
-        given,
         length,
         "" if season is None else choose("season", season, SEASONS),
         microseconds(now - settle),
@@ -175,7 +186,7 @@ def check(
         checked=now,
         since=begin,
         baseline=watch.compared_with,
-        window=None if found is None else found.window,
+        window=window,
         alpha=alpha,
         run_length=run_length,
         notes=tuple(notes),
@@ -191,10 +202,11 @@ def check(
     return report
 
 
-def _moment(given: datetime | str | None) -> datetime | None:
-    if given is None:
-        return None
-    return parse_moment(given) if isinstance(given, str) else in_utc(given)
+def _alerts(alerts: Iterable[str | Alert] | str) -> list[Alert]:
+    listed = [alerts] if isinstance(alerts, str | Alert) else list(alerts)
+    if not listed:
+        raise OptionError("there is no alert to check", fix='add one, such as --alert "empty>2%"')
+    return [each if isinstance(each, Alert) else parse_alert(each) for each in listed]
 
 
 def _baseline(
@@ -238,11 +250,9 @@ class Watch:
     store: TraceStore
     alerts: list[Alert]
     baseline: Baseline | None
-    span: tuple[datetime | None, datetime]
+    query: CallQuery  # which calls are watched
     saved: dict[str, Any]  # the states of earlier checks
     alpha: float
-    kind: str  # whose lists are looked at
-    given: dict[str, Any]  # for `signal_frame`
     length: int | None = None  # of a period, in microseconds; None: as the baseline shows
     season: str = ""
     until: int | None = None  # periods that end later may still get calls
@@ -257,7 +267,7 @@ class Watch:
         parts, notes = [], []
         for alert in self.alerts:
             for column in alert.by or ("",):
-                chosen, left_out = self._values(alert, column)
+                chosen, left_out = self._slices_of(alert, column)
                 parts += [(alert, column, value) for value in chosen]
                 if left_out:
                     notes.append(
@@ -265,7 +275,7 @@ class Watch:
                         f"not watched, only {MOST_SLICES}"
                     )
         window = None if self.baseline is None else self.baseline.window
-        compared = any(reference.height for _, reference in self._frames.values())
+        compared = any(reference.n for _, reference in self._values.values())
         if window is not None and not compared and any(each.needs_baseline for each in self.alerts):
             counts = self.store.counts()
             held = "is empty" if counts.first is None else f"has {counts.first:%Y-%m-%d %H:%M}"
@@ -278,42 +288,37 @@ class Watch:
         return [self._slice(*part, error) for part in parts], notes
 
     @cached_property
-    def _frames(self) -> dict[tuple[str, str], tuple[pl.DataFrame, pl.DataFrame]]:
+    def _values(self) -> dict[tuple[str, str], tuple[CallValues, CallValues]]:
         """The calls that are watched, and those of the baseline, by signal and column to slice.
 
-        All are read at once, but for signals that compare a call with earlier ones of its slice:
+        All are read at once, except for signals that compare a call with earlier ones of its slice:
         the columns that other alerts are sliced by must make no difference to them.
         """
         wanted = [(each.about, column) for each in self.alerts for column in each.by or ("",)]
-        together = tuple(
-            dict.fromkeys(name for about, name in wanted if name and not about.history)
-        )
-        groups: dict[tuple[bool, tuple[str, ...]], dict[tuple[str, str], str]] = {}
+        together = dict.fromkeys(name for about, name in wanted if name and not about.history)
+        groups: dict[tuple[bool, tuple[str, ...]], list[Any]] = {}
         for about, column in wanted:
-            alone = (column,) if column else ()
-            group = about.history, alone if about.history else together
-            groups.setdefault(group, {})[about.name, column] = about.kind or self.kind
+            columns = tuple(filter(None, [column])) if about.history else tuple(together)
+            groups.setdefault((about.history, columns), []).append((about, column))
+        window = None if self.baseline is None else self.baseline.window
         found = {}
         for (_, columns), members in groups.items():
-            names = list(dict.fromkeys(name for name, _ in members))
-            options: dict[str, Any] = {"by": columns, "kind": self.kind, **self.given}
-            since, until = self.span
-            watched = stored_signals(self.store, names, since=since, until=until, **options)
-            reference = watched.clear()
-            if self.baseline is not None and self.baseline.window is not None:
-                since, until = self.baseline.window
-                reference = stored_signals(self.store, names, since=since, until=until, **options)
-            for member, of in members.items():
-                rows, known = (each.filter(pl.col("kind") == of) for each in (watched, reference))
-                found[member] = rows, known
+            names = list(dict.fromkeys(about.name for about, _ in members))
+            query = replace(self.query, names=names, by=columns)
+            watched = query.values(self.store)
+            known = watched.only(np.zeros(watched.n, dtype=bool))
+            if window is not None:
+                known = replace(query, since=window[0], until=window[1]).values(self.store)
+            for about, column in members:
+                found[about.name, column] = watched.alone(about), known.alone(about)
         return found
 
     def _key(self, alert: Alert, name: str) -> str:
         """Return what a state is kept under; the lists of rerankers are watched by themselves."""
         key = f"{alert.text} | {name} | {self.compared_with}"
-        return key if self.kind == RETRIEVER else f"{self.kind}: {key}"
+        return key if self.query.kind == RETRIEVER else f"{self.query.kind}: {key}"
 
-    def _values(self, alert: Alert, column: str) -> tuple[list[str | None], int]:
+    def _slices_of(self, alert: Alert, column: str) -> tuple[list[str | None], int]:
         """Return the values of a column that are watched, None for all, and how many are not.
 
         An alarm that is open stays among them, however few calls there are now.
@@ -327,27 +332,22 @@ class Watch:
             for name in sliced
             if name.startswith(f"{column}=") and "open" in tests.get(self._key(alert, name), {})
         }
-        every = pl.concat([each.select(column) for each in self._frames[alert.signal, column]])
-        counts = every.group_by(column).len("\0n").sort(["\0n", column], descending=[True, False])
-        names = counts[column].to_list()
+        both = [each.queries.select(column) for each in self._values[alert.signal, column]]
+        counts = pl.concat(both).group_by(column).len("\0n")
+        names = counts.sort(["\0n", column], descending=[True, False])[column].to_list()
         chosen = opened.union(names[:MOST_SLICES])
         return sorted(chosen) or [None], len(set(names) - chosen)
 
     def _slice(self, alert: Alert, column: str, value: str | None, error: float) -> WatchedSlice:
-        rows, known = (
-            (each if value is None else each.filter(pl.col(column) == value)).select(
-                "time", "trace", "span", value=pl.col(alert.signal).cast(pl.Float64)
-            )
-            for each in self._frames[alert.signal, column]
-        )
+        calls, known = (each.sliced(column, value) for each in self._values[alert.signal, column])
         name = "" if value is None else f"{column}={value}"
         key = self._key(alert, name)
         state = self.saved.get("tests", {}).get(key, {})
-        bets, before, reason = self._bets(alert, known.drop_nulls("value"), error, state)
-        return WatchedSlice(key, alert, name, rows, bets, before, reason, state, self.until)
+        bets, before, reason = self._bets(alert, known.defined, error, state)
+        return WatchedSlice(key, alert, name, calls, bets, before, reason, state, self.until)
 
     def _bets(
-        self, alert: Alert, calls: pl.DataFrame, error: float, state: dict[str, Any]
+        self, alert: Alert, known: CallValues, error: float, state: dict[str, Any]
     ) -> tuple[BoundedSignal | None, float | None, str]:
         """Return how an alert is bet on, the value that it is compared with, or why neither is."""
         baseline = self.baseline
@@ -363,23 +363,21 @@ class Watch:
                 )
             return at_line(alert, baseline.number, self.length), baseline.number, ""
         if baseline is not None and baseline.result is not None:
-            known = baseline.values(alert.about)
-            bets = against_result(alert, known, error, self.length)
-            before = _summary(alert, known)
+            values = baseline.values(alert.about)
+            bets, before = against_result(alert, values, error, self.length), alert.of(values)
             return (None, before, bets) if isinstance(bets, str) else (bets, before, "")
-        times, values = _times_and_values(calls)
         kept = state.get("baseline")
         # its calls were deleted since, or maybe those before it, which some signals look back at
         looks_back = alert.signal in LOOKING_BACK
-        if kept and (kept["n"] > len(values) or (looks_back and kept["n"] == len(values))):
-            gone = looks_back and kept["n"] > len(values) and "open" not in state
+        if kept and (kept["n"] > known.n or (looks_back and kept["n"] == known.n)):
+            gone = looks_back and kept["n"] > known.n and "open" not in state
             saved = None if gone else BoundedSignal.from_dict(kept["bets"])
             return saved, kept["value"], DELETED if gone else ""
-        bets = against_calls(alert, times, values, self.length, self.season)
-        before = _summary(alert, values)
+        bets = against_calls(alert, known.times, known.series, self.length, self.season)
+        before = alert.of(known.series)
         if isinstance(bets, str):
             return None, before, bets
-        state["baseline"] = {"n": len(values), "value": before, "bets": bets.as_dict()}
+        state["baseline"] = {"n": known.n, "value": before, "bets": asdict(bets)}
         return bets, before, ""
 
     def remember(
@@ -402,6 +400,9 @@ class Watch:
         if self.baseline is not None and self.baseline.window is not None and used:
             baselines[self.compared_with] = [each.isoformat() for each in self.baseline.window]
         looked = datetime.now(UTC)  # whatever moment the check was about
+        asked: Any = self.query.until
+        last = {"checked": asked.isoformat(), "looked": looked.isoformat()}
+        last |= {"baseline": self.compared_with, "kind": self.query.kind}
         for test, verdict in zip(tests, verdicts, strict=True):
             was_open = verdict.outcome in (STILL_OPEN, RESOLVED)
             if was_open != (every.get(test.key, {}).get("open") is not None):
@@ -409,16 +410,10 @@ class Watch:
                 continue
             test.note_seen()
             about = verdict.as_dict()
-            last = {
-                "checked": self.span[1].isoformat(),
-                "looked": looked.isoformat(),
-                **{name: about[name] for name in ("alert", "signal", "slice")},
-                "baseline": self.compared_with,
-                "kind": self.kind,
-                **{name: about[name] for name in ("outcome", "now", "before", "n")},
-                **{name: about[name] for name in ("log_evidence", "log_needed")},
+            every[test.key] = {
+                **test.state,
+                "last": last | {name: about[name] for name in REMEMBERED},
             }
-            every[test.key] = {**test.state, "last": last}
             found.append(verdict)
         old = (looked - FORGOTTEN).isoformat()
         for key in [key for key, each in every.items() if each["last"]["looked"] < old]:
@@ -426,29 +421,23 @@ class Watch:
         for name in [
             name for name in baselines if not any(k.endswith(f" | {name}") for k in every)
         ]:
-            del baselines[name]  # not compared with for so long: it is found again
+            del baselines[name]  # not compared with for long: it is found again
         return found
 
 
+# what the state keeps of a verdict
+REMEMBERED = (
+    *("alert", "signal", "slice", "outcome", "now", "before", "n"),
+    *("log_evidence", "log_needed"),
+)
+
+
 def _of_another(verdict: AlarmVerdict) -> AlarmVerdict:
-    """Return a verdict on what another check has raised or resolved meanwhile: it is no news."""
+    """Return a verdict on what another check has raised or resolved meanwhile: it is not news."""
     if verdict.outcome == RESOLVED:
         quiet = replace(verdict, outcome=QUIET, calls=())
         return replace(quiet, since=None, opened=None, resolved=None)
     return replace(verdict, outcome=STILL_OPEN) if verdict.outcome == ALARM else verdict
-
-
-def _times_and_values(rows: pl.DataFrame) -> tuple[Ints, Floats]:
-    times = rows["time"].dt.timestamp("us").to_numpy()
-    return times, rows["value"].to_numpy().astype(np.float64)
-
-
-def _summary(alert: Alert, values: Floats) -> float | None:
-    """Return the signal in its own unit: the mean, as charts show it, or a quantile."""
-    known = values[~np.isnan(values)]
-    if not len(known):
-        return None
-    return float(known.mean() if alert.quantile is None else np.quantile(known, alert.quantile))
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -458,24 +447,24 @@ class WatchedSlice:
     key: str
     alert: Alert
     slice: str
-    rows: pl.DataFrame  # time, trace, span, value; in the order of time
+    calls: CallValues  # of the signal alone, in the order of time
     bets: BoundedSignal | None
     before: float | None
     reason: str
     state: dict[str, Any]
     until: int | None = None  # periods that end later are not looked at yet
 
-    def cut(self, rows: pl.DataFrame | None = None) -> CutCalls:
+    def cut(self, calls: CallValues | None = None) -> CutCalls:
         """Return calls, by default all that are watched, cut into periods that are over."""
         assert self.bets is not None  # noqa: S101 - the caller has looked
-        return self.bets.cut(*_times_and_values(self.watched if rows is None else rows), self.until)
+        calls = self.watched if calls is None else calls
+        return self.bets.cut(calls.times, calls.series, self.until)
 
     @property
-    def watched(self) -> pl.DataFrame:
-        """The rows with a value since watching began, or was begun again."""
-        rows = self.rows.drop_nulls("value")
+    def watched(self) -> CallValues:
+        """The calls with a value since watching began, or was begun again."""
         since = self.state.get("since")
-        return rows if since is None else rows.filter(pl.col("time") >= parse_moment(since))
+        return self.calls.defined.since(None if since is None else parse_moment(since))
 
     @property
     def earlier(self) -> int:
@@ -534,6 +523,12 @@ class Promise:
         """What keeps the promise."""
         return ALL_TIMES if self.run_length is None else RUN_LENGTH
 
+    def p(self, evidence: float) -> float | None:
+        """Return the p-value of evidence, corrected for the family; None of a run length."""
+        if self.run_length is not None:
+            return None
+        return exp(min(self.log_needed + log(self.rate) - evidence, 0.0))
+
 
 def _decide(tests: list[WatchedSlice], promise: Promise, now: datetime) -> list[AlarmVerdict]:
     """Return the verdicts; open alarms keep the evidence that raised them."""
@@ -548,64 +543,133 @@ def _decide(tests: list[WatchedSlice], promise: Promise, now: datetime) -> list[
             evidence.append(test.bets.evidence(test.cut(), promise.detector, test.earlier))
     rejected = e_bh(evidence, promise.rate)
     raised, one_more = (replace(promise, together=sum(rejected) + more) for more in (0, 1))
-    return [
-        _verdict(test, each, raised if rejects else one_more, now, rejected=rejects)
-        for test, each, rejects in zip(tests, evidence, rejected, strict=True)
-    ]
+    found = []
+    for test, each, rejects in zip(tests, evidence, rejected, strict=True):
+        decision = Decision(test, each, raised if rejects else one_more, now)
+        if test.bets is None:
+            found.append(decision.verdict(UNDECIDED, test.watched, reason=test.reason))
+        elif test.state.get("open") is not None:
+            found.append(decision.of_open(test.bets))
+        else:
+            found.append(decision.raised(test.bets) if rejects else decision.quiet(test.bets))
+    return found
 
 
-def _verdict(
-    test: WatchedSlice, evidence: float, promise: Promise, now: datetime, *, rejected: bool
-) -> AlarmVerdict:
-    rows = test.watched
-    if test.bets is None:
-        return _row(test, UNDECIDED, rows, evidence, promise, reason=test.reason)
-    if test.state.get("open") is not None:
-        return _of_open(test, evidence, promise, now)
-    if rejected:
-        return _raised(test, rows, evidence, promise, now)
-    most, earlier = test.bets.most_evidence, test.earlier
-    if most(len(test.cut()), promise.detector, earlier) < promise.log_needed:
-        reason = TOO_FEW if rows.height else NO_VALUES if test.rows.height else NO_CALLS
-        if most(MANY, promise.detector, earlier) < promise.log_needed:
+@dataclass(frozen=True, slots=True)
+class Decision:
+    """What the evidence says about one alert and slice."""
+
+    test: WatchedSlice
+    evidence: float
+    promise: Promise
+    now: datetime
+
+    def verdict(
+        self,
+        outcome: str,
+        about: CallValues,
+        bound: Bound | None = None,
+        **more: Any,  # noqa: ANN401
+    ) -> AlarmVerdict:
+        """Return the verdict about some calls."""
+        test, promise = self.test, self.promise
+        stream, line, periods, upward = np.empty(0), None, 0, None
+        if test.bets is not None:
+            cut, bound = test.cut(about), bound or test.bets.bounds[0]
+            stream, line, periods = test.bets.level_stream(bound, cut), bound.mean, len(cut)
+            upward = bound.is_upward if outcome in RAISED else None
+        value = test.alert.of(about.series)
+        moved = None if value is None or test.before is None else value - test.before
+        return AlarmVerdict(
+            alert=test.alert.text,
+            signal=test.alert.signal,
+            slice=test.slice,
+            outcome=outcome,
+            unit=test.alert.about.unit,
+            before=test.before,
+            now=value,
+            n=about.n,
+            period="" if test.bets is None else period_in_words(test.bets.length),
+            periods=periods,
+            watched="" if test.bets is None else test.bets.transform,
+            mean=_at_all_times(stream, promise.alpha),
+            line=line,
+            log_evidence=self.evidence,
+            log_needed=promise.log_needed,
+            verdict=verdict_of_change(
+                Estimate(moved, None, None, 1 - promise.alpha, "", about.n),
+                upward=upward,
+                higher_is_better=test.alert.about.higher_is_better,
+                p=None if outcome == RESOLVED else promise.p(self.evidence),
+                correction="e-bh",
+                test=promise.detector,
+                reason=more.get("reason", ""),
+            ),
+            **more,
+        )
+
+    def quiet(self, bets: BoundedSignal) -> AlarmVerdict:
+        """Return the verdict where nothing is raised: quiet, unless nothing could have been."""
+        test, detector, needed = self.test, self.promise.detector, self.promise.log_needed
+        calls, earlier = test.watched, test.earlier
+        if bets.most_evidence(len(test.cut()), detector, earlier) >= needed:
+            return self.verdict(QUIET, calls)
+        reason = TOO_FEW if calls.n else NO_VALUES if test.calls.n else NO_CALLS
+        if bets.most_evidence(MANY, detector, earlier) < needed:
             reason = AT_THE_END
-        return _row(test, UNDECIDED, rows, evidence, promise, reason=reason)
-    return _row(test, QUIET, rows, evidence, promise)
+        return self.verdict(UNDECIDED, calls, reason=reason)
+
+    def raised(self, bets: BoundedSignal) -> AlarmVerdict:
+        """Return a new alarm: since when, how large, which calls; and note it in the state."""
+        test, every = self.test, self.test.watched
+        cut = test.cut(every)
+        bound, found = bets.change(cut)
+        after = _from(every, cut.starts[found.start])
+        since, last = after.queries["time"][0], every.queries["time"][int(cut.ends[-1]) - 1]
+        calls = _worst(after, bound)
+        test.state["open"] = {
+            "opened": self.now.isoformat(),
+            "since": since.isoformat(),
+            "until": (last + MICROSECOND).isoformat(),
+            "log_evidence": self.evidence,
+            "bound": asdict(bound),
+            "back": (bound.usual + float(np.nanmean(bets.levels(bound, test.cut(after))))) / 2,
+            "calls": [each.as_saved() for each in calls],
+        }
+        return self.verdict(ALARM, after, bound, since=since, opened=self.now, calls=calls)
+
+    def of_open(self, bets: BoundedSignal) -> AlarmVerdict:
+        """Return an alarm that is open, or resolved by the calls after it was raised."""
+        test, state = self.test, self.test.state
+        opened, every = state["open"], test.watched
+        bound = bound_of(opened["bound"])
+        since = parse_moment(opened["since"])
+        known: dict[str, Any] = {"since": since, "opened": parse_moment(opened["opened"])}
+        known["calls"] = WatchedCall.from_saved(opened["calls"])
+        after = every.since(parse_moment(opened["until"]))
+        cut = test.cut(after)
+        if len(cut):
+            # while it goes on, at most half of the periods are closer to where they should be
+            levels, back = bets.levels(bound, cut), float(opened["back"])
+            good = np.where(levels > back if bound.side == "below" else levels < back, 1.0, 0.0)
+            good = np.where(np.isnan(levels), np.nan, good)
+            if change_evidence(good, 0.5, side="above")[-1] >= log(1 / RECOVERY):
+                last = after.queries["time"][int(cut.ends[-1]) - 1]
+                # the calls since it is back, without those of the alarm before them
+                found = change_point(good, 0.5, side="above")
+                after = after if found is None else _from(after, cut.starts[found.start])
+                past = {name: opened[name] for name in ("since", "opened")}
+                past["resolved"] = self.now.isoformat()
+                state["past"] = [*state.get("past", []), past][-PAST_ALARMS:]
+                state["since"] = (last + MICROSECOND).isoformat()
+                del state["open"]
+                state.pop("seen", None)
+                return self.verdict(RESOLVED, after, bound, resolved=self.now, **known)
+        return self.verdict(STILL_OPEN, every.since(since), bound, **known)
 
 
-def _row(  # noqa: PLR0917
-    test: WatchedSlice,
-    outcome: str,
-    rows: pl.DataFrame,
-    evidence: float,
-    promise: Promise,
-    bound: Bound | None = None,
-    **more: Any,  # noqa: ANN401
-) -> AlarmVerdict:
-    """Return the verdict about some rows."""
-    values = rows["value"].to_numpy().astype(np.float64)
-    stream, line, periods = np.empty(0), None, 0
-    if test.bets is not None:
-        cut, bound = test.cut(rows), bound or test.bets.bounds[0]
-        stream, line, periods = test.bets.level_stream(bound, cut), bound.mean, len(cut)
-    return AlarmVerdict(
-        alert=test.alert.text,
-        signal=test.alert.signal,
-        slice=test.slice,
-        outcome=outcome,
-        unit=test.alert.about.unit,
-        before=test.before,
-        now=_summary(test.alert, values),
-        n=len(values),
-        period="" if test.bets is None else period_in_words(test.bets.length),
-        periods=periods,
-        watched="" if test.bets is None else test.bets.transform,
-        mean=_at_all_times(stream, promise.alpha),
-        line=line,
-        log_evidence=evidence,
-        log_needed=promise.log_needed,
-        **more,
-    )
+def _from(calls: CallValues, first: int) -> CallValues:
+    return calls.only(np.arange(calls.n) >= first)
 
 
 def _at_all_times(stream: Floats, alpha: float) -> Estimate:
@@ -626,94 +690,25 @@ def _at_all_times(stream: Floats, alpha: float) -> Estimate:
     return Estimate(mean, None, None, 1 - alpha, "", len(stream))
 
 
-def _raised(
-    test: WatchedSlice, rows: pl.DataFrame, evidence: float, promise: Promise, now: datetime
-) -> AlarmVerdict:
-    """Return a new alarm: since when, how large, which calls; and note it in the state."""
-    assert test.bets is not None  # noqa: S101 - there is no evidence without bets
-    cut = test.cut(rows)
-    bound, found = test.bets.change(cut)
-    after = rows.slice(cut.starts[found.start])
-    levels = test.bets.levels(bound, test.cut(after))
-    since = after["time"][0]
-    calls = _worst(after, bound)
-    test.state["open"] = {
-        "opened": now.isoformat(),
-        "since": since.isoformat(),
-        "until": (rows["time"][int(cut.ends[-1]) - 1] + MICROSECOND).isoformat(),
-        "log_evidence": evidence,
-        "bound": asdict(bound),
-        "back": (bound.usual + float(np.nanmean(levels))) / 2,
-        "calls": [[each.trace, each.span, each.time.isoformat(), each.value] for each in calls],
-    }
-    return _row(test, ALARM, after, evidence, promise, bound, since=since, opened=now, calls=calls)
-
-
-def _worst(rows: pl.DataFrame, bound: Bound) -> tuple[WatchedCall, ...]:
+def _worst(calls: CallValues, bound: Bound) -> tuple[WatchedCall, ...]:
     """Return the calls to look at: the worst values, of equal ones the latest."""
-    high = bound.side == "above" if bound.beyond is None else bound.upward
-    bad = rows["value"].to_numpy() * (-1 if high else 1)
+    bad = calls.series * (-1 if bound.is_upward else 1)
     order = np.lexsort((-np.arange(len(bad)), bad))[:SHOWN_CALLS]
+    rows = calls.queries.select("trace", "span", "time")[order].rows()
     return tuple(
-        WatchedCall(row["trace"], row["span"], row["time"], float(row["value"]))
-        for row in (rows.row(int(at), named=True) for at in order)
+        WatchedCall(trace, span, time, float(calls.series[at]))
+        for at, (trace, span, time) in zip(order, rows, strict=True)
     )
-
-
-def _of_open(test: WatchedSlice, evidence: float, promise: Promise, now: datetime) -> AlarmVerdict:
-    """Return an alarm that is open, or resolved by the calls after it was raised."""
-    assert test.bets is not None  # noqa: S101 - it was raised by bets
-    opened = test.state["open"]
-    bound = bound_of(opened["bound"])
-    since, raised = parse_moment(opened["since"]), parse_moment(opened["opened"])
-    rows = test.watched
-    after = rows.filter(pl.col("time") >= parse_moment(opened["until"]))
-    calls = tuple(
-        WatchedCall(trace, span, parse_moment(time), value)
-        for trace, span, time, value in opened["calls"]
-    )
-    known: dict[str, Any] = {"since": since, "opened": raised, "calls": calls}
-    cut = test.cut(after)
-    if len(cut):
-        # while it goes on, no more than half of the periods are closer to where they should be
-        levels, back = test.bets.levels(bound, cut), float(opened["back"])
-        good = np.where(levels > back if bound.side == "below" else levels < back, 1.0, 0.0)
-        good = np.where(np.isnan(levels), np.nan, good)
-        if change_evidence(good, 0.5, side="above")[-1] >= log(1 / RECOVERY):
-            last = after["time"][int(cut.ends[-1]) - 1]
-            # the calls since it is back, without those of the alarm before them
-            found = change_point(good, 0.5, side="above")
-            after = after if found is None else after.slice(cut.starts[found.start])
-            past = {
-                "since": opened["since"],
-                "opened": opened["opened"],
-                "resolved": now.isoformat(),
-            }
-            test.state["past"] = [*test.state.get("past", []), past][-20:]
-            test.state["since"] = (last + MICROSECOND).isoformat()
-            del test.state["open"]
-            test.state.pop("seen", None)
-            return _row(test, RESOLVED, after, evidence, promise, bound, resolved=now, **known)
-    current = rows.filter(pl.col("time") >= since)
-    return _row(test, STILL_OPEN, current, evidence, promise, bound, **known)
 
 
 def _with_questions(store: TraceStore, verdicts: list[AlarmVerdict]) -> list[AlarmVerdict]:
     """Add the questions of the calls to look at, where the store has them."""
-    wanted = [call for verdict in verdicts for call in verdict.calls]
+    wanted = [(call.time, call.trace, call.span) for each in verdicts for call in each.calls]
     if not wanted:
         return verdicts
-    first, last = min(call.time for call in wanted), max(call.time for call in wanted)
-    keys = pl.DataFrame(
-        {"trace": [each.trace for each in wanted], "span": [each.span for each in wanted]}
-    )
-    calls = store.scan(first, last + MICROSECOND).select("trace", "span", "question")
-    texts = {
-        (trace, span): question
-        for trace, span, question in calls.join(keys.lazy(), on=["trace", "span"], how="semi")
-        .collect()
-        .rows()
-    }
+    keys = pl.DataFrame(wanted, schema=["time", "trace", "span"], orient="row").unique()
+    found = store.calls(keys).select("trace", "span", "question").rows()
+    texts = {(trace, span): question for trace, span, question in found}
     return [
         replace(
             verdict,

@@ -1,7 +1,7 @@
 """From values of a signal to alarms: calls put together by time, and what is bet against.
 
 Calls of the same hour resemble each other: one user asks several questions, one index is broken,
-one machine is slow. A test that takes them for independent is surer than it may be. So an alarm
+one machine is slow. A test that takes them for independent is too sure. So an alarm
 looks at the means of periods, and the baseline says how long a period has to be: the shortest whose
 means do not resemble those before them, or else a day.
 
@@ -21,7 +21,7 @@ For a percentile the mean is that of 1 beyond the line, else 0: the share of cal
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from functools import partial
 from math import log
 from typing import TYPE_CHECKING, Any, Self, TypeAlias
@@ -49,9 +49,11 @@ HOUR = 3_600_000_000  # microseconds
 DAY = 24 * HOUR
 SINGLE = 1  # each call is a period
 LENGTHS = (HOUR, 3 * HOUR, 6 * HOUR, 12 * HOUR)  # that are tried before a day
-ENOUGH = 25  # periods of a baseline from which on it can be seen whether they depend on each other
+ENOUGH_PERIODS = 25  # of a baseline to see whether they depend on each other
 LAGS = (1, 4, 12)  # periods over which the resemblance is added up
-SUSPICIOUS = 1.0  # standard errors; a longer period costs time, one that is too short the promise
+SUSPICIOUS_RESEMBLANCE = (
+    1.0  # standard errors; a longer period costs time, one that is too short the promise
+)
 SEASONS = {"day": 24, "week": 168}  # hours after which the course begins again
 
 
@@ -130,7 +132,7 @@ def period_length(times: Ints, values: Floats) -> int:
     for length in LENGTHS:
         means = cut_calls(times, values, length, calls_per_period(times, length)).means(values)
         means = means[~np.isnan(means)]
-        if len(means) >= ENOUGH and resemblance(means) <= SUSPICIOUS:
+        if len(means) >= ENOUGH_PERIODS and resemblance(means) <= SUSPICIOUS_RESEMBLANCE:
             return length
     return DAY
 
@@ -225,6 +227,11 @@ class Bound:
     def against(self) -> float | None:
         """The mean that bets are against; None: ranks are bet on."""
         return self.mean if self.reference is None else None
+
+    @property
+    def is_upward(self) -> bool:
+        """Whether the signal is higher than it should be where this is an alarm."""
+        return self.side == "above" if self.beyond is None else self.upward
 
     @property
     def usual(self) -> float:
@@ -323,13 +330,9 @@ class BoundedSignal:
                 best = bound, found
         return best or (self.bounds[0], ChangePoint(0, 0.0))
 
-    def as_dict(self) -> dict[str, Any]:
-        """Return it for the state that is kept with a store."""
-        return asdict(self)
-
     @classmethod
     def from_dict(cls, saved: dict[str, Any]) -> Self:
-        """Return what was saved."""
+        """Return what `asdict` gave for the state of a store."""
         scale = saved["scale"]
         known = {"bounds": tuple(map(bound_of, saved["bounds"])), "scale": scale and tuple(scale)}
         return cls(**(saved | known))
@@ -385,7 +388,7 @@ def _beyond_words(bound: Bound, signal: Signal) -> str:
 def against_result(
     alert: Alert, known: Floats, error: float, length: int | None = None
 ) -> BoundedSignal | str:
-    """Return the bets on an alert against the queries of a saved result, or why there are none.
+    """Return the bets on an alert against the queries of a saved result, or why there can be none.
 
     The limits of its interval are wrong with a chance of `error` at most, all together.
     """
@@ -410,7 +413,7 @@ def against_calls(  # noqa: PLR0917
     season: str = "",
     seed: int = 0,
 ) -> BoundedSignal | str:
-    """Return the bets on an alert against the calls of a baseline, or why there are none."""
+    """Return the bets on an alert against the calls of a baseline, or why there can be none."""
     defined = ~np.isnan(values)
     times, values = times[defined], values[defined]
     if len(values) < FEWEST:

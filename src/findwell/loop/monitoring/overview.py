@@ -4,14 +4,19 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from findwell.core.errors import OptionError
 from findwell.core.frames import pl
-from findwell.loop.monitoring.alarm_report import KnownAlarm, WatchedAlert, known_alarms
-from findwell.loop.monitoring.call_values import COLUMNS, stored_signals
+from findwell.loop.monitoring.alarm_report import KnownAlarm, known_alarms
+from findwell.loop.monitoring.call_values import COLUMNS, CallQuery
 from findwell.loop.monitoring.signals import SIGNALS, find_signals
-from findwell.loop.monitoring.time_buckets import LONGEST, AroundMark, around_mark, bucket_start
+from findwell.loop.monitoring.time_buckets import (
+    LONGEST_SIDE,
+    AroundMark,
+    around_mark,
+    bucket_start,
+)
 from findwell.loop.monitoring.times import MICROSECOND, bucket_length, spelled_length
 
 if TYPE_CHECKING:
@@ -23,16 +28,18 @@ if TYPE_CHECKING:
 ALL = "all"
 PERIODS = ("5m", "15m", "1h", "6h", "1d", "3d", "7d", "30d", "90d", ALL)  # before the last call
 LENGTHS = ("1m", "5m", "15m", "1h", "3h", "6h", "12h", "1d", "1w", "4w", "13w", "52w", "520w")
-AT_FIRST = 80_000  # calls that are shown while no period is chosen, at most about
-AROUND = 40_000  # calls on both sides of a mark, at most about
-BUCKETS = 60  # points of a chart, at most about
-REMEMBERED = 100_000  # calls of a store up to which those before the period are looked at, too
-SLOWLY = 20_000  # calls of a period up to which texts are looked at
-DENSEST = 400  # points, where a user chose the length
-SHORTEST = timedelta(minutes=2)  # on either side of a mark
+FIRST_CALLS = 80_000  # calls that are shown while no period is chosen, at most about
+AROUND_CALLS = 40_000  # calls on both sides of a mark, at most about
+USUAL_POINTS = 60  # points of a chart, at most about
+LOOKED_BACK_CALLS = (
+    100_000  # calls of a store up to which those before the period are looked at, too
+)
+SLOW_SIGNAL_CALLS = 20_000  # calls of a period up to which texts are looked at
+MOST_POINTS = 400  # points, where a user chose the length
+SHORTEST_SIDE = timedelta(minutes=2)  # on either side of a mark
 SLICES = 6  # lines of a chart
 LOOKED_AT = 2_000  # calls whose attributes are looked at
-FEW, MANY = 2, 50  # values of an attribute by which it makes sense to slice
+FEWEST_VALUES, MOST_VALUES = 2, 50  # of an attribute by which it makes sense to slice
 AHEAD = timedelta(hours=1)  # clocks of others may be wrong
 
 
@@ -49,11 +56,13 @@ class Look:
     mark: str = ""  # that is looked at before and after; empty: the last one
 
     def checked(self) -> Look:
-        """Return the same, or refuse what is no period, length or kind."""
+        """Return the same, or raise if the period, length or kind is invalid."""
         if self.period not in ("", *PERIODS):
-            raise OptionError(f"{self.period!r} is no period", fix=f"one of {', '.join(PERIODS)}")
+            raise OptionError(
+                f"{self.period!r} is not a period", fix=f"one of {', '.join(PERIODS)}"
+            )
         if self.kind not in ("retriever", "reranker"):
-            raise OptionError(f"{self.kind!r} is no kind of calls", fix="retriever or reranker")
+            raise OptionError(f"{self.kind!r} is not a kind of calls", fix="retriever or reranker")
         if self.every:
             bucket_length(self.every)
         return self if self.by else replace(self, only="")
@@ -79,7 +88,7 @@ class Overview:
     counts: StoreCounts
     marks: list[Mark]
     alarms: list[KnownAlarm]
-    watched: list[WatchedAlert]
+    watched: list[dict[str, Any]]  # all alerts, as the last check found them
     around: AroundMark | None
     columns: dict[str, list[str]] = field(default_factory=dict)  # to slice by, with values
     left_out: list[str] = field(default_factory=list)  # signals that would take too long
@@ -96,7 +105,7 @@ def overview(monitor: Monitor, look: Look) -> Overview:
     first = min(counts.first or end, end)
     start = first if period == ALL else max(first, end - bucket_length(period))
     length = bucket_length(look.every or _fitting(end - start))
-    if (end - start) / length > DENSEST:
+    if (end - start) / length > MOST_POINTS:
         length = bucket_length(_fitting(end - start))
     start = _aligned(start, length)
     until = end + MICROSECOND
@@ -133,7 +142,7 @@ def _quick_period(store: TraceStore, counts: StoreCounts, end: datetime) -> str:
     found = PERIODS[0]
     for period in PERIODS:
         since = None if period == ALL else end - bucket_length(period)
-        if store.calls_about(since) > AT_FIRST:
+        if store.calls_about(since) > FIRST_CALLS:
             break
         found = period
         if counts.first is None or since is None or since <= counts.first:
@@ -144,9 +153,9 @@ def _quick_period(store: TraceStore, counts: StoreCounts, end: datetime) -> str:
 def _affordable(
     store: TraceStore, look: Look, since: datetime, until: datetime
 ) -> tuple[list[str], list[str]]:
-    """Return the signals that are shown, and those that so many calls would make too slow."""
-    costly = store.calls_about(since, until) > SLOWLY
-    long = store.calls_about(None, until) > REMEMBERED
+    """Return the signals that are shown, and those that are too slow for this many calls."""
+    costly = store.calls_about(since, until) > SLOW_SIGNAL_CALLS
+    long = store.calls_about(None, until) > LOOKED_BACK_CALLS
     slow = {
         each.name
         for each in find_signals(look.signals)
@@ -157,7 +166,9 @@ def _affordable(
 
 
 def _fitting(span: timedelta) -> str:
-    return next((each for each in LENGTHS if span / bucket_length(each) <= BUCKETS), LENGTHS[-1])
+    return next(
+        (each for each in LENGTHS if span / bucket_length(each) <= USUAL_POINTS), LENGTHS[-1]
+    )
 
 
 def _aligned(moment: datetime, length: timedelta) -> datetime:
@@ -184,9 +195,9 @@ def _around(
     named = [mark for mark in marks if mark.name == look.mark] if look.mark else marks
     if not named:
         return None
-    mark, longest = named[-1], LONGEST
-    while longest > SHORTEST:  # as much as is quickly compared
-        if store.calls_about(mark.time - longest, mark.time + longest) <= AROUND:
+    mark, longest = named[-1], LONGEST_SIDE
+    while longest > SHORTEST_SIDE:  # as much as is quickly compared
+        if store.calls_about(mark.time - longest, mark.time + longest) <= AROUND_CALLS:
             break
         longest /= 2
     return around_mark(
@@ -211,7 +222,11 @@ def _columns(store: TraceStore, end: datetime) -> dict[str, list[str]]:
     pairs = late.select(pl.col("attributes").explode()).unnest("attributes").drop_nulls()
     grouped = pairs.group_by("key").agg(pl.col("value").unique().sort()).sort("key")
     found |= {key: values for key, values in grouped.rows() if key not in COLUMNS}
-    return {name: values for name, values in found.items() if FEW <= len(values) <= MANY}
+    return {
+        name: values
+        for name, values in found.items()
+        if FEWEST_VALUES <= len(values) <= MOST_VALUES
+    }
 
 
 VALUE = "value of the signal"  # a column next to those of the traces
@@ -243,34 +258,22 @@ def worst_calls(
     call has no value of, the latest.
     """
     found = find_signals([signal])[0]
-    kind = found.kind or kind
+    readable = found.per_call and not found.needs
     slices = [by] if by and only else []
-    plain = [found.name] if found.per_call and not found.needs else []
-    frame = stored_signals(store, plain, since=since, until=until, by=slices, kind=kind)
-    frame = frame.filter(pl.col("kind") == kind)
-    if slices:
-        frame = frame.filter(pl.col(by) == only)
-    value = pl.col(found.name).cast(pl.Float64) if plain else pl.lit(None, pl.Float64)
-    frame = frame.select("time", "trace", "span", value.alias(VALUE))
+    query = CallQuery([found.name] if readable else [], slices, since, until, found.kind or kind)
+    values = query.values(store).sliced(by, only or None)
+    value = pl.lit(None, pl.Float64)
+    if readable:
+        values = values.alone(found)
+        value = pl.lit(pl.Series(values.series).fill_nan(None))
+    frame = values.queries.select("time", "trace", "span", value.alias(VALUE))
     bad = pl.col(VALUE)
     if found.worse == "lower":
         bad = -bad
     elif found.worse == "either":
         bad = (bad - bad.median()).abs()
     chosen = frame.sort(bad, "time", descending=True, nulls_last=True).head(most)
-    return CallsOfBucket(calls_by_key(store, chosen), frame.height)
-
-
-def calls_by_key(store: TraceStore, keys: pl.DataFrame) -> pl.DataFrame:
-    """Return the calls of a table with time, trace and span, in its order, with its columns."""
-    first, last = keys["time"].min(), keys["time"].max()
-    if isinstance(first, datetime) and isinstance(last, datetime):
-        calls = store.scan(first, last + MICROSECOND)
-    else:  # there is no key
-        calls = store.scan().head(0)
-    found = calls.join(keys.lazy().select("trace", "span"), on=["trace", "span"], how="semi")
-    return keys.join(found.collect().drop("time"), on=["trace", "span"], how="inner",
-                     maintain_order="left")  # fmt: skip
+    return CallsOfBucket(store.calls(chosen), frame.height)
 
 
 def telling_calls(frame: pl.DataFrame, groups: Iterable[str], most: int) -> pl.DataFrame:

@@ -32,7 +32,7 @@ from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import (
 
 from findwell.core.errors import FindwellError
 from findwell.io.read.traces import decode
-from findwell.io.read.traces.otlp import NO_PROTOBUF
+from findwell.io.read.traces.decoding import NO_PROTOBUF
 from findwell.io.read.traces.span import (
     CROWDED,
     NESTED,
@@ -42,7 +42,7 @@ from findwell.io.read.traces.span import (
     CrowdedBodyError,
 )
 from findwell.io.storage.spool import nearly_full
-from findwell.loop.monitoring.intake_rules import SAMPLED
+from findwell.loop.monitoring.intake import SAMPLED
 from findwell.loop.monitoring.store import Batch
 
 if TYPE_CHECKING:
@@ -52,18 +52,46 @@ if TYPE_CHECKING:
     from findwell.loop.monitoring.store import Added, StoreWriter, TraceStore
 
 PART = 1 << 20  # bytes that are unpacked at once
-FREELY, RATIO = 1 << 20, 200  # bytes to which anything may unpack; else so many times as many
+FREELY, RATIO = 1 << 20, 200  # bytes to which anything may unpack; else how often its length
 GZIP = zlib.MAX_WBITS | 16
 WATCH = 1.0  # seconds between two looks whether the process that started this one is alive
 
 
-class BodyError(Exception):
-    """A body that is not taken in, with the status that tells the exporter so."""
+Message: TypeAlias = MutableMapping[str, Any]
+Receive: TypeAlias = Callable[[], Awaitable[Message]]
+Send: TypeAlias = Callable[[Message], Awaitable[None]]
 
-    def __init__(self, status: int, why: str) -> None:
-        super().__init__(status, why)  # as it is pickled
+PATH, METRICS = "/v1/traces", "/metrics"
+PROMETHEUS = "text/plain; version=0.0.4; charset=utf-8"
+PROTOBUF, JSON = "application/x-protobuf", "application/json"
+REJECTED = (NO_ID, NO_TIME, NOT_A_SPAN, NESTED, NO_PROTOBUF, CROWDED)  # a span is left out
+CODES = {400: 3, 401: 16, 403: 7, 404: 5, 413: 3, 415: 3, 421: 3, 429: 8, 503: 14}  # of gRPC
+SLOW = 60.0  # seconds for a whole body to arrive
+SOON, LATER = 1, 60  # seconds after which to try again
+LOOK = 1.0  # seconds between two looks at the disk
+
+
+class Refusal(Exception):  # noqa: N818 - it is an answer
+    """A request that is not taken in; with `again`, it may be after that many seconds."""
+
+    def __init__(self, status: int, why: str, again: int | None = None) -> None:
+        super().__init__(status, why, again)  # as it is pickled
         self.status = status
         self.why = why
+        self.again = again
+
+    async def answer(self, send: Send, kind: str) -> None:
+        """Answer with a status of gRPC, in the format of the request, as OTLP wants it."""
+        code = CODES.get(self.status, 2)
+        if kind == PROTOBUF:
+            # a status has the same fields: a number, and a text
+            status = ExportTracePartialSuccess(rejected_spans=code, error_message=self.why)
+            body = status.SerializeToString()
+        else:
+            body = json.dumps({"code": code, "message": self.why}).encode()
+        more = {} if self.again is None else {"retry-after": str(self.again)}
+        more |= {"allow": "POST"} if self.status == 405 else {}
+        await _answer(send, self.status, PROTOBUF if kind == PROTOBUF else JSON, body, **more)
 
 
 def decode_body(
@@ -74,9 +102,9 @@ def decode_body(
     try:
         found = decode(plain, protobuf=protobuf, id_from=id_from)
     except CrowdedBodyError as error:
-        raise BodyError(413, str(error)) from None
+        raise Refusal(413, str(error)) from None
     if found.malformed and not found.spans:
-        raise BodyError(400, f"the body cannot be read: {', '.join(found.malformed)}")
+        raise Refusal(400, f"the body cannot be read: {', '.join(found.malformed)}")
     digest = hashlib.blake2b(plain, digest_size=16).digest()
     return Batch(found.frame, found.spans, found.malformed, digest)
 
@@ -91,20 +119,20 @@ def _unzipped(body: bytes, most: int) -> Iterator[bytes]:
                 part = unpacker.decompress(body, PART)
                 total += len(part)
                 if total > most:
-                    raise BodyError(413, f"the body is longer than {most:,} bytes when unpacked")
+                    raise Refusal(413, f"the body is longer than {most:,} bytes when unpacked")
                 if total > max(FREELY, RATIO * packed):
-                    raise BodyError(413, f"the body is more than {RATIO} times as long unpacked")
+                    raise Refusal(413, f"the body is more than {RATIO} times as long unpacked")
                 if not part and not unpacker.unconsumed_tail and not unpacker.eof:
-                    raise BodyError(400, "the body ends in the middle of its gzip")
+                    raise Refusal(400, "the body ends in the middle of its gzip")
                 yield part
                 body = unpacker.unconsumed_tail
         except zlib.error as error:
-            raise BodyError(400, f"the body is not gzip: {error}") from None
+            raise Refusal(400, f"the body is not gzip: {error}") from None
         body = unpacker.unused_data.lstrip(b"\0")
 
 
 class BodyDecoders:
-    """Decodes bodies in so many processes, or with none in a thread of this one."""
+    """Decodes bodies in some processes, or without any in a thread of this one."""
 
     def __init__(self, workers: int, *, most: int, id_from: str | None = None) -> None:
         self._workers = workers
@@ -147,51 +175,14 @@ def _end_with_parent(parent: int) -> None:
         threading.Thread(target=watch, daemon=True).start()
 
 
-Message: TypeAlias = MutableMapping[str, Any]
-Receive: TypeAlias = Callable[[], Awaitable[Message]]
-Send: TypeAlias = Callable[[Message], Awaitable[None]]
-
-PATH, METRICS = "/v1/traces", "/metrics"
-PROMETHEUS = "text/plain; version=0.0.4; charset=utf-8"
-PROTOBUF, JSON = "application/x-protobuf", "application/json"
-REJECTED = (NO_ID, NO_TIME, NOT_A_SPAN, NESTED, NO_PROTOBUF, CROWDED)  # a span is left out
-CODES = {400: 3, 401: 16, 403: 7, 404: 5, 413: 3, 415: 3, 421: 3, 429: 8, 503: 14}  # of gRPC
-SLOW = 60.0  # seconds for a whole body to arrive
-SOON, LATER = 1, 60  # seconds after which to try again
-LOOK = 1.0  # seconds between two looks at the disk
-
-
 @dataclass(frozen=True, slots=True)
 class ReceiverLimits:
     """What a server takes at most."""
 
     request: int = 16 << 20  # bytes of a body, unpacked
-    held: int = 128 << 20  # bytes of all bodies that are not written yet, but for one
+    held: int = 128 << 20  # bytes of all bodies that are not written yet, except for one
     rate: float | None = None  # spans a second
     store: int | None = None  # bytes of the store
-
-
-class Refusal(Exception):  # noqa: N818 - it is an answer
-    """A request that is not taken in; with `again`, it may be after so many seconds."""
-
-    def __init__(self, status: int, why: str, *, again: int | None = None) -> None:
-        super().__init__(why)
-        self.status = status
-        self.why = why
-        self.again = again
-
-    async def tell(self, send: Send, kind: str) -> None:
-        """Answer with a status of gRPC, in the format of the request, as OTLP wants it."""
-        code = CODES.get(self.status, 2)
-        if kind == PROTOBUF:
-            # a status has the same fields: a number, and a text
-            status = ExportTracePartialSuccess(rejected_spans=code, error_message=self.why)
-            body = status.SerializeToString()
-        else:
-            body = json.dumps({"code": code, "message": self.why}).encode()
-        more = {} if self.again is None else {"retry-after": str(self.again)}
-        more |= {"allow": "POST"} if self.status == 405 else {}
-        await _answer(send, self.status, PROTOBUF if kind == PROTOBUF else JSON, body, **more)
 
 
 class TraceReceiver:
@@ -230,7 +221,7 @@ class TraceReceiver:
         except Refusal as refusal:
             self.refused[f"{refusal.status}: {refusal.why}"] += 1
             await body.drain(self._limits.request, headers.get("content-length", ""))
-            await refusal.tell(send, kind)
+            await refusal.answer(send, kind)
         except _GoneError:
             return
         else:
@@ -238,7 +229,7 @@ class TraceReceiver:
 
     async def _metrics(self) -> bytes:
         """Return the state of alarms and counts of the store, as Prometheus asks for it."""
-        from findwell.loop.monitoring.alarm_text import prometheus_text  # noqa: PLC0415 - few ask for it
+        from findwell.loop.monitoring.alarm_report import prometheus_text  # noqa: PLC0415 - few ask for it
 
         try:
             return (await asyncio.to_thread(prometheus_text, self._store)).encode()
@@ -330,8 +321,6 @@ class TraceReceiver:
         try:
             found = self._decoders.submit(body, protobuf=protobuf, zipped=zipped)
             return await asyncio.wrap_future(found)
-        except BodyError as error:
-            raise Refusal(error.status, error.why) from None
         except BrokenExecutor:
             raise Refusal(503, "a process that decodes was killed", again=SOON) from None
 
@@ -343,7 +332,7 @@ class TraceReceiver:
 
 
 class _GoneError(Exception):
-    """Whoever sent the request does not wait for an answer."""
+    """The client does not wait for an answer."""
 
 
 class RequestBody:
@@ -381,9 +370,9 @@ class RequestBody:
 
 
 def _accepted(batch: Batch, added: Added, kind: str) -> bytes:
-    """Return the answer to a batch that is on disk; it tells how many spans were left out, and why.
+    """Return the answer to a batch that is on disk; it says how many spans were left out, and why.
 
-    Spans that are not in the sample are not rejected: the server was told to keep a sample.
+    Spans that are not in the sample are not rejected: the server keeps a sample by choice.
     """
     wrong = sum(batch.malformed.get(each, 0) for each in REJECTED)
     dropped = {reason: number for reason, number in added.dropped.items() if reason != SAMPLED}

@@ -1,9 +1,9 @@
-"""Signals: what can be seen of retrieval in production, without a label.
+"""Signals: measures over the calls of production, without a label.
 
-A signal is a measure over calls. `SIGNALS` is the registry: each signal with its definition, unit,
-bounds, the direction that is bad, and how its value is made of a call: an expression over the
-columns of the traces, or a function of all calls at once. A package adds signals by entry points of
-the group `findwell.signals`. How values become one of an hour stands in `time_buckets`.
+`SIGNALS` is the registry: each signal has a definition, a unit, bounds, the direction that is bad,
+and what makes its value: an expression over the columns of the traces, or a function of all calls
+at once. A package adds signals by entry points of the group `findwell.signals`. `call_values` makes
+`Values` of them, `time_buckets` summarises these over time.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import date
-from functools import cached_property
+from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 import numpy as np
@@ -42,11 +42,11 @@ Worse = Literal["higher", "lower", "either"]
 UNIT = (0.0, 1.0)
 POSITIVE = (0.0, np.inf)
 ANY = (-np.inf, np.inf)
-MANY_CALL_SUMMARIES = ("count", "gini", "never")  # of what a single call has no value of
+MANY_CALL_SUMMARIES = ("count", "gini", "never")  # of many calls: a single one has no value
 KEY = ("time", "trace", "span")
 RAW = "\0"  # before the names of columns of the traces, which slices may have as well
 DATES = CORPUS_COLUMNS["date"]  # keys of metadata, the preferred one first
-MILLISECONDS = 1e11  # from here on a number is no second of this century but a millisecond
+MILLISECONDS = 1e11  # from here on a number counts milliseconds: as seconds it is far in the future
 QUESTIONS_AT_ONCE = 4096  # that are embedded, and compared, together
 REFERENCE_FIXES = {
     "corpus": ("a corpus", "name the documents that can be retrieved: --corpus FILE (corpus=)"),
@@ -114,35 +114,6 @@ class References:
 NOTHING_GIVEN = References()
 
 
-class ScoreLists:
-    """The scores of calls in one array; those that are no number are NaN."""
-
-    def __init__(self, lists: pl.Series) -> None:
-        """Lay lists of scores end to end."""
-        self.count = lists.list.len().fill_null(0).to_numpy().astype(np.int64)
-        flat = lists.explode(empty_as_null=False, keep_nulls=False).cast(pl.Float64).to_numpy()
-        self.flat: Floats = np.where(np.isfinite(flat), flat, np.nan)
-        self.start = np.cumsum(self.count) - self.count
-
-    def at(self, rank: int) -> Floats:
-        """Return the score at a rank, from 0."""
-        found = np.full(len(self.count), np.nan)
-        there = self.count > rank
-        found[there] = self.flat[self.start[there] + rank]
-        return found
-
-    @cached_property
-    def known(self) -> tuple[Ints, Floats, Floats]:
-        """The calls of the scores that are known, these, and how many each call has."""
-        there = ~np.isnan(self.flat)
-        calls = np.repeat(np.arange(len(self.count)), self.count)[there]
-        return calls, self.flat[there], self.sums(calls, np.ones(len(calls)))
-
-    def sums(self, calls: Ints, values: Floats) -> Floats:
-        """Add up values by call."""
-        return np.bincount(calls, values, minlength=len(self.count)).astype(np.float64)
-
-
 class CallTable:
     """Columns of calls, as signals read them."""
 
@@ -165,9 +136,23 @@ class CallTable:
         return pl.DataFrame([*self._slices.get_columns(), service])
 
     @cached_property
-    def scores(self) -> ScoreLists:
-        """The scores of all calls."""
-        return ScoreLists(self["scores"])
+    def scores(self) -> tuple[Ints, Floats, Floats]:
+        """The finite scores: the call of each, the score, and how many each call has."""
+        rows = pl.DataFrame({"call": np.arange(len(self)), "score": self["scores"]}).explode(
+            "score", empty_as_null=False, keep_nulls=False
+        )
+        rows = rows.filter(pl.col("score").cast(pl.Float64).is_finite())
+        call = rows["call"].to_numpy()
+        return call, rows["score"].cast(pl.Float64).to_numpy(), self.sums(call, np.ones(len(call)))
+
+    def sums(self, call: Ints, values: Floats) -> Floats:
+        """Add up values by call."""
+        return np.bincount(call, values, minlength=len(self)).astype(np.float64)
+
+    def means(self, call: Ints, values: Floats) -> Floats:
+        """Return the mean of values by call; NaN where a call has none."""
+        count = np.bincount(call, minlength=len(self))
+        return np.where(count > 0, self.sums(call, values) / np.maximum(count, 1), np.nan)
 
     def documents(self, *names: str) -> pl.DataFrame:
         """Return one row per document: its call, its id as `doc`, and other columns of lists.
@@ -175,12 +160,6 @@ class CallTable:
         A list that is shorter than that of the ids, as where texts were not kept, says nothing.
         """
         return listed(self["docs"], {name: self[name] for name in names})
-
-    def means(self, call: Ints, values: Floats) -> Floats:
-        """Return the mean of values by call; NaN where a call has none."""
-        count = np.bincount(call, minlength=len(self))
-        total = np.bincount(call, values, minlength=len(self))
-        return np.where(count > 0, total / np.maximum(count, 1), np.nan)
 
     def by_question(self, values_of: Callable[[pl.Series], Iterable[float | None]]) -> Floats:
         """Return a value for each question; each distinct one is looked at once."""
@@ -225,7 +204,7 @@ class Signal:
     """What a signal is, how it is to be read, and how it is made of a call."""
 
     name: str
-    what: str  # its definition, for one call; or for all of an hour where it is of none
+    what: str  # its definition
     unit: str
     worse: Worse  # which direction is bad
     value: Value | None = field(default=None, compare=False, repr=False)  # None: a judge gives it
@@ -235,13 +214,26 @@ class Signal:
     kind: str = ""  # calls that it is defined for; all that are asked for if empty
     history: bool = False  # whether earlier calls of the same slice decide, too
     needs: str = ""  # what has to be given: corpus, questions, judge
-    cheap: bool = True  # whether it is shown where nothing else is asked for
+    cheap: bool = True  # whether it is shown by default
     aliases: tuple[str, ...] = ()
+
+    def __str__(self) -> str:
+        return self.name
+
+    @property
+    def higher_is_better(self) -> bool | None:
+        """Whether a higher value is better; None if no direction is good."""
+        return {"higher": False, "lower": True, "either": None}[self.worse]
 
     @property
     def per_call(self) -> bool:
         """Whether a single call has a value."""
         return self.summary not in MANY_CALL_SUMMARIES
+
+    @property
+    def needs_lists(self) -> bool:
+        """Whether it is made of the lists of many calls, rather than of a value of each."""
+        return self.summary in ("gini", "never")
 
     @property
     def reads(self) -> tuple[str, ...]:
@@ -279,34 +271,32 @@ def find_signals(names: Iterable[str] | str | None = None) -> list[Signal]:
     """Return the signals of some names, each once; the cheap ones if none is named."""
     if names is None:
         return [each for each in SIGNALS.values() if each.cheap and not each.needs]
-    listed_names = [names] if isinstance(names, str) else list(names)
-    return list({(found := find_signal(name)).name: found for name in listed_names}.values())
+    found = map(find_signal, [names] if isinstance(names, str) else names)
+    return list({each.name: each for each in found}.values())
 
 
 # how values are made
 
 
 def _score_spreads(calls: CallTable) -> Floats:
-    scores = calls.scores
-    of, value, n = scores.known
-    mean = scores.sums(of, value) / np.maximum(n, 1)
-    squares = scores.sums(of, (value - mean[of]) ** 2)
+    of, value, n = calls.scores
+    mean = calls.sums(of, value) / np.maximum(n, 1)
+    squares = calls.sums(of, (value - mean[of]) ** 2)
     return np.where(n > 1, np.sqrt(squares / np.maximum(n, 1)), np.nan)
 
 
 def _score_entropies(calls: CallTable) -> Floats:
-    scores = calls.scores
-    of, value, n = scores.known
+    of, value, n = calls.scores
     lowest = np.full(len(n), np.inf)
     np.minimum.at(lowest, of, value)
     above = value - lowest[of]
-    total = scores.sums(of, above)
+    total = calls.sums(of, above)
     # of three scores two can lie above the lowest; of two only one, whose share is always 1
     enough, flat = n >= 3, total == 0
     share = above / np.where(flat, 1.0, total)[of]
     logs = np.log(share, out=np.zeros_like(share), where=share > 0)
     largest = np.log(np.where(enough, n - 1, 3.0))
-    found = np.clip(scores.sums(of, -share * logs) / largest, 0.0, 1.0)
+    found = np.clip(calls.sums(of, -share * logs) / largest, 0.0, 1.0)
     return np.where(enough, np.where(flat, 1.0, found), np.nan)
 
 
@@ -447,227 +437,165 @@ def _rerank_churns(calls: CallTable) -> Floats:
 
 _COUNT = pl.col("docs").list.len()
 _SUCCEEDED = pl.col("error").is_null()
-# custom writers may store any latency
+# custom writers may store any latency, and any score
 _LATENCY = pl.when(pl.col("latency_ms").is_finite() & (pl.col("latency_ms") >= 0)).then(
     pl.col("latency_ms")
 )
+_SCORES = [pl.col("scores").list.get(rank, null_on_oob=True).cast(pl.Float64) for rank in (0, 1)]
+_FIRST, _SECOND = (pl.when(each.is_finite()).then(each) for each in _SCORES)
 
 
-def _register(  # noqa: PLR0917
-    names: str,
-    what: str,
-    unit: str,
-    worse: Worse,
-    value: Value | None,
-    bounds: tuple[float, float] = UNIT,
-    summary: str = "mean",
-    **more: Any,  # noqa: ANN401
-) -> None:
-    """Register a signal; `names` are its name and its aliases."""
+def _register(names: str, what: str, value: Value | None = None, **more: Any) -> None:  # noqa: ANN401
+    """Register a signal by its name and its aliases: a share, of which more is worse, or `more`."""
     name, *aliases = names.split()
-    about = Signal(name, what, unit, worse, value, bounds, summary, aliases=tuple(aliases), **more)
-    register_signal(about)
+    about = {"unit": "share", "worse": "higher", **more}
+    register_signal(Signal(name, what, value=value, aliases=tuple(aliases), **about))
 
 
 _register(
     "queries queries_per_hour traffic",
-    "how many calls there are in an hour",
-    "an hour",
-    "lower",
+    "calls per hour",
     pl.lit(1.0),
-    POSITIVE,
-    "count",
+    unit="an hour",
+    worse="lower",
+    bounds=POSITIVE,
+    summary="count",
 )
-_register(
-    "error errors error_rate",
-    "1 where the call failed, else 0",
-    "share",
-    "higher",
-    (~_SUCCEEDED).cast(pl.Float64),
-)
+_register("error errors error_rate", "share of calls that failed", (~_SUCCEEDED).cast(pl.Float64))
 _register(
     "empty empty_rate empty_result_rate no_results",
-    "1 where nothing was retrieved, else 0; undefined where the call failed",
-    "share",
-    "higher",
+    "share of calls that returned nothing; failed calls are left out",
     pl.when(_SUCCEEDED).then((_COUNT == 0).cast(pl.Float64)),
 )
-for _names, _which in {
-    "latency latency_p50 p50 latency_ms": "median",
-    "latency_p95 p95": "95th percentile",
-    "latency_p99 p99": "99th percentile",
-}.items():
-    _summary = _names.split()[-1] if _which != "median" else "p50"
-    _what = f"how long the call took; the {_which}"
-    _register(_names, _what, "ms", "higher", _LATENCY, POSITIVE, _summary)
+for _names, _which, _summary in (
+    ("latency latency_p50 p50 latency_ms", "median", "p50"),
+    ("latency_p95 p95", "95th percentile", "p95"),
+    ("latency_p99 p99", "99th percentile", "p99"),
+):
+    _what = f"duration of a call: the {_which}"
+    _register(_names, _what, _LATENCY, unit="ms", bounds=POSITIVE, summary=_summary)
 _register(
     "documents docs documents_per_query",
-    "how many documents were retrieved; undefined where the call failed",
-    "documents",
-    "lower",
+    "number of documents retrieved; failed calls are left out",
     pl.when(_SUCCEEDED).then(_COUNT.cast(pl.Float64)),
-    POSITIVE,
+    unit="documents",
+    worse="lower",
+    bounds=POSITIVE,
 )
-_register(
-    "top_score first_score score score_top1",
-    "the score of the first document",
-    "score",
-    "lower",
-    lambda calls: calls.scores.at(0),
-    ANY,
-    columns="scores",
-)
-_register(
-    "score_gap gap",
-    "how far the scores of the first and the second document are apart",
-    "score",
-    "either",
-    lambda calls: np.abs(calls.scores.at(0) - calls.scores.at(1)),
-    POSITIVE,
-    columns="scores",
-)
-_register(
-    "score_spread spread",
-    "the standard deviation of the scores of a call, if there are two or more",
-    "score",
-    "either",
-    _score_spreads,
-    POSITIVE,
-    columns="scores",
-)
+_scored = partial(_register, unit="score", worse="either", bounds=POSITIVE)
+_first = "score of the first document"
+_scored("top_score first_score score score_top1", _first, _FIRST, worse="lower", bounds=ANY)
+_gap = "distance between the scores of the first and the second document"
+_scored("score_gap gap", _gap, (_FIRST - _SECOND).abs())
+_spread = "standard deviation of the scores of a call (two or more)"
+_scored("score_spread spread", _spread, _score_spreads, columns="scores")
 _register(
     "score_entropy entropy",
-    "how even the scores are: the entropy of what each is above the lowest, as shares of the sum, "
-    "÷ its largest value; 1 where all are equal; of three or more scores",
-    "share",
-    "either",
+    "how even the scores of a call are (three or more): the entropy of each score's share of what "
+    "is above the lowest, ÷ its maximum; 1 if all are equal",
     _score_entropies,
+    worse="either",
     columns="scores",
 )
 _register(
     "duplicates duplicate_share",
-    "the share of the documents that stand above already, by id",
-    "share",
-    "higher",
+    "share of the documents that the same list already has above, by id",
     pl.when(_COUNT > 0).then(1 - pl.col("docs").list.n_unique() / _COUNT),
 )
 _register(
     "query_length question_length",
-    "how long the question is",
-    "characters",
-    "either",
+    "length of the question",
     pl.col("question").str.len_chars().cast(pl.Float64),
-    POSITIVE,
+    unit="characters",
+    worse="either",
+    bounds=POSITIVE,
 )
-_register(
+_costly = partial(_register, cheap=False)
+_costly(
     "other_language language",
-    "1 where the question is in another language than the one that is expected (English, or "
-    "`--expected-language`), else 0; by words and script, undefined where nothing tells",
-    "share",
-    "either",
+    "share of questions in another language than expected (English, or `--expected-language`), by "
+    "words and script; undefined if these say nothing",
     _in_another_language,
+    worse="either",
     columns="question",
-    cheap=False,
 )
-_register(
+_costly(
     "query_distance distance distance_from_evaluation",
-    "how far the question is from the nearest one of the evaluation set: 1 − cosine of their "
+    "distance of the question from the nearest one of the evaluation set: 1 − cosine of their "
     "embeddings, at most 1",
-    "distance",
-    "higher",
     _question_distances,
+    unit="distance",
     columns="question",
     needs="questions",
-    cheap=False,
 )
-_register(
+_costly(
     "near_duplicates",
-    "the share of the documents with a text that nearly repeats that of one above: 80 % of all "
-    "sequences of three words in common (the measure near_duplicates)",
-    "share",
-    "higher",
+    "share of the documents whose text nearly repeats that of one above: 80 % of all sequences of "
+    "three words in common (the measure near_duplicates)",
     _near_duplicate_shares,
     columns="docs texts",
-    cheap=False,
 )
-_register(
+_costly(
     "age document_age",
-    "how old the documents are on the day of the call, on average; by the dates of their metadata "
-    "or of the corpus, undefined where none has one",
-    "days",
-    "higher",
+    "mean age of the documents on the day of the call, by the dates of their metadata or of the "
+    "corpus; undefined if none has a date",
     _ages,
-    POSITIVE,
+    unit="days",
+    bounds=POSITIVE,
     columns="time docs doc_metadata",
-    cheap=False,
 )
-_register(
+_costly(
     "unseen unseen_documents new_documents",
-    "the share of the documents that no earlier call of the same service and slice retrieved",
-    "share",
-    "either",
+    "share of the documents that no earlier call of the same service and slice retrieved",
     _unseen_shares,
+    worse="either",
     columns="docs service",
     history=True,
-    cheap=False,
 )
-_register(
+_costly(
     "unknown_documents not_in_corpus",
-    "the share of the documents that the corpus does not have",
-    "share",
-    "higher",
+    "share of the documents that are not in the corpus",
     _unknown_shares,
     columns="docs",
     needs="corpus",
-    cheap=False,
 )
-_register(
+_costly(
     "churn rank_churn",
-    "1 − RBO (p = 0.9) of the list and that of the last call that asked the same service the same "
-    "question at the same hop; undefined where nobody asked it before",
-    "share",
-    "higher",
+    "1 − RBO (p = 0.9) of the list and the one that the same service last gave to the same "
+    "question at the same hop; undefined for a new question",
     _churns,
     columns="question docs error service hop",
     history=True,
-    cheap=False,
 )
-_register(
+_costly(
     "rerank_churn",
-    "1 − RBO (p = 0.9) of the list after reranking and as much of the list before; of calls of "
-    "rerankers only",
-    "share",
-    "either",
+    "1 − RBO (p = 0.9) of the list after reranking and the one before, cut to the same length; of "
+    "calls of rerankers only",
     _rerank_churns,
+    worse="either",
     columns="docs inputs error",
     kind="reranker",
-    cheap=False,
 )
 for _names, _what in {
-    "context_relevancy": "the share of the statements retrieved that help with the question, as a "
-    "judge sees it",
-    "context_precision": "average precision over the documents retrieved, relevant ones as a judge "
-    "sees them",
-    "sufficiency context_sufficiency": "whether all that was retrieved is enough to answer the "
-    "question, as a judge sees it",
+    "context_relevancy": "share of the retrieved statements that help with the question, according "
+    "to a judge",
+    "context_precision": "average precision of the retrieved documents, with relevance according "
+    "to a judge",
+    "sufficiency context_sufficiency": "whether everything retrieved is enough to answer the "
+    "question, according to a judge",
 }.items():
-    _register(_names, _what, "share", "lower", None, needs="judge", cheap=False)
+    _costly(_names, _what, worse="lower", needs="judge")
 _register(
     "concentration gini",
-    "the Gini coefficient of how often each document was retrieved, of those that were: 0 where "
-    "all were retrieved equally often, near 1 where a few take all places",
-    "share",
-    "higher",
-    pl.col("docs"),
+    "Gini coefficient of how often each document was retrieved, of those that were: 0 if all were "
+    "retrieved equally often, near 1 if a few take all places",
+    columns="docs",
     summary="gini",
 )
-_register(
+_costly(
     "never_retrieved",
-    "the share of the documents of the corpus that no call retrieved",
-    "share",
-    "higher",
-    pl.col("docs"),
+    "share of the documents of the corpus that no call retrieved",
+    columns="docs",
     summary="never",
     needs="corpus",
-    cheap=False,
 )

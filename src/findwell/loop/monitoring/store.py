@@ -28,7 +28,7 @@ from findwell.core.frames import pl
 from findwell.io.read.traces.schema import TRACE_SCHEMA, calls_among, with_hops, without_inner
 from findwell.io.storage.database import BUSY_TIMEOUT, DurableFile, DurableKind, create_durable
 from findwell.io.storage.files import make_folder, removed_at_the_end
-from findwell.loop.monitoring.intake_rules import IntakeRules
+from findwell.loop.monitoring.intake import IntakeRules
 from findwell.loop.monitoring.store_files import (
     BEHIND,
     FOLDER,
@@ -46,20 +46,20 @@ if TYPE_CHECKING:
     import sqlite3
 
 FILE = "catalogue.db"
-APPLICATION = 0x66696E74  # "fint": tells it from other SQLite files
+APPLICATION = 0x66696E74  # "fint": distinguishes it from other SQLite files
 LAYOUT = 1  # raised when the tables or the columns of the Parquet files change
 
 REPEATED, SPANS, MALFORMED, DROPPED = "repeated", "spans", "malformed", "dropped"
-RECOGNISED = 3_600.0  # seconds for which a body that is sent again is recognised as a whole
+RECOGNISED_SECONDS = 3_600.0  # seconds for which a body that is sent again is recognised as a whole
 KEYS_AT_ONCE = 500  # in one query
 COUNT = """
 INSERT INTO counted VALUES (?, ?, ?)
 ON CONFLICT (what, reason) DO UPDATE SET number = number + excluded.number
 """
-LONGEST_TRACE = timedelta(days=1)  # hops of a trace are counted over so long a time
-HANDLES = 400  # files that a scan holds open, so that putting together does not disturb it
-NAME = 200  # characters of a mark
-TOGETHER = 64  # batches that are written in one step: one wait for the disk for all
+LONGEST_TRACE = timedelta(days=1)  # how long a trace may last, for its hops to be counted
+OPEN_FILES = 400  # files that a scan holds open, so that putting together does not disturb it
+MARK_LETTERS = 200
+BATCHES_TOGETHER = 64  # batches that are written in one step: one wait for the disk for all
 TICK = 1.0  # seconds between two looks at what is to be tidied
 COMPACT, RETAIN = 60.0, 3_600.0  # seconds between two such works
 WAITING = "SELECT content FROM waiting"
@@ -128,7 +128,7 @@ def create_catalogue(path: Path) -> None:
     with removed_at_the_end(draft):
         create_durable(draft, TRACES, TABLES, application=APPLICATION, layout=LAYOUT, rows={})
         with contextlib.suppress(FileExistsError):
-            os.link(draft, path)  # a rename would take the place of another one's
+            os.link(draft, path)  # a rename would replace that of another process
 
 
 @dataclass(frozen=True, slots=True)
@@ -182,7 +182,7 @@ def acknowledge(connection: sqlite3.Connection, arrivals: Sequence[Arrival]) -> 
         connection.executemany(COUNT, [number for number in numbers if number[-1]])
     if frames:
         let_wait(connection, pl.concat(frames))
-    connection.execute("DELETE FROM batch WHERE arrived < ?", (time.time() - RECOGNISED,))
+    connection.execute("DELETE FROM batch WHERE arrived < ?", (time.time() - RECOGNISED_SECONDS,))
     return added
 
 
@@ -266,7 +266,7 @@ class TraceStore:
         rules: IntakeRules | None = None,
         timeout: float = BUSY_TIMEOUT,
     ) -> Self:
-        """Open the folder of a store; with `create`, make one where there is none.
+        """Open the folder of a store; with `create`, make one if it is missing.
 
         `rules` say which parts of new calls are kept. `timeout` is how many seconds to wait for
         other processes that write.
@@ -369,7 +369,7 @@ class TraceStore:
         return calls if since is None else calls.filter(pl.col("time") >= in_utc(since))
 
     def _parts(self, after: datetime | None, before: datetime | None) -> list[pl.LazyFrame]:
-        """Return the tables that calls of this time may stand in, as they are at one moment."""
+        """Return the tables that may hold calls of this time, as they are at one moment."""
         limits = {
             "after": -(2**62) if after is None else microseconds(after),
             "before": 2**62 if before is None else microseconds(before),
@@ -385,7 +385,7 @@ class TraceStore:
 
     def _scans(self, files: Sequence[DayFile]) -> list[pl.LazyFrame]:
         """Open small files, which may be replaced at any time; large ones stay under their name."""
-        small = [each for each in files if each.bytes < SMALL][-HANDLES:]
+        small = [each for each in files if each.bytes < SMALL][-OPEN_FILES:]
         names = {each.name for each in small}
         paths = [each.path(self.path) for each in files if each.name not in names]
         with contextlib.ExitStack() as opened:  # the scan has handles of its own
@@ -396,6 +396,17 @@ class TraceStore:
                 for group in groups
                 if group
             ]
+
+    def calls(self, keys: pl.DataFrame) -> pl.DataFrame:
+        """Return the calls of a table with time, trace and span, in its order, with its columns."""
+        first, last = keys["time"].min(), keys["time"].max()
+        if isinstance(first, datetime) and isinstance(last, datetime):
+            calls = self.scan(first, last + MICROSECOND)
+        else:  # there is no key
+            calls = self.scan().head(0)
+        found = calls.join(keys.lazy().select("trace", "span"), on=["trace", "span"], how="semi")
+        rest = found.collect().drop("time")
+        return keys.join(rest, on=["trace", "span"], how="inner", maintain_order="left")
 
     def calls_about(self, since: datetime | None = None, until: datetime | None = None) -> int:
         """Return about how many calls began in a time, by what the catalogue says of its files."""
@@ -448,7 +459,7 @@ class TraceStore:
     def mark(self, name: str, time: datetime | None = None) -> Mark:
         """Name a point in time, now by default: a release, a new index."""
         name = name.strip()
-        if not name or len(name) > NAME or not name.isprintable():
+        if not name or len(name) > MARK_LETTERS or not name.isprintable():
             raise OptionError(
                 "the name of a mark is one line of text, up to 200 characters",
                 fix='name it, such as "v2.3 chunker"',
@@ -563,7 +574,7 @@ class StoreWriter:
             with contextlib.suppress(queue.Empty):
                 while entry is not None:
                     entries.append(entry)
-                    if len(entries) == TOGETHER:
+                    if len(entries) == BATCHES_TOGETHER:
                         break
                     entry = self._entries.get_nowait()
                 else:

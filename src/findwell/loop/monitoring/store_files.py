@@ -1,8 +1,8 @@
 """The Parquet files of a trace store: one folder per day, each file whole or not at all there.
 
 What waits in the catalogue goes into files, small files become large ones, old days go. Files are
-written without holding up those who add calls: only then, in one step of the catalogue, they take
-the place of what they were made of, if that is still there. So several processes may do this at
+written without holding up those who add calls: only then, in one step of the catalogue, they
+replace what they were made of, if that is still there. So several processes may do this at
 once, and a crash leaves at most one unreferenced file.
 """
 
@@ -32,16 +32,16 @@ if TYPE_CHECKING:
     from findwell.io.storage.database import DurableFile
 
 WAITING_BYTES = 16 << 20  # in the catalogue before they are put into files
-BEHIND = 4 * WAITING_BYTES  # beyond that, who adds calls must wait
+BEHIND = 4 * WAITING_BYTES  # beyond that, adding calls has to wait
 WAITING_PARTS = 256  # that are read one by one: more are put together
 WAITING_SECONDS = 600.0
-SMALL, MANY = 8 << 20, 12  # so many files of a day that are smaller than that become one
-MERGED = 64 << 20  # bytes of files that are put together at once
-SETTLED = 3_600.0  # seconds after which a day that is over is put together
+SMALL, MANY = 8 << 20, 12  # bytes of a small file, and how many of a day become one
+MERGED_BYTES = 64 << 20  # bytes of files that are put together at once
+SETTLED_SECONDS = 3_600.0  # seconds after which a day that is over is put together
 LISTED = "SELECT day, name, calls, bytes, first, last FROM file"
 FOLDER = "queries"
 GROUP = 16_384  # calls in a group of rows: what is read at once
-ABANDONED = 3_600  # seconds after which the draft of another process is abandoned
+ABANDONED_SECONDS = 3_600  # seconds after which the draft of another process is abandoned
 NAMES = re.compile(r"calls-[0-9a-f]{16}\.parquet")
 DAYS = re.compile(r"[+-]?[0-9]{4,}-[0-9]{2}-[0-9]{2}")
 DRAFTS = re.compile(r"\.findwell-[0-9a-f]{16}\.draft")
@@ -53,7 +53,7 @@ INSERT INTO waiting (arrived, calls, bytes, first, last, content) VALUES (?, ?, 
 
 
 def call_keys(frame: pl.DataFrame) -> list[bytes]:
-    """Return a hash of trace and span for each call: what tells calls apart."""
+    """Return a hash of trace and span for each call: what distinguishes calls."""
     names = frame.select(pl.concat_str("trace", pl.lit("\0"), "span")).to_series().to_list()
     return [hashlib.blake2b(each.encode(), digest_size=16).digest() for each in names]
 
@@ -135,7 +135,7 @@ def draft_of_day(store: Path, day: str, calls: pl.LazyFrame) -> Iterator[Draft]:
     # not in the folder of the day: a reader of the whole folder must find only Parquet
     path = store / f".findwell-{secrets.token_hex(8)}.draft"
     with removed_at_the_end(path):
-        with _told_as_unsaved(day, store):
+        with _raising_unsaved(day, store):
             create_file(path)
             calls.sink_parquet(path, compression="zstd", row_group_size=GROUP, statistics=True)
             _on_disk(path)
@@ -152,7 +152,7 @@ def publish(store: Path, drafts: Sequence[Draft]) -> None:
     """Give drafts their names. While this is done no other process may clear files away."""
     for each in drafts:
         folder = day_folder(store, each.file.day)
-        with _told_as_unsaved(each.file.day, folder):
+        with _raising_unsaved(each.file.day, folder):
             make_folder(folder)
             each.path.rename(folder / each.file.name)
             for named in (folder, folder.parent, store):  # names must last, too
@@ -160,7 +160,7 @@ def publish(store: Path, drafts: Sequence[Draft]) -> None:
 
 
 @contextlib.contextmanager
-def _told_as_unsaved(day: str, folder: Path) -> Iterator[None]:
+def _raising_unsaved(day: str, folder: Path) -> Iterator[None]:
     try:
         yield
     except (OSError, pl.exceptions.ComputeError) as error:
@@ -184,7 +184,7 @@ def delete_files(store: Path, files: Iterable[DayFile]) -> None:
 def clear_unknown(store: Path, known: Iterable[DayFile]) -> None:
     """Delete what killed processes left: files of ours that the catalogue does not know."""
     paths = {each.path(store) for each in known}
-    long_ago = time.time() - ABANDONED
+    long_ago = time.time() - ABANDONED_SECONDS
     with contextlib.suppress(OSError):
         for path in (store / FOLDER).glob("day=*/*"):
             if NAMES.fullmatch(path.name) and path not in paths:
@@ -216,7 +216,7 @@ class StoreFiles:
     def flush(self, *, due: bool = False, most: int = 0) -> int:
         """Put the calls that wait into files, with `due` only if they are many or old.
 
-        With `most`, only if they are more than so many bytes.
+        With `most`, only if they are more bytes than that.
         """
         moved = 0
         while waiting := self._waiting(due=due, most=most):
@@ -301,7 +301,7 @@ class StoreFiles:
         """Tell whether nothing was added to a day recently."""
         with contextlib.suppress(OSError):
             written = max(each.path(self._store).stat().st_mtime for each in files)
-            return time.time() - written > SETTLED
+            return time.time() - written > SETTLED_SECONDS
         return False
 
     def _merge(self, day: str, files: Sequence[DayFile]) -> int:
@@ -309,7 +309,7 @@ class StoreFiles:
         for each in files:
             taken.append(each)
             total += each.bytes
-            if total >= MERGED:
+            if total >= MERGED_BYTES:
                 break
         calls = pl.scan_parquet([each.path(self._store) for each in taken], hive_partitioning=False)
         names = [each.name for each in taken]

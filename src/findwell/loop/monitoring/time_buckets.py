@@ -1,6 +1,6 @@
 """Values of calls summarised over hours, days or weeks, and before and after a mark.
 
-An interval is one for a single look at a single bucket, and named: means have that of findwell's
+An interval holds for a single look at a single bucket, and is named: means have that of findwell's
 results (`further-unit`), quantiles that of the ordered values, counts the score interval of
 Poisson. Of many buckets some will miss; alarms use what holds at all times.
 """
@@ -17,10 +17,10 @@ import numpy as np
 
 from findwell.core.estimate import Estimate
 from findwell.core.frames import pl
-from findwell.io.read.traces.schema import RERANKER
-from findwell.loop.monitoring.call_values import LABEL, VERDICT, slice_names, stored_signals
+from findwell.loop.monitoring.call_values import LABEL, VERDICT, CallQuery, slice_names
 from findwell.loop.monitoring.signals import (
     NOTHING_GIVEN,
+    RAW,
     SIGNALS,
     References,
     Signal,
@@ -30,16 +30,20 @@ from findwell.loop.monitoring.times import HOUR, MICROSECOND, WEEK, bucket_lengt
 from findwell.statistics.intervals import intervals, quantile_interval
 from findwell.statistics.prediction_powered import FEW, ppi_mean
 from findwell.statistics.unpaired import unpaired_interval
+from findwell.statistics.verdicts import verdict_of_interval
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from findwell.core.data import Floats
+    from findwell.core.data import Bools, Floats, Ints
+    from findwell.core.verdict import Verdict
+    from findwell.loop.monitoring.call_values import CallValues
     from findwell.loop.monitoring.store import Mark, TraceStore
 
 POISSON = "poisson-score"
 PPI = "ppi"  # the mean of a judge, corrected by labels
-BUCKET_START, COUNT = "\0bucket", "\0count"  # no attribute that calls are sliced by is so named
+# no attribute that calls are sliced by has these names
+BUCKET_START, COUNT, ROW = "\0bucket", "\0count", "\0row"
 BUCKET: dict[str, pl.DataType] = {
     "signal": pl.String(),
     "n": pl.Int64(),
@@ -52,32 +56,40 @@ BUCKET: dict[str, pl.DataType] = {
 
 
 def buckets(
-    frame: pl.DataFrame,
+    values: CallValues,
     every: str | None = "1h",
     *,
     by: Iterable[str] | str = (),
     level: float | None = 0.95,
     given: References = NOTHING_GIVEN,
-    kind: str | None = None,
 ) -> pl.DataFrame:
-    """Summarise a frame of `signal_frame` by time, and by its slices.
+    """Summarise the values of calls by time, and by slices of them.
 
     One row per bucket, slice and signal: `time` is where the bucket starts (UTC), `n` counts the
     calls with a value and `undefined` those without; `low` and `high` are the limits of the
     interval that `method` names, null where there is none. `level` None leaves intervals out. A
     bucket without calls has a row for `queries` only, if it lies between others. `every` None takes
-    all calls together. `given` has the corpus that could have been retrieved. `kind` is the one of
-    `signal_frame`, which a part of a frame, where all are of one kind, does not tell.
+    all calls together. `given` has the corpus that could have been retrieved.
     """
     slices = slice_names(by)
-    if every is None:
-        length = _whole(frame["time"])
-        table = summarise(frame, pl.col("time").min(), length, slices, level, given, kind)
-        return table.rename({BUCKET_START: "time"})
-    length = bucket_length(every)
-    table = summarise(frame, bucket_start(length), length, slices, level, given, kind)
-    table = table.rename({BUCKET_START: "time"})
-    return with_silence(table, slices, length, level) if "queries" in frame.columns else table
+    calls = values.queries
+    length = _whole(calls["time"]) if every is None else bucket_length(every)
+    start = pl.col("time").min() if every is None else bucket_start(length)
+    groups = [BUCKET_START, *slices]
+    ordered = calls.select("time", *slices, start.alias(BUCKET_START)).with_row_index(ROW)
+    ordered = ordered.sort([*groups, "time"], maintain_order=True)
+    counts = ordered.group_by(groups, maintain_order=True).len(COUNT)
+    order, ends = ordered[ROW].to_numpy(), counts[COUNT].cum_sum().to_list()
+    summary = Summary(values, level, given)
+    rows = [
+        (*key, signal.name, made.n, made.undefined, made.value, made.low, made.high, made.method)
+        for key, first, last in zip(counts.select(groups).rows(), [0, *ends], ends, strict=False)
+        for signal, made in summary.estimates(order[first:last], length)
+    ]
+    schema = {BUCKET_START: calls.schema["time"], **dict.fromkeys(slices, pl.String()), **BUCKET}
+    table = pl.DataFrame(rows, schema=schema, orient="row").rename({BUCKET_START: "time"})
+    counted = every is not None and any(each.summary == "count" for each in values.measures)
+    return with_silence(table, slices, length, level) if counted else table
 
 
 def bucket_start(length: timedelta) -> pl.Expr:
@@ -94,76 +106,62 @@ def _whole(times: pl.Series) -> timedelta:
     return max(last - first, HOUR)
 
 
-def summarise(  # noqa: PLR0917
-    frame: pl.DataFrame,
-    start: pl.Expr,
-    length: timedelta,
-    slices: list[str],
-    level: float | None,
-    given: References,
-    kind: str | None = None,
-) -> pl.DataFrame:
-    """Return the rows of `buckets`, but for those without calls."""
-    wanted = [SIGNALS[name] for name in frame.columns if name in SIGNALS and name not in slices]
-    groups = [BUCKET_START, *slices]
-    ids = pl.Series([], dtype=pl.String) if given.corpus is None else given.corpus["doc"]
-    read = frame.drop("trace", "span", strict=False).with_columns(start.alias(BUCKET_START))
-    ordered = read.sort([*groups, "time"], maintain_order=True)
-    counts = ordered.group_by(groups, maintain_order=True).len(COUNT)
-    ends = counts[COUNT].cum_sum().to_numpy()
-    spans = list(zip(ends - counts[COUNT].to_numpy(), ends, strict=True))
-    rows: list[tuple[object, ...]] = []
-    reranker = (ordered["kind"] == RERANKER).to_numpy()
-    reranks = np.concatenate(([0], np.cumsum(reranker)))
-    only = bool(reranker.all()) if kind is None else kind == RERANKER
-    numbers = {
-        each.name: ordered[each.name].cast(pl.Float64).to_numpy()
-        for each in wanted
-        if each.per_call
-    }
-    labels = {
-        name: (ordered[name + LABEL].to_numpy(), ordered[name + VERDICT].to_numpy())
-        for name in numbers
-        if name + LABEL in ordered.columns
-    }
-    for key, (first, last) in zip(counts.select(groups).rows(), spans, strict=True):
-        part = {name: column[first:last] for name, column in numbers.items()}
-        found = dict(_of_calls(wanted, part, level))
-        for name, (label, verdict) in labels.items():
-            said = label[first:last], verdict[first:last]
-            found[name] = _corrected(found[name], part[name], *said, level)
-        for each in wanted:
-            if not each.per_call:
-                found[each.name] = _of_many(each, ordered, (first, last), length, level, ids)
-        for each in wanted:
-            made = found[each.name]
-            limits = made.value, made.low, made.high
-            there = int(reranks[last] - reranks[first])  # the rest are calls of another kind
-            there = there if each.kind or only else last - first - there
-            undefined = there - made.n if each.per_call else 0
-            rows.append((*key, each.name, made.n, undefined, *limits, made.method))
-    schema = {BUCKET_START: frame.schema["time"], **dict.fromkeys(slices, pl.String()), **BUCKET}
-    return pl.DataFrame(rows, schema=schema, orient="row")
+class Summary:
+    """Values of calls, to be summarised over some of them at a time."""
 
+    def __init__(self, values: CallValues, level: float | None, given: References) -> None:
+        self._values, self._level = values, level
+        self._corpus = (
+            pl.Series([], dtype=pl.String) if given.corpus is None else given.corpus["doc"]
+        )
+        self._means = [each for each in values.measures if each.summary == "mean"]
+        self._bounds = [each.bounds for each in self._means]
+        columns = values.queries.columns
+        self._labels = {
+            each: [values.queries[RAW + each.name + end].to_numpy() for end in (LABEL, VERDICT)]
+            for each in self._means
+            if RAW + each.name + LABEL in columns
+        }
 
-def _of_calls(
-    wanted: list[Signal], values: dict[str, Floats], level: float | None
-) -> Iterator[tuple[str, Estimate]]:
-    """Yield the summaries of the signals of which every call has a value."""
-    means = [each for each in wanted if each.per_call and each.summary == "mean"]
-    if means:
-        table = np.column_stack([values[each.name] for each in means])
-        if level is None:
-            made: Iterable[Estimate] = map(_mean, table.T)
-        else:
-            made = intervals(table, level=level, bounds=[each.bounds for each in means])
-        yield from zip((each.name for each in means), made, strict=True)
-    for each in wanted:
-        if each.per_call and each.summary != "mean":
-            column = values[each.name]
+    def estimates(self, rows: Ints, length: timedelta) -> Iterator[tuple[Signal, Estimate]]:
+        """Yield each signal and its summary over the calls of some rows, in a length of time."""
+        values, level = self._values, self._level
+        part = {each: values.column_of(each)[rows] for each in values.measures}
+        means: dict[Signal, Estimate] = {}
+        if self._means and level is not None:
+            table = np.column_stack([part[each] for each in self._means])
+            made = intervals(table, level=level, bounds=self._bounds)
+            means = dict(zip(self._means, made, strict=True))
+        for signal, column in part.items():
             defined = column[~np.isnan(column)]
-            missing = len(column) - len(defined)
-            yield each.name, _quantile(defined, int(each.summary[1:]) / 100, level, missing)
+            if signal.summary == "count":
+                yield signal, _rate(len(defined), length, level)
+                continue
+            if signal.needs_lists:
+                lists = values.queries[RAW + "docs"].gather(rows).drop_nulls()
+                yield signal, self._of_lists(signal, lists)
+                continue
+            if signal.summary != "mean":
+                found = _quantile(defined, int(signal.summary[1:]) / 100, level)
+            else:
+                value = float(defined.mean()) if len(defined) else None
+                found = means[signal] if signal in means else _plain(value, len(defined))
+            if signal in self._labels:
+                label, verdict = (each[rows] for each in self._labels[signal])
+                found = _corrected(found, column, label, verdict, level)
+            asked = values.asked
+            there = len(rows) if asked is None else int(asked[values.run_of(signal), rows].sum())
+            yield signal, replace(found, undefined=there - found.n)
+
+    def _of_lists(self, signal: Signal, lists: pl.Series) -> Estimate:
+        docs = lists.explode(empty_as_null=False)
+        if signal.summary == "never":
+            seen, known = (
+                float(docs.unique().is_in(self._corpus.implode()).sum()),
+                len(self._corpus),
+            )
+            return _plain(1 - seen / known if known else None, len(lists))
+        return _plain(gini(docs.value_counts()["count"].to_numpy()), len(lists))
 
 
 def _corrected(
@@ -175,57 +173,27 @@ def _corrected(
         return judged
     further = values[~np.isnan(values) & np.isnan(labels)]
     made = ppi_mean(labels[both], verdicts[both], further, level=level or 0.95)
-    low, value, high = (_inside(each) for each in (made.low, made.value, made.high))
+    low, value, high = (
+        None if each is None else min(max(each, 0.0), 1.0)
+        for each in (made.low, made.value, made.high)
+    )
     n = int(both.sum()) + len(further)
-    undefined = len(values) - n
-    if level is None:
-        return _plain(value, n, undefined)
-    return Estimate(value, low, high, level, PPI, n, undefined)
+    return _plain(value, n) if level is None else Estimate(value, low, high, level, PPI, n)
 
 
-def _inside(value: float | None) -> float | None:
-    return None if value is None else min(max(value, 0.0), 1.0)
+def _plain(value: float | None, n: int) -> Estimate:
+    return Estimate(value, None, None, 0.0, "", n)
 
 
-def _mean(column: Floats) -> Estimate:
-    defined = column[~np.isnan(column)]
-    value = float(defined.mean()) if len(defined) else None
-    return _plain(value, len(defined), len(column) - len(defined))
-
-
-def _plain(value: float | None, n: int, undefined: int = 0) -> Estimate:
-    return Estimate(value, None, None, 0.0, "", n, undefined)
-
-
-def _quantile(defined: Floats, share: float, level: float | None, missing: int) -> Estimate:
+def _quantile(defined: Floats, share: float, level: float | None) -> Estimate:
     if level is None:
         value = float(np.quantile(defined, share)) if len(defined) else None
-        return _plain(value, len(defined), missing)
+        return _plain(value, len(defined))
     made = quantile_interval(defined, share, level)
-    method = made.method if made.n else ""
     low = made.low
     if low is not None and made.value is not None:
         low = min(low, made.value)  # of few calls, the value lies between two of them
-    return Estimate(made.value, low, made.high, level, method, made.n, missing)
-
-
-def _of_many(  # noqa: PLR0917
-    signal: Signal,
-    frame: pl.DataFrame,
-    span: tuple[int, int],
-    length: timedelta,
-    level: float | None,
-    corpus: pl.Series,
-) -> Estimate:
-    """Return the summary of a signal that a single call has no value of."""
-    column = frame[signal.name].slice(span[0], span[1] - span[0]).drop_nulls()
-    if signal.summary == "count":
-        return _rate(len(column), length, level)
-    docs = column.explode(empty_as_null=False)
-    if signal.summary == "never":
-        seen = float(docs.unique().is_in(corpus.implode()).sum())
-        return _plain(1 - seen / len(corpus) if len(corpus) else None, len(column))
-    return _plain(gini(docs.value_counts()["count"].to_numpy()), len(column))
+    return Estimate(made.value, low, made.high, level, made.method if made.n else "", made.n)
 
 
 def _rate(count: int, length: timedelta, level: float | None) -> Estimate:
@@ -239,7 +207,7 @@ def _rate(count: int, length: timedelta, level: float | None) -> Estimate:
     z = NormalDist().inv_cdf((1 + level) / 2)
     middle, reach = count + z * z / 2, z * np.sqrt(count + z * z / 4)
     low, high = max(middle - reach, 0.0) / hours, (middle + reach) / hours
-    return Estimate(count / hours, float(low), float(high), level, POISSON, count, 0)
+    return Estimate(count / hours, float(low), float(high), level, POISSON, count)
 
 
 def gini(counts: Floats) -> float | None:
@@ -274,31 +242,17 @@ def with_silence(
     return pl.concat([table, silent.with_columns(lines)]).sort("time", *slices, order)
 
 
-LONGEST = timedelta(days=7)  # on either side of a mark
+LONGEST_SIDE = timedelta(days=7)  # on either side of a mark
 
 
 @dataclass(frozen=True, slots=True)
 class SignalAround:
-    """A signal before a mark and after it, and how far they differ."""
+    """A signal before a mark and after it, and the verdict about the difference."""
 
     signal: Signal
     before: Estimate
     after: Estimate
-    difference: Estimate  # without limits where only those of the two sides are known
-
-    @property
-    def verdict(self) -> str:
-        """Whether it is better or worse; where this cannot be told, `higher` or `lower`.
-
-        Empty if the interval of the difference has zero in it, or is unknown.
-        """
-        low, high = self.difference.low, self.difference.high
-        if low is None or high is None or low <= 0 <= high:
-            return ""
-        moved = "higher" if low > 0 else "lower"
-        if self.signal.worse == "either":
-            return moved
-        return "worse" if moved == self.signal.worse else "better"
+    verdict: Verdict  # without limits of the difference where only those of the sides are known
 
 
 @dataclass(frozen=True, slots=True)
@@ -320,7 +274,7 @@ def around_mark(
     only: str = "",
     kind: str = "retriever",
     end: datetime | None = None,
-    longest: timedelta = LONGEST,
+    longest: timedelta = LONGEST_SIDE,
 ) -> AroundMark | None:
     """Compare the time after a mark with the same length of time before it; None without calls.
 
@@ -338,42 +292,34 @@ def around_mark(
     first = max(first, mark.time - longest, mark.time - (until - mark.time))
     if not first < mark.time < until:
         return None
-    wanted = [each for each in find_signals(names) if each.summary != "never"]
-    plain = [each.name for each in wanted]
+    wanted = [each.name for each in find_signals(names) if each.summary != "never"]
     slices = [by] if by and only else []
-    frame = stored_signals(store, plain, since=first, until=until, by=slices, kind=kind)
-    if slices:
-        frame = frame.filter(pl.col(by) == only)
-    before = frame.filter(pl.col("time") < mark.time), mark.time - first
-    after = frame.filter(pl.col("time") >= mark.time), until - mark.time
-    if not before[0].height or not after[0].height:
+    query = CallQuery(wanted, slices, first, until, kind)
+    values = query.values(store).sliced(by, only or None)
+    late = (values.queries["time"] >= mark.time).to_numpy()
+    if late.all() or not late.any():
         return None
-    rows = (_around(each, before, after) for each in wanted)
-    return AroundMark(mark, first, until, [row for row in rows if row is not None])
+    summary = Summary(values, 0.95, NOTHING_GIVEN)
+    before = summary.estimates(np.flatnonzero(~late), mark.time - first)
+    after = summary.estimates(np.flatnonzero(late), until - mark.time)
+    rows = [
+        _around(values, signal, (one, other), late)
+        for (signal, one), (_, other) in zip(before, after, strict=True)
+        if one.value is not None or other.value is not None
+    ]
+    return AroundMark(mark, first, until, rows)
 
 
 def _around(
-    signal: Signal, before: tuple[pl.DataFrame, timedelta], after: tuple[pl.DataFrame, timedelta]
-) -> SignalAround | None:
-    """Compare two sides: their calls, and how long they are."""
-    one, other = (_of_side(signal, *side) for side in (before, after))
-    if one.value is None and other.value is None:
-        return None
+    values: CallValues, signal: Signal, sides: tuple[Estimate, Estimate], late: Bools
+) -> SignalAround:
+    """Compare the calls of two sides."""
+    before, after = sides
     made = _plain(None, 0)
     if signal.summary == "mean":
-        values = (side[signal.name].cast(pl.Float64).to_numpy() for side, _ in (before, after))
-        made = unpaired_interval(*map(np.asarray, values), bounds=signal.bounds)
-    unknown = one.value is None or other.value is None
-    value = None if unknown else other.value - one.value  # type: ignore[operator]
-    return SignalAround(signal, one, other, replace(made, value=value))
-
-
-def _of_side(signal: Signal, side: pl.DataFrame, length: timedelta) -> Estimate:
-    """Return the value of one side, of all calls together; a rate is over the whole of its time."""
-    row = buckets(side.select("time", "kind", signal.name), None).row(0, named=True)
-    # a side may begin or end with silence
-    share = _whole(side["time"]) / length if signal.summary == "count" else 1.0
-    value, low, high = (
-        None if row[key] is None else row[key] * share for key in ("value", "low", "high")
-    )
-    return Estimate(value, low, high, 0.95, row["method"], row["n"], row["undefined"])
+        column = values.column_of(signal)
+        made = unpaired_interval(column[~late], column[late], bounds=signal.bounds)
+    known = before.value is not None and after.value is not None
+    difference = replace(made, value=after.value - before.value if known else None)  # type: ignore[operator]
+    verdict = verdict_of_interval(difference, higher_is_better=signal.higher_is_better)
+    return SignalAround(signal, before, after, verdict)

@@ -33,7 +33,7 @@ from findwell.core.errors import OptionError
 from findwell.judges.client.client import BUSY, Pacer, RetryPolicy
 from findwell.judges.client.endpoint import Secret, proxy_for
 from findwell.judges.client.protocol import retry_after
-from findwell.loop.monitoring.alarm_text import sentence
+from findwell.loop.monitoring.alarm_report import sentence
 from findwell.loop.monitoring.check import OUTBOX
 
 if TYPE_CHECKING:
@@ -43,13 +43,13 @@ if TYPE_CHECKING:
     from findwell.loop.monitoring.store import TraceStore
 
 SECRET = "FINDWELL_WEBHOOK_SECRET"  # noqa: S105 - the name of a variable
-KEPT = 1000  # messages that wait for one address
+KEPT_MESSAGES = 1000  # that wait for one address
 PATIENT = RetryPolicy(timeout=10.0, attempts=4, max_wait=60.0)
 
 
 @dataclass(frozen=True, slots=True)
 class Webhook:
-    """Where news go, and how they are signed."""
+    """Where news is sent, and how it is signed."""
 
     url: str
     secret: Secret = field(default_factory=lambda: Secret(os.environ.get(SECRET, "")))
@@ -65,7 +65,8 @@ class Webhook:
             parts, host = urlsplit(""), None
         if parts.scheme not in ("http", "https") or not host:
             raise OptionError(
-                "the webhook is no address", fix="write one that begins with https:// or http://"
+                "the webhook is not a valid address",
+                fix="write one that begins with https:// or http://",
             )
 
     @property
@@ -83,7 +84,7 @@ class Webhook:
         """Add a message to those that wait, if the report has news."""
         if report.news:
             news = {"id": uuid.uuid4().hex, **message(report, texts=self.texts)}
-            outbox[self._name] = [*outbox.get(self._name, []), news][-KEPT:]
+            outbox[self._name] = [*outbox.get(self._name, []), news][-KEPT_MESSAGES:]
 
     def deliver(self, store: TraceStore) -> str:
         """Send the messages that wait; return why it failed, if it did."""
@@ -176,7 +177,7 @@ def message(report: CheckReport, *, texts: bool = False) -> dict[str, Any]:
 
 
 class _NoRedirect(urllib.request.HTTPRedirectHandler):
-    """A redirect is an error: news go nowhere but to the address that was named."""
+    """A redirect is an error: news is sent only to the address that was named."""
 
     def redirect_request(self, *_: Any, **__: Any) -> None:  # noqa: ANN401
         """Follow nothing."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from functools import cached_property
 from math import isfinite
 from typing import TYPE_CHECKING, Any
 
@@ -24,24 +25,27 @@ from findwell.show.grid import Grid
 from findwell.show.signals import figure, limits, time_text
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Iterator, Sequence
 
     from findwell.loop.monitoring.alarm_report import KnownAlarm
     from findwell.loop.monitoring.signals import Signal
     from findwell.loop.monitoring.store import Mark
-    from findwell.show.charts.svg import Scale
 
 WIDTH, HIGH, LEFT, RIGHT, TOP = 340.0, 118.0, 46.0, 10.0, 20.0
-BANDS = 3  # slices whose intervals are drawn
-MARKS = 3  # rows of names of marks
-LONG = 18  # letters of such a name
-SMALLEST = 0.02  # share that fills a chart, at least
-DAY = timedelta(days=1)
+DRAWN_BANDS = 3  # slices whose intervals are drawn
+MARK_ROWS = 3  # rows of names of marks
+MARK_LETTERS = 18  # of such a name
+SMALLEST_TOP = 0.02  # share that fills a chart, at least
+SECOND, DAY = timedelta(seconds=1), timedelta(days=1)
+STEPS = (  # between two times below a chart
+    *(timedelta(minutes=each) for each in (1, 5, 10, 15, 30, 60, 120, 180, 360, 720)),
+    *(DAY * each for each in (1, 2, 4, 7, 14, 28, 91, 365, 3650)),
+)
 
 Row = dict[str, Any]  # of Monitor.buckets
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class TimeAxis:
     """What all charts of a page have in common."""
 
@@ -53,11 +57,37 @@ class TimeAxis:
     marks: Sequence[Mark]
     link: Callable[[Signal, datetime], str]  # from a bucket to its calls
 
-    def place(self) -> Callable[[datetime], float]:
-        """Return the function from times to places across."""
-        whole = (self.until - self.since) / timedelta(seconds=1)
-        across = linear((0.0, max(whole, 1.0)), (LEFT, WIDTH - RIGHT))
-        return lambda time: across((time - self.since) / timedelta(seconds=1))
+    @cached_property
+    def across(self) -> Callable[[datetime], float]:
+        """The function from times to places across."""
+        whole = max((self.until - self.since) / SECOND, 1.0)
+        place = linear((0.0, whole), (LEFT, WIDTH - RIGHT))
+        return lambda time: place((time - self.since) / SECOND)
+
+    @cached_property
+    def shown_marks(self) -> list[Mark]:
+        """The marks within the time."""
+        return [mark for mark in self.marks if self.since <= mark.time <= self.until]
+
+    def middle(self, row: Row) -> float:
+        """Return the place of the middle of a bucket."""
+        start: datetime = row["time"]
+        return self.across(start + (min(start + self.length, self.until) - start) / 2)
+
+    def ticks(self, bottom: float) -> Iterator[str]:
+        """Yield some times below the chart: days, or hours where there are few days."""
+        span = self.until - self.since
+        step = next((each for each in STEPS if span / each <= 5), STEPS[-1])
+        start = self.since.replace(hour=0, minute=0, second=0, microsecond=0)
+        begin = start + step * -(-(self.since - start) // step)
+        while begin < self.until:
+            x = self.across(begin)
+            yield element("line", x1=x, x2=x, y1=bottom, y2=bottom + 4, class_="axis")
+            if LEFT + 6 <= x <= WIDTH - RIGHT - 12 or begin == self.since:
+                text = f"{begin:%H:%M}" if span <= 2 * DAY else f"{begin:%b} {begin.day}"
+                text = f"{begin:%Y}" if span > 900 * DAY else text
+                yield label(text, x, bottom + 17, class_="muted small", text_anchor="middle")
+            begin += step
 
 
 def time_series(
@@ -70,207 +100,146 @@ def time_series(
         if row["value"] is not None and isfinite(row["value"]):
             by_slice[row[axis.by] if axis.by else ""].append(row)
     key, tall = legend(names, LEFT, 14, WIDTH - LEFT - RIGHT) if axis.by else ("", 0.0)
-    named = _named(axis)
-    top = TOP + tall + 11 * min(len(named), MARKS)
-    shown = [row for each in by_slice.values() for row in each]
-    low, high = _domain(signal, shown)
-    up, across = linear((low, high), (top + HIGH, top)), axis.place()
-    parts = [key, *_frame(up, low, high)]
-    parts += _alarms(alarms, axis, across, top)
-    parts += _time_ticks(axis, across, top + HIGH)
-    for at, each in enumerate(by_slice.values()):
-        runs = list(_unbroken(each, axis.length))
-        if at < BANDS:
-            parts += [_band(run, axis, across, up, (low, high), at) for run in runs]
-        for run in runs:
-            points = [(across(_middle(row, axis)), up(row["value"])) for row in run]
-            parts.append(line(points, f"plot {color(at)}"))
-            many = len(each) > 40 and len(run) > 1
-            parts += [marker(at, x, y, 1.6 if many else 2.6) for x, y in points]
-    parts += _marks(named, across, top, tall)
-    parts += _hits(signal, by_slice, axis, across, top)
-    says = _says(signal, by_slice, axis)
-    table = Grid(
-        "", ["time (UTC)", "value"], [[time_text(r["time"]), figure(r["value"])] for r in shown]
-    )
-    svg = drawing(WIDTH, top + HIGH + 24, says, parts, linked=True)
-    return Chart(f"signal {signal.name}", signal.name, says, svg, table)
+    first_mark = TOP + tall
+    top = first_mark + 11 * min(len(axis.shown_marks), MARK_ROWS)
+    plot = SeriesPlot(signal, by_slice, axis, top)
+    parts = [key, *plot.frame(), *plot.alarms(alarms), *axis.ticks(top + HIGH), *plot.lines()]
+    parts += [*plot.marks(first_mark), *plot.hits()]
+    table = [[time_text(row["time"]), figure(row["value"])] for row in plot.shown]
+    svg = drawing(WIDTH, top + HIGH + 24, plot.says, parts, linked=True)
+    grid = Grid("", ["time (UTC)", "value"], table)
+    return Chart(f"signal {signal.name}", signal.name, plot.says, svg, grid)
 
 
-def _domain(signal: Signal, rows: Sequence[Row]) -> tuple[float, float]:
-    """Return what the axis reaches from and to: from 0 on, if there is nothing below."""
-    values = [row["value"] for row in rows] or [0.0]
-    highs = sorted(row["high"] for row in rows if row["high"] is not None)
-    lows = sorted(row["low"] for row in rows if row["low"] is not None)
-    # intervals of few calls may be wide: they are cut, so that the rest can be seen
-    high = max([*values, *highs[: 1 + len(highs) * 4 // 5]])
-    if signal.bounds[0] == 0:
-        most = signal.bounds[1]
-        high = max(high, SMALLEST if most == 1 else 0.0) or 1.0
-        return 0.0, min(high * 1.06, most)
-    low = min([*values, *lows[len(lows) // 5 :]])
-    room = (high - low) * 0.08 or abs(high) * 0.1 or 1.0
-    return low - room, high + room
+@dataclass(frozen=True)
+class SeriesPlot:
+    """The parts of one chart."""
 
+    signal: Signal
+    by_slice: dict[str, list[Row]]
+    axis: TimeAxis
+    top: float
 
-def _middle(row: Row, axis: TimeAxis) -> datetime:
-    start: datetime = row["time"]
-    return start + (min(start + axis.length, axis.until) - start) / 2
+    @cached_property
+    def shown(self) -> list[Row]:
+        """The rows of all slices."""
+        return [row for each in self.by_slice.values() for row in each]
 
+    @cached_property
+    def domain(self) -> tuple[float, float]:
+        """What the axis reaches from and to: from 0 on, if there is nothing below."""
+        values = [row["value"] for row in self.shown] or [0.0]
+        lows, highs = (
+            sorted(row[side] for row in self.shown if row[side] is not None)
+            for side in ("low", "high")
+        )
+        # intervals of few calls may be wide: they are cut, so that the rest can be seen
+        high = max([*values, *highs[: 1 + len(highs) * 4 // 5]])
+        if self.signal.bounds[0] == 0:
+            most = self.signal.bounds[1]
+            high = max(high, SMALLEST_TOP if most == 1 else 0.0) or 1.0
+            return 0.0, min(high * 1.06, most)
+        low = min([*values, *lows[len(lows) // 5 :]])
+        room = (high - low) * 0.08 or abs(high) * 0.1 or 1.0
+        return low - room, high + room
 
-def _unbroken(rows: Sequence[Row], length: timedelta) -> Iterator[list[Row]]:
-    """Yield rows that follow each other: where nothing was asked, nothing is drawn."""
-    run: list[Row] = []
-    for row in rows:
-        if run and row["time"] - run[-1]["time"] > length:
-            yield run
-            run = []
-        run.append(row)
-    if run:
-        yield run
+    @cached_property
+    def up(self) -> Callable[[float], float]:
+        """The function from values to places from the bottom to the top."""
+        return linear(self.domain, (self.top + HIGH, self.top))
 
+    def frame(self) -> Iterator[str]:
+        """Yield lines at round values, with these in few letters: 0.25, 12.5k."""
+        for tick in ticks(*self.domain):
+            y, text = self.up(tick), f"{tick / 1000:g}k" if abs(tick) >= 10_000 else f"{tick:g}"
+            yield element("line", x1=LEFT, x2=WIDTH - RIGHT, y1=y, y2=y, class_="grid")
+            yield label(text, LEFT - 6, y + 4, class_="muted small", text_anchor="end")
 
-def _band(  # noqa: PLR0917
-    run: Sequence[Row],
-    axis: TimeAxis,
-    across: Callable[[datetime], float],
-    up: Scale,
-    domain: tuple[float, float],
-    at: int,
-) -> str:
-    known = [row for row in run if row["low"] is not None or row["high"] is not None]
-    if not known:
-        return ""
+    def lines(self) -> Iterator[str]:
+        """Yield the values of each slice; where nothing was asked, nothing is drawn."""
+        for at, rows in enumerate(self.by_slice.values()):
+            runs: list[list[Row]] = []
+            for row in rows:
+                if not runs or row["time"] - runs[-1][-1]["time"] > self.axis.length:
+                    runs.append([])
+                runs[-1].append(row)
+            if at < DRAWN_BANDS:
+                yield from (self.band(run, at) for run in runs)
+            for run in runs:
+                points = [(self.axis.middle(row), self.up(row["value"])) for row in run]
+                yield line(points, f"plot {color(at)}")
+                size = 1.6 if len(rows) > 40 and len(run) > 1 else 2.6
+                yield from (marker(at, x, y, size) for x, y in points)
 
-    def place(row: Row, side: str, end: float) -> tuple[float, float]:
-        value = end if row[side] is None else min(max(row[side], domain[0]), domain[1])
-        return across(_middle(row, axis)), up(value)
+    def band(self, run: Sequence[Row], at: int) -> str:
+        """Return the intervals of rows that follow each other."""
+        known = [row for row in run if row["low"] is not None or row["high"] is not None]
+        if not known:
+            return ""
+        lowest, highest = self.domain
 
-    above = [place(row, "high", domain[1]) for row in known]
-    below = [place(row, "low", domain[0]) for row in reversed(known)]
-    if len(known) == 1:
-        (x, top), (_, bottom) = above[0], below[0]
-        return element("line", x1=x, x2=x, y1=top, y2=bottom, class_=f"thin {color(at)}")
-    points = " ".join(f"{x:.1f},{y:.1f}" for x, y in (*above, *below))
-    return element("polygon", points=points, class_=f"band {color(at)}")
+        def place(row: Row, side: str, end: float) -> tuple[float, float]:
+            value = end if row[side] is None else min(max(row[side], lowest), highest)
+            return self.axis.middle(row), self.up(value)
 
+        above = [place(row, "high", highest) for row in known]
+        below = [place(row, "low", lowest) for row in reversed(known)]
+        if len(known) == 1:
+            (x, top), (_, bottom) = above[0], below[0]
+            return element("line", x1=x, x2=x, y1=top, y2=bottom, class_=f"thin {color(at)}")
+        points = " ".join(f"{x:.1f},{y:.1f}" for x, y in (*above, *below))
+        return element("polygon", points=points, class_=f"band {color(at)}")
 
-def _frame(up: Scale, low: float, high: float) -> Iterator[str]:
-    for tick in ticks(low, high):
-        y = up(tick)
-        yield element("line", x1=LEFT, x2=WIDTH - RIGHT, y1=y, y2=y, class_="grid")
-        yield label(_short(tick), LEFT - 6, y + 4, class_="muted small", text_anchor="end")
+    def marks(self, first: float) -> Iterator[str]:
+        """Yield the marks, with their names in some rows above the chart."""
+        for at, mark in enumerate(self.axis.shown_marks):
+            x, y = self.axis.across(mark.time), first + 11 * (at % MARK_ROWS)
+            yield element("line", x1=x, x2=x, y1=y - 6, y2=self.top + HIGH, class_="release")
+            side = {"x": x - 4, "text_anchor": "end"} if x > WIDTH * 0.6 else {"x": x + 4}
+            yield label(mark.name, y=y + 2, most=MARK_LETTERS, class_="small release-name", **side)
 
+    def alarms(self, alarms: Sequence[KnownAlarm]) -> Iterator[str]:
+        """Shade the times of alarms; those of several slices as one."""
+        since, until = self.axis.since, self.axis.until
+        ends = ((each.since, each.resolved or until) for each in alarms)
+        reached = since
+        for start, last in sorted((max(start, since), min(end, until)) for start, end in ends):
+            first, reached = max(start, reached), max(reached, last)
+            if first < last:
+                x = self.axis.across(first)
+                wide = max(self.axis.across(last) - x, 2.0)
+                yield element("rect", class_="alarmed", x=x, y=self.top, width=wide, height=HIGH)
 
-def _short(value: float) -> str:
-    """Write a number of an axis in few letters.
+    def hits(self) -> Iterator[str]:
+        """Yield what the mouse or a finger meets: a bucket from top to bottom.
 
-    >>> _short(0.25), _short(12_500.0)
-    ('0.25', '12.5k')
-    """
-    return f"{value / 1000:g}k" if abs(value) >= 10_000 else f"{value:g}"
+        The keyboard has the same links in the table below each chart.
+        """
+        times: dict[datetime, list[str]] = {}
+        for name, rows in self.by_slice.items():
+            for row in rows:
+                inside = limits(row["low"], row["high"])
+                inside = "" if inside == "–" else f" ({inside})"
+                text = f"{figure(row['value'])}{inside}, {row['n']:,} calls"
+                times.setdefault(row["time"], []).append(f"{name}: {text}" if name else text)
+        for time, lines in times.items():
+            x = self.axis.across(max(time, self.axis.since))
+            end = min(time + self.axis.length, self.axis.until)
+            wide = max(self.axis.across(end) - x, 2.0)
+            hint = title("\n".join([f"{self.signal.name} · {time_text(time)}", *lines]))
+            rect = element("rect", x=x, y=self.top, width=wide, height=HIGH, class_="hit")
+            yield element("a", rect + hint, href=self.axis.link(self.signal, time), tabindex="-1")
 
-
-def _time_ticks(
-    axis: TimeAxis, across: Callable[[datetime], float], bottom: float
-) -> Iterator[str]:
-    """Yield some times below the chart: days, or hours where there are few days."""
-    span = axis.until - axis.since
-    hours = span <= 2 * DAY
-    steps = [timedelta(minutes=each) for each in (1, 5, 10, 15, 30, 60, 120, 180, 360, 720)]
-    steps += [DAY * each for each in (1, 2, 4, 7, 14, 28, 91, 365, 3650)]
-    step = next((each for each in steps if span / each <= 5), steps[-1])
-    start = axis.since.replace(hour=0, minute=0, second=0, microsecond=0)
-    begin = start + step * -(-(axis.since - start) // step)
-    while begin < axis.until:
-        x = across(begin)
-        yield element("line", x1=x, x2=x, y1=bottom, y2=bottom + 4, class_="axis")
-        if LEFT + 6 <= x <= WIDTH - RIGHT - 12 or begin == axis.since:
-            text = f"{begin:%H:%M}" if hours else f"{begin:%b} {begin.day}"
-            text = f"{begin:%Y}" if span > 900 * DAY else text
-            yield label(text, x, bottom + 17, class_="muted small", text_anchor="middle")
-        begin += step
-
-
-def _named(axis: TimeAxis) -> list[tuple[int, Mark]]:
-    """Return the marks within the time, with their numbers on the page."""
-    inside = enumerate(axis.marks, 1)
-    return [(at, mark) for at, mark in inside if axis.since <= mark.time <= axis.until]
-
-
-def _marks(
-    named: Sequence[tuple[int, Mark]],
-    across: Callable[[datetime], float],
-    top: float,
-    tall: float,
-) -> Iterator[str]:
-    rows = min(len(named), MARKS)
-    for at, (_, mark) in enumerate(named):
-        x, y = across(mark.time), TOP + tall + 11 * (at % MARKS) if rows else top
-        yield element("line", x1=x, x2=x, y1=y - 6, y2=top + HIGH, class_="release")
-        left = x > WIDTH * 0.6
-        side = {"x": x - 4, "text_anchor": "end"} if left else {"x": x + 4}
-        yield label(mark.name, y=y + 2, most=LONG, class_="small release-name", **side)
-
-
-def _alarms(
-    alarms: Sequence[KnownAlarm],
-    axis: TimeAxis,
-    across: Callable[[datetime], float],
-    top: float,
-) -> Iterator[str]:
-    """Shade the times of alarms; those of several slices as one."""
-    ends = ((each.since, each.resolved or axis.until) for each in alarms)
-    spans = sorted((max(start, axis.since), min(end, axis.until)) for start, end in ends)
-    reached = axis.since
-    for start, last in spans:
-        first, reached = max(start, reached), max(reached, last)
-        if first < last:
-            x = across(first)
-            where = {"x": x, "y": top, "width": max(across(last) - x, 2.0), "height": HIGH}
-            yield element("rect", class_="alarmed", **where)
-
-
-def _hits(
-    signal: Signal,
-    by_slice: Mapping[str, Sequence[Row]],
-    axis: TimeAxis,
-    across: Callable[[datetime], float],
-    top: float,
-) -> Iterator[str]:
-    """Yield what the mouse or a finger meets: a bucket from top to bottom.
-
-    The keyboard has the same links in the table below each chart.
-    """
-    times: dict[datetime, list[str]] = {}
-    for name, rows in by_slice.items():
-        for row in rows:
-            head = f"{name}: " if name else ""
-            inside = limits(row["low"], row["high"])
-            inside = "" if inside == "–" else f" ({inside})"
-            times.setdefault(row["time"], []).append(
-                f"{head}{figure(row['value'])}{inside}, {row['n']:,} calls"
-            )
-    for time, lines in times.items():
-        x = across(max(time, axis.since))
-        wide = max(across(min(time + axis.length, axis.until)) - x, 2.0)
-        hint = title("\n".join([f"{signal.name} · {time_text(time)}", *lines]))
-        rect = element("rect", x=x, y=top, width=wide, height=HIGH, class_="hit")
-        yield element("a", rect + hint, href=axis.link(signal, time), tabindex="-1")
-
-
-def _says(signal: Signal, by_slice: Mapping[str, Sequence[Row]], axis: TimeAxis) -> str:
-    """Say in a sentence what the chart shows."""
-    told = []
-    for name, rows in by_slice.items():
-        if rows:
-            values = [row["value"] for row in rows]
-            told.append(
-                (f"{name}: " if name else "")
-                + f"{figure(values[0])} at first, {figure(values[-1])} at last, "
-                f"{figure(min(values))} to {figure(max(values))}"
-            )
-    marks = ", ".join(f"{mark.name} at {time_text(mark.time)}" for _, mark in _named(axis))
-    when = f"from {time_text(axis.since)} to {time_text(axis.until)}"
-    found = f"{signal.name} {when}: " + ("; ".join(told) or "no values")
-    return found + (f"; marks: {marks}" if marks else "")
+    @cached_property
+    def says(self) -> str:
+        """What the chart shows, in a sentence."""
+        parts = []
+        for name, rows in self.by_slice.items():
+            if values := [figure(row["value"]) for row in rows]:
+                lowest, highest = (figure(f(row["value"] for row in rows)) for f in (min, max))
+                text = f"{values[0]} at first, {values[-1]} at last, {lowest} to {highest}"
+                parts.append(f"{name}: {text}" if name else text)
+        when = f"from {time_text(self.axis.since)} to {time_text(self.axis.until)}"
+        found = f"{self.signal.name} {when}: " + ("; ".join(parts) or "no values")
+        marks = (f"{mark.name} at {time_text(mark.time)}" for mark in self.axis.shown_marks)
+        return "; marks: ".join(filter(None, [found, ", ".join(marks)]))

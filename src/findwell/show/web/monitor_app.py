@@ -29,8 +29,8 @@ if TYPE_CHECKING:
     from findwell.loop.monitoring.monitor import Monitor
 
 EVERY = 5_000  # milliseconds between two looks for news
-KEPT = 8  # pages
-REST = 5  # a page is not made anew for so many times as long as it took to make
+KEPT_PAGES = 8
+REST = 5  # how many times as long as it took to make a page is shown before it is made again
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,7 +82,7 @@ class _Pages:
                 html = monitor_page(self._monitor, self._name, look, live)
                 made = _Made(html, state, time.monotonic(), time.monotonic() - begin)
             self._made[look] = made  # as the last one
-            for old in list(self._made)[:-KEPT]:
+            for old in list(self._made)[:-KEPT_PAGES]:
                 del self._made[old]
             return made.html
 
@@ -90,7 +90,7 @@ class _Pages:
         look = _look(request)
         since, until = (_moment(request, name) for name in ("since", "until"))
         if not since < until:
-            raise OptionError("there is no time between these two", fix="go back to the signals")
+            raise OptionError("the end is not after the beginning", fix="go back to the signals")
         signal = find_signals([request.query_params.get("signal", "queries")])[0]
         found = worst_calls(
             self._monitor.store,
@@ -116,7 +116,7 @@ class _Pages:
 
 
 def _look(request: Request) -> Look:
-    """Read from an address what somebody wants to see."""
+    """Read from an address what to show."""
     given = request.query_params
     names = ("period", "every", "by", "only", "mark")
     return Look(

@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from findwell.loop.monitoring.store import TraceStore
 
 LOOPBACK = ("127.0.0.1", "localhost", "::1")
-FREE = "name another one with --port, or 0 for a free one, and tell the exporters"
+FREE = "name another one with --port, or 0 for a free one, and configure the exporters"
 CONNECTIONS = 512  # beyond which those are closed that wait longest for what the client sends
 HEADERS = 10.0  # seconds for a client to send the head of a request
 DRAINED, DRAINING = 16 << 20, 5.0  # bytes of a body, and seconds, before it is refused
@@ -43,7 +43,7 @@ DRAINED, DRAINING = 16 << 20, 5.0  # bytes of a body, and seconds, before it is 
 
 @dataclass(frozen=True, slots=True)
 class TraceAddress:
-    """Where traces are sent to, and the token that who sends them must know."""
+    """Where traces are sent to, and the token that exporters must know."""
 
     host: str = HOST
     port: int = 0
@@ -195,7 +195,7 @@ class ExporterGuard:
             await self._app(scope, receive, send)
         else:
             await RequestBody(receive, DRAINING).drain(DRAINED)
-            await refusal.tell(send, request.headers.get("content-type", ""))
+            await refusal.answer(send, request.headers.get("content-type", ""))
 
     def _refusal(self, request: Request) -> Refusal | None:
         if self._hosts and request.headers.get("host", "") not in self._hosts:

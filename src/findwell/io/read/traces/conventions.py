@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 from findwell.io.read.traces.schema import INNER, RERANKER, RETRIEVER, RetrievalCall
 from findwell.io.read.traces.span import (
@@ -78,7 +78,7 @@ CONVENTIONS = {
         ("gen_ai.retrieval.documents", "gen_ai.memory.records"),
         "gen_ai.conversation.id",
     ),
-    # Traceloop has no kind of its own for retrieval: the operation or the name of the entity tells
+    # Traceloop has no kind for retrieval: the operation or the name of the entity shows it
     TRACELOOP: Convention(
         "traceloop.span.kind",
         ("traceloop.entity.input", "gen_ai.task.input"),
@@ -87,14 +87,14 @@ CONVENTIONS = {
         "traceloop.association.properties.user_id",
     ),
 }
-# the attribute that tells the kind of a span, and the convention that it belongs to
+# the attribute with the kind of a span, and the convention that it belongs to
 MARKERS = {"openinference.span.kind": OPENINFERENCE} | {
     CONVENTIONS[name].kind: name for name in ("langfuse", "mlflow", "langsmith")
 }
 KINDS = frozenset({RETRIEVER, RERANKER})
 OPERATION, OPERATIONS = "gen_ai.operation.name", frozenset({"retrieval", "search_memory"})
 ENTITY, RETRIEVES = "traceloop.entity.name", "vector_db_retrieve"
-# spans of Traceloop's instrumentations of vector databases that tell the results, as events
+# spans of Traceloop's instrumentations of vector databases that record the results, as events
 DATABASES = frozenset(
     {"chroma.query", "marqo.search", "milvus.search", "pinecone.query", "pinecone.query_namespaces"}
 )
@@ -125,23 +125,29 @@ def convention_of(
     return TRACELOOP if name in DATABASES else ""
 
 
-class SpanForm(Protocol):
-    """How spans are written."""
+class SpanForm:
+    """How spans are written; here, spans that are read already."""
 
     def open(self, given: Any) -> Any:  # noqa: ANN401
         """Return a span as the other methods take it."""
+        return given
 
     def look(self, span: Any) -> tuple[object, Mapping[str, Any]]:  # noqa: ANN401
         """Return the name of a span and its attributes, whose values are not read yet."""
+        return span.name, span.attributes
 
     def value(self, raw: Any) -> Any:  # noqa: ANN401
         """Return the value of an attribute."""
+        return raw
 
     def root(self, span: Any) -> object:  # noqa: ANN401
         """Return the trace of a span that no other is around."""
+        return span.trace if span.parent is None else None
 
     def read(self, span: Any) -> Span:  # noqa: ANN401
-        """Return the span without its attributes."""
+        """Return the span; its attributes are added later."""
+        found: Span = span
+        return found
 
 
 def retrieval_spans(spans: Iterable[Any], form: SpanForm, tally: SpanTally) -> Iterator[Span]:
@@ -263,7 +269,7 @@ def _read_openinference(span: Span, parts: TakenParts) -> RetrievalCall:
 
 
 def _lists(given: Mapping[str, Any]) -> dict[str, dict[int, dict[str, Any]]]:
-    """Return the lists that stand in attributes PREFIX.INDEX.KIND.FIELD: their entries by index."""
+    """Return the lists in attributes PREFIX.INDEX.KIND.FIELD: their entries by index."""
     found: dict[str, dict[int, dict[str, Any]]] = {prefix: {} for prefix in PREFIXES}
     for key, value in given.items():
         if not key.startswith(LISTS):
@@ -330,11 +336,11 @@ def _from_output(
 ) -> list[Retrieved] | None:
     """Return the documents of a span that lists none: programs may write only what came out.
 
-    None means that they are not known: the output is hidden, or the list, of that name, is none; or
+    None means that they are unknown: the output is hidden, what is under `name` is not a list, or
     what is `listed` cannot be read.
     """
     output = span.attributes.get("output.value")
     held = parsed(output)
     found = parts.documents(held, span.span) if isinstance(held, list | Mapping) else None
-    told = output != REDACTED and not isinstance(parsed(span.attributes.get(name)), str)
-    return found or ([] if told and not listed else None)
+    known = output != REDACTED and not isinstance(parsed(span.attributes.get(name)), str)
+    return found or ([] if known and not listed else None)

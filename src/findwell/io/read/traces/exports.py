@@ -19,7 +19,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from findwell.core.timing import DURATIONS
-from findwell.io.read.traces.conventions import BROKEN, retrieval_spans
+from findwell.io.read.traces.conventions import BROKEN, SpanForm, retrieval_spans
 from findwell.io.read.traces.schema import RERANKER
 from findwell.io.read.traces.span import (
     DEPTH,
@@ -117,7 +117,7 @@ def spans_of_record(record: object, tally: SpanTally, depth: int = 0) -> list[Sp
         return None
     for fits, read in EXPORTS:
         if fits(record):
-            spans = list(retrieval_spans(_until_broken(read(record), tally), WholeSpans(), tally))
+            spans = list(retrieval_spans(_until_broken(read(record), tally), SpanForm(), tally))
             inside = parsed(record.get("child_runs"))
             return spans + ((_held(inside, tally, depth) or []) if isinstance(inside, list) else [])
     for name in HOLDERS:
@@ -159,30 +159,6 @@ def _until_broken(spans: Iterable[Span], tally: SpanTally) -> Iterator[Span]:
     except BROKEN:
         tally.spans += 1
         tally.malformed[NOT_A_SPAN] += 1
-
-
-class WholeSpans:
-    """Spans that are read already."""
-
-    def open(self, given: Any) -> Any:  # noqa: ANN401
-        """Return the same."""
-        return given
-
-    def look(self, span: Span) -> tuple[object, Mapping[str, Any]]:
-        """Return its name and its attributes."""
-        return span.name, span.attributes
-
-    def value(self, raw: Any) -> Any:  # noqa: ANN401
-        """Return the same."""
-        return raw
-
-    def root(self, span: Span) -> object:
-        """Return the trace, unless the span has a parent."""
-        return span.trace if span.parent is None else None
-
-    def read(self, span: Span) -> Span:
-        """Return the same."""
-        return span
 
 
 def _first(record: Record, *names: str) -> Any:  # noqa: ANN401
@@ -381,7 +357,7 @@ EXPORTS: tuple[tuple[Callable[[Record], bool], Callable[[Record], Iterable[Span]
 # plain records
 
 CONVENTION = "plain"
-STEP = 1000  # nanoseconds between two calls of a record that tells no times of their own
+STEP = 1000  # nanoseconds between two calls of a record that has no times of their own
 NO_LATENCY = "latency below 0 or without end: left out"
 NAMES = {
     "question": ("question", "query_text", "user_input", "query", "input"),
@@ -406,8 +382,8 @@ def is_plain_call(record: object) -> bool:
     )
 
 
-def _get(record: Mapping[str, Any], name: str) -> Any:  # noqa: ANN401
-    return next((record[each] for each in NAMES[name] if record.get(each) not in (None, "")), None)
+def _get(record: Record, name: str) -> Any:  # noqa: ANN401
+    return _first(record, *NAMES[name])
 
 
 def read_plain(record: Mapping[str, Any], parts: TakenParts) -> list[RetrievalCall]:
@@ -490,7 +466,7 @@ def _reranked(
 
 
 def _latency(record: Mapping[str, Any], parts: TakenParts) -> float | None:
-    """Return how long it took, in milliseconds, under the first name that tells a unit."""
+    """Return how long it took, in milliseconds, under the first name that has a unit."""
     for name, unit in DURATIONS.items():
         if isinstance(record.get(name), int | float) and not isinstance(record[name], bool):
             with contextlib.suppress(OverflowError):  # an integer of a thousand digits

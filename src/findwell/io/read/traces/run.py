@@ -22,9 +22,15 @@ from findwell.io.read.objects import make_entries
 from findwell.io.read.records import one_line, plain_columns
 from findwell.io.read.source import Source
 from findwell.io.read.tables import frame, pandas_columns, pandas_rows
-from findwell.io.read.traces.decoding import EXPLODED, TraceReader, is_protobuf, read_all, read_rows
+from findwell.io.read.traces.decoding import (
+    EXPLODED,
+    TraceReader,
+    is_protobuf,
+    is_request,
+    read_all,
+    read_rows,
+)
 from findwell.io.read.traces.exports import is_export
-from findwell.io.read.traces.otlp import is_request
 from findwell.io.read.traces.schema import RERANKER, RETRIEVER, number_hops, outermost
 from findwell.io.read.traces.span import NO_FIELD, UNNAMED, parsed
 
@@ -243,19 +249,19 @@ def run_of_calls(
     known = _with_names(calls, reading, findings)
     if lists == RETRIEVED:
         known = _with_inputs(known)
-    told = known.filter(pl.col("docs").is_not_null())
+    listed = known.filter(pl.col("docs").is_not_null())
     findings += _left_out(
-        known.height - told.height,
-        "retrieval call that does not tell its documents: left out",
+        known.height - listed.height,
+        "retrieval call without its documents: left out",
         CAPTURE,
     )
-    if not told.height:
+    if not listed.height:
         raise InputError(
-            "the spans do not tell which documents were retrieved", where=calls.where, fix=CAPTURE
+            "the spans do not say which documents were retrieved", where=calls.where, fix=CAPTURE
         )
-    chosen = _chosen(told, lists)
+    chosen = _chosen(listed, lists)
     rows = _rows(chosen, reading)
-    run = Run(name, rows, "listed", tuple(findings), _about(chosen, told, reading, lists))
+    run = Run(name, rows, "listed", tuple(findings), _about(chosen, listed, reading, lists))
     return replace(
         run.stream(),
         named_by="question" if reading.query_from is None else "id",
@@ -359,10 +365,10 @@ def _ids(frame: pl.DataFrame, path: str) -> list[str | None]:
 
 
 def _with_inputs(known: pl.DataFrame) -> pl.DataFrame:
-    """Take what went into a reranker for what was retrieved, where no retriever tells that."""
-    told = known.filter((pl.col("kind") == RETRIEVER) & pl.col("docs").is_not_null())
+    """Take what went into a reranker for what was retrieved, if no retriever has that."""
+    listed = known.filter((pl.col("kind") == RETRIEVER) & pl.col("docs").is_not_null())
     before = known.filter((pl.col("kind") == RERANKER) & (pl.col("inputs").list.len() > 0))
-    before = before.join(told, on=["trace", "hop"], how="anti", maintain_order="left")
+    before = before.join(listed, on=["trace", "hop"], how="anti", maintain_order="left")
     before = before.unique(["trace", "hop"], keep="first", maintain_order=True)
     nothing = {"scores": pl.Float64, "texts": pl.String, "doc_metadata": pl.String}
     before = before.with_columns(
@@ -377,12 +383,12 @@ def _with_inputs(known: pl.DataFrame) -> pl.DataFrame:
     return pl.concat([known, before]).sort("time", "trace", "span") if before.height else known
 
 
-def _chosen(told: pl.DataFrame, lists: str) -> pl.DataFrame:
+def _chosen(listed: pl.DataFrame, lists: str) -> pl.DataFrame:
     """Return one call per hop: that of the retriever, or of the reranker after it."""
     if lists == RETRIEVED:
-        return told.filter(pl.col("kind") == RETRIEVER)
+        return listed.filter(pl.col("kind") == RETRIEVER)
     return (
-        told.sort(pl.col("kind") == RERANKER, maintain_order=True)
+        listed.sort(pl.col("kind") == RERANKER, maintain_order=True)
         .unique(["trace", "hop"], keep="last", maintain_order=True)
         .sort("time", "trace", "hop")
     )
@@ -423,7 +429,7 @@ def _note_ids(flat: pl.DataFrame, reading: ReadContext) -> None:
 
 
 def _places(flat: pl.DataFrame) -> pl.DataFrame:
-    """Return texts, and where in their documents they stand, as the metadata says."""
+    """Return texts, and their positions in their documents, as the metadata says."""
     found: list[tuple[Any, ...]] = []
     for doc, text, metadata in flat.select("docs", "texts", "doc_metadata").iter_rows():
         held = parsed(metadata)
@@ -440,10 +446,10 @@ def _places(flat: pl.DataFrame) -> pl.DataFrame:
 
 
 def _about(
-    chosen: pl.DataFrame, told: pl.DataFrame, reading: ReadContext, lists: str
+    chosen: pl.DataFrame, listed: pl.DataFrame, reading: ReadContext, lists: str
 ) -> pl.DataFrame:
     """Return one row per query: how long it took in all, errors, and what describes it."""
-    counted = told if lists == RERANKED else chosen
+    counted = listed if lists == RERANKED else chosen
     first = ("question", "time", "service", "session", "user", "convention")
     about = counted.group_by("query", maintain_order=True).agg(
         pl.col("latency_ms").sum() / (pl.col("latency_ms").count() == pl.len()),

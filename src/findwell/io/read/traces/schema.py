@@ -27,11 +27,11 @@ COLUMNS: dict[str, pl.DataType | type[pl.DataType]] = {
     "parent": pl.String,
     "time": pl.Datetime("us", "UTC"),  # when the call began
     "latency_ms": pl.Float64,
-    "kind": pl.String,  # retriever or reranker; inner where it is no call of its own
+    "kind": pl.String,  # retriever or reranker; inner if it is not a call of its own
     "hop": pl.UInt32,  # 0, 1, … among the retriever calls of its trace
     "question": pl.String,
     "error": pl.String,  # null where nothing failed
-    "docs": pl.List(pl.String),  # in rank order; null where the span does not tell
+    "docs": pl.List(pl.String),  # in rank order; null where the span does not say
     "scores": pl.List(pl.Float64),  # as long as docs, null where a document has none
     "texts": pl.List(pl.String),  # likewise
     "doc_metadata": pl.List(pl.String),  # likewise: JSON
@@ -39,13 +39,13 @@ COLUMNS: dict[str, pl.DataType | type[pl.DataType]] = {
     "service": pl.String,
     "session": pl.String,
     "user": pl.String,
-    "attributes": pl.List(ATTRIBUTE),  # of the span and its resource, but for the above
+    "attributes": pl.List(ATTRIBUTE),  # of the span and its resource, except for the above
     "annotations": pl.List(ANNOTATION),
     "convention": pl.String,
 }
 TRACE_SCHEMA = pl.Schema(COLUMNS)
 RETRIEVER, RERANKER = "retriever", "reranker"
-# a retriever inside of another one: no call of its own, and kept for those that are inside of it
+# a retriever inside of another one: not a call of its own, but kept for those that are inside of it
 INNER = "inner"
 
 
@@ -80,7 +80,7 @@ class RetrievalCall:
     latency_ms: float | None = None
     question: str | None = None
     error: str | None = None
-    docs: Sequence[Retrieved] | None = ()  # None where the span does not tell
+    docs: Sequence[Retrieved] | None = ()  # None where the span does not say
     inputs: Sequence[str] = ()
     service: str | None = None
     session: str | None = None
@@ -193,7 +193,7 @@ def number_hops(frame: pl.DataFrame) -> pl.DataFrame:
     """Count the retriever calls of each trace by time: 0, 1, …; the rows keep their order.
 
     A reranker has the hop of the last retriever before it that stands next to it, which is inside
-    of the same span; where there is none, that of the last one before it.
+    of the same span; if there is none, that of the last one before it.
     """
     if not frame.height:
         return frame
@@ -207,10 +207,10 @@ def with_hops(calls: pl.LazyFrame) -> pl.LazyFrame:
     first = pl.col("kind") == RETRIEVER
     order = ["time", first.not_(), "span"]
     hop = first.cast(pl.Int64).cum_sum().over("trace", order_by=order) - 1
-    beside = pl.when(first).then("hop").forward_fill().over("trace", "parent", order_by=order)
+    neighbour = pl.when(first).then("hop").forward_fill().over("trace", "parent", order_by=order)
     # in two steps: inside the second window the first would see only the calls next to each other
     return calls.with_columns(hop=hop).with_columns(
-        hop=pl.coalesce(beside, "hop").clip(lower_bound=0).cast(pl.UInt32)
+        hop=pl.coalesce(neighbour, "hop").clip(lower_bound=0).cast(pl.UInt32)
     )
 
 
@@ -226,7 +226,7 @@ def outermost(frame: pl.DataFrame) -> pl.DataFrame:
 def with_inner_marked(frame: pl.DataFrame) -> pl.DataFrame:
     """Keep of each retriever inside another one only its place, for those that are inside of it.
 
-    These may arrive in another batch: of A around B around C, C alone does not tell that B is
+    These may arrive in another batch: of A around B around C, C alone does not show that B is
     inside of A.
     """
     if not _may_be_inside(frame):

@@ -34,7 +34,7 @@ ID = 512  # characters of an id
 DOCUMENTS = 1000  # of a call
 ATTRIBUTES, VALUE = 64, 1024  # how many are kept, and how many characters of each
 DEPTH = 32  # levels of nested values
-SPAN_ATTRIBUTES = 1 << 16  # of one span; who sends more is not describing a call
+SPAN_ATTRIBUTES = 1 << 16  # of one span; more do not describe a call
 # what a request may hold, so that a small one that unpacks to millions of parts is not read
 BODY_SPANS, BODY_FIELDS = 1 << 16, 1 << 20
 NANOSECONDS = 253_402_300_800 * 10**9  # up to the year 10000
@@ -77,7 +77,7 @@ class Span:
     said: list[Said] = field(default_factory=list)  # annotations
 
 
-# where spans tell what their application was asked
+# attributes that hold what an application was asked
 ASKED = (
     *("input.value", "langfuse.trace.input", "langfuse.observation.input", "mlflow.spanInputs"),
     *("gen_ai.prompt", "traceloop.entity.input", "gen_ai.input.messages"),
@@ -105,7 +105,7 @@ class SpanTally:
             raise CrowdedBodyError(TOO_MANY_FIELDS)
 
     def check_tags(self, body: bytes) -> None:
-        """Raise if so many bytes may begin a field of OTLP that reading them takes much memory."""
+        """Raise if more bytes than usual may begin a field of OTLP: reading them takes memory."""
         if len(body) - len(body.translate(None, FIELD_TAGS)) > 4 * self.fields:
             raise CrowdedBodyError(TOO_MANY_FIELDS)
 
@@ -149,7 +149,7 @@ def check_parts(text: bytes | str) -> None:
 
 
 def parsed(value: Any) -> Any:  # noqa: ANN401
-    """Return the value that a text of JSON holds; a text that is no JSON, or no text, stays.
+    """Return the value that a text of JSON holds; anything else stays as it is.
 
     >>> parsed('{"query": "How?"}'), parsed("How?"), parsed(7)
     ({'query': 'How?'}, 'How?', 7)
@@ -188,7 +188,7 @@ def number_of(value: object) -> float | None:
 
 
 def hex_id(value: object) -> str:
-    """Return the id of a trace or span in hexadecimal and lower case; "" where there is none.
+    """Return the id of a trace or span in hexadecimal and lower case; "" if it is missing.
 
     UUIDs lose their dashes, ids in base64 are decoded, ids of another kind are hashed.
 
@@ -220,7 +220,7 @@ def nanoseconds(value: object) -> int:
     """Return a time in nanoseconds since 1970; 0 where it is invalid.
 
     A text is ISO 8601, and in UTC if it names no zone. A number counts seconds, milliseconds,
-    microseconds or nanoseconds: since 1973 its size tells which.
+    microseconds or nanoseconds: since 1973 its size shows which.
 
     >>> nanoseconds("2026-08-01T00:00:00Z") == nanoseconds(1785542400) == nanoseconds(1785542400000)
     True
@@ -264,7 +264,7 @@ LISTS = (
 )
 RERANKED = ("documents", "docs", "nodes", "candidates", "results", "passages", "texts")
 WRAPPED = ("node", "document", "kwargs", "chunk", "doc")  # an object that holds the document
-BESIDE = (*SCORE_NAMES, ("relevance_score", "higher"))
+SCORE_FIELDS = (*SCORE_NAMES, ("relevance_score", "higher"))
 
 
 class TakenParts:
@@ -287,8 +287,8 @@ class TakenParts:
     ) -> RetrievalCall:
         """Return what the calls of all conventions have in common.
 
-        `taken` tells which attributes have a place of their own, `session` and `user` what holds
-        their names.
+        `taken` says which attributes have a column of their own, `session` and `user` which hold
+        these names.
         """
         if not 0 < span.start < NANOSECONDS:
             raise MalformedSpanError(NO_TIME)
@@ -311,7 +311,7 @@ class TakenParts:
         )
 
     def text(self, value: object, most: int = TEXT, reason: str = CUT_TEXT) -> str | None:
-        """Return a value as text, or None where there is none."""
+        """Return a value as text, or None if it is missing."""
         if value is None:
             return None
         if not isinstance(value, str):
@@ -379,20 +379,20 @@ class TakenParts:
         return found if found or not value else None
 
     def _document(self, entry: Any, number: int, span: str, *, texts: bool) -> Retrieved | None:  # noqa: ANN401
-        beside = None
+        paired = None
         if isinstance(entry, Sequence) and not isinstance(entry, str):
             if len(entry) != 2:
                 return None
-            entry, beside = entry  # a document and its score
-            if not isinstance(beside, float | int | None) and number_of(beside) is None:
+            entry, paired = entry  # a document and its score
+            if not isinstance(paired, float | int | None) and number_of(paired) is None:
                 return None
         if isinstance(entry, str | int) and not isinstance(entry, bool):
             text, own = (entry, None) if texts else (None, entry)
-            return self.document(number, span, id=own, text=text, score=beside)
+            return self.document(number, span, id=own, text=text, score=paired)
         if not isinstance(entry, Mapping):
             return None
         inner = next((entry[key] for key in WRAPPED if isinstance(entry.get(key), Mapping)), None)
-        score = beside if beside is not None else score_of(entry)
+        score = paired if paired is not None else score_of(entry)
         if inner is not None:
             score = score_of(inner) if score is None else score
             entry = inner
@@ -486,7 +486,7 @@ class TakenParts:
         return value if value.strip() else None
 
     def attributes(self, span: Span, taken: Callable[[str], bool]) -> list[tuple[str, str]]:
-        """Return the attributes that have no place of their own, as texts, within bounds."""
+        """Return the attributes that have no column of their own, as texts, within bounds."""
         kept: list[tuple[str, str]] = []
         for given in (span.attributes, span.resource):
             for key, value in given.items():
@@ -512,7 +512,7 @@ class TakenParts:
         return found
 
 
-# of the resource: they tell which program wrote the span, and nothing about the call
+# of the resource: they name the program that wrote the span, and say nothing about the call
 NEVER = frozenset(
     {
         *("service.name", "service.instance.id", "telemetry.sdk.language", "telemetry.sdk.name"),
@@ -523,7 +523,7 @@ NEVER = frozenset(
 
 def score_of(entry: Mapping[str, Any]) -> float | None:
     """Return the score of a document; a distance has its sign turned, so that more is better."""
-    for name, direction in BESIDE:
+    for name, direction in SCORE_FIELDS:
         number = number_of(entry.get(name))
         if number is not None:
             return -number if direction == "lower" else number
@@ -531,7 +531,7 @@ def score_of(entry: Mapping[str, Any]) -> float | None:
 
 
 def _listed(value: Any) -> list[Any] | None:  # noqa: ANN401
-    """Return the list of documents in an output; None where there is none."""
+    """Return the list of documents in an output; None if it has none."""
     for _ in range(DEPTH):
         if isinstance(value, str):
             return None if not value.strip() else [value]

@@ -1,18 +1,31 @@
-"""What of a call is kept: redaction, texts or none, a sample of traces. All before the disk."""
+"""What comes into a store: the rules of intake, applied before the disk, and files of traces."""
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
-from dataclasses import dataclass
+from collections import Counter, deque
+from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
+from itertools import chain
+from pathlib import Path
 from typing import TYPE_CHECKING
 
-from findwell.core.errors import OptionError
+from findwell.core.errors import InputError, OptionError
 from findwell.core.frames import pl
+from findwell.core.progress import Progress
+from findwell.io.read.source import Source
+from findwell.io.read.traces import read_traces
 from findwell.io.read.traces.schema import calls_among
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    import os
+    from collections.abc import Iterable, Iterator, Sequence
+    from concurrent.futures import Future
+
+    from findwell.core.progress import Report
+    from findwell.io.read.traces import Decoded
+    from findwell.loop.monitoring.store import Added, TraceStore
 
 REDACTED = "[redacted]"
 SAMPLED, OLD, FUTURE = "not in the sample", "older than what is kept", "in the future"
@@ -20,14 +33,13 @@ TEXTS = ("question", "error", "service", "session", "user")
 LISTS = ("docs", "texts", "doc_metadata", "inputs")
 STRUCTS = {"attributes": ("value",), "annotations": ("label", "annotator")}
 EARLIEST = datetime(2000, 1, 1, tzinfo=UTC)  # a clock that says less was never set
-AHEAD = timedelta(days=1)  # by which the clock of another machine may differ
-# characters of an attribute or a label that is kept where no texts are: a name, no prose
-SHORT = 64
+CLOCK_AHEAD = timedelta(days=1)  # by which the clock of another machine may differ
+SHORT = 64  # characters of an attribute or a label that is kept without texts: a name, not prose
 
 
 @dataclass(frozen=True, slots=True)
 class IntakeRules:
-    """What of the calls that arrive is kept.
+    """Which parts of incoming calls to store.
 
     `redact` are regular expressions (of Rust: linear in time, without look-around); what they
     match becomes `[redacted]` in questions, texts, metadata, attributes, errors, and in the ids of
@@ -58,7 +70,7 @@ class IntakeRules:
         self, frame: pl.DataFrame, *, oldest: datetime | None = None
     ) -> tuple[pl.DataFrame, dict[str, int]]:
         """Return what is kept of calls, and how many were left out for which reason."""
-        latest, earliest = datetime.now(UTC) + AHEAD, max(oldest or EARLIEST, EARLIEST)
+        latest, earliest = datetime.now(UTC) + CLOCK_AHEAD, max(oldest or EARLIEST, EARLIEST)
         dropped: dict[str, int] = {}
         frame = _leave_out(frame, frame["time"] <= latest, FUTURE, dropped)
         frame = _leave_out(frame, frame["time"] >= earliest, OLD, dropped)
@@ -127,3 +139,99 @@ def _without_texts() -> Iterator[pl.Expr]:
     label = pl.element().struct.field("label")
     kept = pl.when(label.str.len_chars() <= SHORT).then(label).alias("label")
     yield pl.col("annotations").list.eval(pl.element().struct.with_fields(kept))
+
+
+PARTS_AHEAD = 4  # that are read before they are written
+
+
+@dataclass(slots=True)
+class Ingested:
+    """What became of a file."""
+
+    file: str
+    spans: int = 0
+    new: int = 0  # calls
+    repeated: int = 0
+    dropped: int = 0
+    malformed: Counter[str] = field(default_factory=Counter)
+
+    def count(self, added: Added) -> None:
+        """Add up what became of a part."""
+        self.new += added.new
+        self.repeated += added.repeated
+        self.dropped += sum(added.dropped.values())
+
+
+def ingest_traces(
+    files: Sequence[str | os.PathLike[str]],
+    store: str | os.PathLike[str],
+    *,
+    rules: IntakeRules | None = None,
+    keep: timedelta | None = None,
+    id_from: str | None = None,
+    progress: Report | None = None,
+) -> Iterator[Ingested]:
+    """Put the calls of files into a store, which is made when there is something to put there."""
+    from findwell.loop.monitoring.store import TraceStore  # noqa: PLC0415 - it applies these rules
+
+    for file in files:
+        if not Path(file).is_dir():
+            Source.of(file)  # or it says what is wrong with it, before anything is written
+    with contextlib.ExitStack() as held:
+        opened: TraceStore | None = None
+        for number, file in enumerate(files):
+            found = Ingested(str(file))
+            read = read_traces(file, id_from=id_from)
+            parts = _with_spans(read, found, number, len(files), progress)
+            first = next(parts, None)
+            if first is None:
+                said = ", ".join(found.malformed)
+                raise InputError(
+                    "there are no spans in it" + (f": {said}" if said else ""),
+                    where=str(file),
+                    fix="name files of traces; docs/traces.md lists the formats",
+                )
+            if opened is None:
+                opened = held.enter_context(TraceStore.open(store, create=True, rules=rules))
+                opened.keep = keep
+            _write(opened, chain([first], parts), found)
+            yield found
+        if opened is not None:
+            opened.flush()
+            opened.compact()
+            if keep is not None:
+                opened.retain(keep)
+
+
+def _with_spans(
+    parts: Iterable[Decoded], found: Ingested, number: int, total: int, progress: Report | None
+) -> Iterator[Decoded]:
+    """Yield the parts that hold spans, and count; what stands before the first goes with it."""
+    before: Counter[str] = Counter()
+    for part in parts:
+        found.spans += part.spans
+        found.malformed.update(part.malformed)
+        if progress is not None:
+            progress(Progress(number, total, note=f"{found.spans:,} spans"))
+        before.update(part.malformed)
+        if part.spans or found.spans:
+            part.malformed.update(before)
+            before.clear()
+            yield part
+
+
+def _write(store: TraceStore, parts: Iterable[Decoded], found: Ingested) -> None:
+    """Write parts while the next ones are read."""
+    from findwell.loop.monitoring.store import Batch, StoreWriter  # noqa: PLC0415
+
+    writer = StoreWriter(store)
+    waiting: deque[Future[Added]] = deque()
+    try:
+        for part in parts:
+            waiting.append(writer.submit(Batch(part.frame, part.spans, part.malformed)))
+            if len(waiting) > PARTS_AHEAD:
+                found.count(waiting.popleft().result())
+        while waiting:
+            found.count(waiting.popleft().result())
+    finally:
+        writer.close()

@@ -1,0 +1,459 @@
+"""`findwell monitor`: production retrieval from its traces."""
+
+from __future__ import annotations
+
+import sys
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from findwell.cli import gating, judging, options
+from findwell.core.errors import nearest, needs_package
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+    from datetime import timedelta
+
+    from findwell.cli.options import Decorator
+    from findwell.loop.monitoring.intake import Ingested, IntakeRules
+
+
+def _option(names: str, metavar: str, says: str, **more: Any) -> Decorator:  # noqa: ANN401
+    """Return an option that takes a value; several names are separated by spaces."""
+    return click.option(*names.split(), metavar=metavar, help=says, **more)
+
+
+# what signals are compared with, and who judges how many calls
+signal_options = options.option_set(
+    click.option(
+        "--kind",
+        type=click.Choice(["retriever", "reranker"]),
+        default="retriever",
+        help="Which calls to analyse: retriever or reranker.",
+    ),
+    _option("--corpus", "PATH", "Documents that can be retrieved, by id."),
+    _option("--questions", "FILE", "Questions of the evaluation set, for query_distance."),
+    _option("--embedder", "MODEL", "Model for query_distance (default: minilm)."),
+    _option("--expected-language", "CODE", "Expected language, for other_language.", default="en"),
+    _option("--date-key", "KEY", "Key of the documents' metadata with their date, for age."),
+    _option(
+        "--sample",
+        "SHARE",
+        "Judged signals: share of the traces that are judged, always the same ones.",
+        type=float,
+        default=1.0,
+    ),
+    _option("--per-day", "N", "Judged signals: judge at most this many calls of a day.", type=int),
+    judging.judge_options,
+)
+store_option = _option("--store", "DIR", "Folder of the trace store.", required=True)
+# which parts of incoming calls to store
+intake_options = options.option_set(
+    _option(
+        "--redact",
+        "REGEX",
+        "Replace what matches by [redacted], before it is written (repeatable).",
+        multiple=True,
+    ),
+    click.option("--no-texts", is_flag=True, help="Keep neither questions nor texts of documents."),
+    _option(
+        "--sample",
+        "SHARE",
+        "Keep this share of the traces, always the same ones.",
+        type=float,
+        default=1.0,
+    ),
+    _option("--keep", "TIME", "Delete days older than that, such as 90d."),
+    _option(
+        "--id-from",
+        "FIELD",
+        "Field of the metadata that holds the ids of documents, such as metadata.chunk.",
+    ),
+)
+
+
+def take_intake(choices: dict[str, Any]) -> tuple[IntakeRules, timedelta | None, str | None]:
+    """Return the rules of these options, how long calls are kept, and the field of ids."""
+    from findwell.loop.monitoring.intake import IntakeRules  # noqa: PLC0415
+    from findwell.loop.monitoring.times import parse_period  # noqa: PLC0415
+
+    texts, keep = not choices["no_texts"], choices["keep"]
+    rules = IntakeRules(redact=choices["redact"], texts=texts, sample=choices["sample"])
+    return rules, None if keep is None else parse_period(keep), choices["id_from"]
+
+
+def note_judge(names: Iterable[str], choices: Mapping[str, Any]) -> None:
+    """Say who judges, and what that is worth, if one of the signals or alerts is judged."""
+    from findwell.judges.limits import judge_lines  # noqa: PLC0415
+    from findwell.loop.monitoring.call_values import JudgedSample  # noqa: PLC0415
+    from findwell.loop.monitoring.signals import SIGNALS  # noqa: PLC0415
+
+    judged = [name for name, each in SIGNALS.items() if each.needs == "judge"]
+    if any(name in text for name in judged for text in names):
+        judge = JudgedSample(choices["judge"], base_url=choices.get("base_url")).find()
+        options.note_judges(judge_lines([{"name": judge.name, **judge.about()}]))
+
+
+class _Subcommands(click.Group):
+    """Lists subcommands in the order of use, and suggests one for a name that is unknown."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        """Return the subcommands in the order of use."""
+        del ctx
+        return list(self.commands)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command:
+        """Return a subcommand."""
+        if cmd_name not in self.commands:
+            suggestion = nearest(cmd_name, self.commands)
+            raise click.UsageError(f"no command {cmd_name!r}. {suggestion}".strip(), ctx)
+        return self.commands[cmd_name]
+
+
+@click.group("monitor", cls=_Subcommands, short_help="Watch retrieval in production.")
+def command() -> None:
+    """Watch the retrieval of an application in production, from its traces.
+
+    \b
+    findwell monitor serve --store store           take traces in, over HTTP
+    findwell monitor ingest traces.jsonl --store store
+    findwell monitor mark "v2.3 chunker" --store store
+    findwell monitor show --store store --every day
+    """
+
+
+def _as_token(context: click.Context, parameter: click.Parameter, text: str | None) -> str | None:
+    """Read the token that is referred to; only the environment may hold the token itself."""
+    from findwell.judges.client.endpoint import referenced, visible_secret  # noqa: PLC0415
+
+    source = context.get_parameter_source(parameter.name or "")
+    if text is None or source is click.core.ParameterSource.ENVIRONMENT:
+        return text
+    found = referenced(text, "--token")
+    if found is None:
+        raise visible_secret("the token")
+    return found.reveal()
+
+
+@command.command("serve", short_help="Take traces in, over HTTP (OTLP).")
+@store_option
+@_option("--port", "N", "Port to listen on.", type=click.IntRange(0, 65535), default=4318)
+@_option(
+    "--host",
+    "ADDRESS",
+    "Address to listen on; one that others can reach needs --token.",
+    default="127.0.0.1",
+)
+@_option(
+    "--token",
+    "REFERENCE",
+    "What exporters must send as Authorization: Bearer TOKEN: env:VARIABLE or file:PATH "
+    "(default: the value of FINDWELL_MONITOR_TOKEN).",
+    envvar="FINDWELL_MONITOR_TOKEN",
+    callback=_as_token,
+)
+@_option(
+    "--workers",
+    "N",
+    "Decode in this many further processes; for more than 10,000 spans a second.",
+    type=click.IntRange(0, 64),
+    default=0,
+)
+@_option("--max-request", "SIZE", "Longest body of a request.", default="16MiB")
+@_option("--max-rate", "N", "Most spans a second.", type=click.IntRange(1))
+@_option("--max-store", "SIZE", "Largest size of the store.", default="none")
+@intake_options
+def serve(
+    *,
+    store: str,
+    port: int,
+    host: str,
+    token: str | None,
+    workers: int,
+    max_request: str,
+    max_rate: int | None,
+    max_store: str,
+    **choices: Any,  # noqa: ANN401
+) -> None:
+    """Take traces in from the exporters of OpenTelemetry, into a store, which is made if needed.
+
+    \b
+    findwell monitor serve --store store
+    OTEL_EXPORTER_OTLP_ENDPOINT=http://127.0.0.1:4318 python app.py
+
+    OTLP over HTTP, as protobuf or JSON, with gzip or without. Only retrieval calls are kept. A
+    batch is acknowledged when it is on disk; one that is sent twice counts once. Beyond a limit
+    exporters are asked to try again later.
+    """
+    from findwell.io.storage.spool import parse_size  # noqa: PLC0415
+    from findwell.loop.monitoring.store import TraceStore  # noqa: PLC0415
+
+    with needs_package("taking traces in", "monitor"):
+        from findwell.loop.monitoring.receiver import ReceiverLimits  # noqa: PLC0415
+        from findwell.show.web.trace_server import TraceAddress, serve_traces  # noqa: PLC0415
+    address = TraceAddress(host, port, token or "")
+    limits = ReceiverLimits(
+        request=parse_size(max_request, "--max-request") or sys.maxsize,
+        rate=max_rate,
+        store=parse_size(max_store, "--max-store"),
+    )
+    rules, keep, id_from = take_intake(choices)
+    with TraceStore.open(store, create=True, rules=rules) as opened:
+        serve_traces(opened, address, limits=limits, workers=workers, keep=keep, id_from=id_from)
+
+
+@command.command("ingest", short_help="Put files of traces into a store.")
+@click.argument("files", nargs=-1, required=True, metavar="FILE...")
+@store_option
+@intake_options
+def ingest(*, files: tuple[str, ...], store: str, **choices: Any) -> None:  # noqa: ANN401
+    """Put the retrieval calls of files or folders of traces into a store, which is made if needed.
+
+    \b
+    findwell monitor ingest traces.jsonl --store store
+    findwell monitor ingest exports/ --store store --no-texts --keep 90d
+
+    A call that is in the store already is not added again, so that a file may be ingested twice.
+    """
+    from findwell.loop.monitoring.intake import ingest_traces  # noqa: PLC0415
+    from findwell.show.escape import printable  # noqa: PLC0415
+
+    rules, keep, id_from = take_intake(choices)
+    done: list[Ingested] = []
+    try:
+        with options.progress("ingesting") as report:
+            done.extend(
+                ingest_traces(
+                    files, store, rules=rules, keep=keep, id_from=id_from, progress=report
+                )
+            )
+    finally:  # what was done before a failure is done
+        for each in done:
+            counts = {"new calls": each.new, "known": each.repeated, "left out": each.dropped}
+            calls = ", ".join(f"{number:,} {name}" for name, number in counts.items() if number)
+            click.echo(f"{printable(each.file)}: {each.spans:,} spans, {calls or 'no calls'}")
+            for reason, number in each.malformed.items():
+                options.note(f"  {number:,} × {reason}")
+
+
+@command.command("mark", short_help="Name a point in time, such as a release.")
+@click.argument("name", metavar="NAME")
+@store_option
+@_option("--time moment", "TIME", "When it was (default: now; ISO 8601, UTC).")
+def mark(name: str, store: str, moment: str | None) -> None:
+    """Name a point in time, so that charts show it and before and after can be compared.
+
+    \b
+    findwell monitor mark "v2.3 chunker" --store store
+    findwell monitor mark "index rebuilt" --store store --time 2026-11-16T09:30
+    """
+    from findwell.loop.monitoring.store import TraceStore  # noqa: PLC0415
+    from findwell.loop.monitoring.times import parse_moment  # noqa: PLC0415
+
+    at = None if moment is None else parse_moment(moment)
+    with TraceStore.open(store) as opened:
+        found = opened.mark(name, at)
+    click.echo(f"{found.time:%Y-%m-%d %H:%M:%S} UTC  {found.name}")
+
+
+@command.command("show", short_help="Show signals of production, by time and slice.")
+@_option("--store", "DIR", "Folder of the trace store.")
+@click.option("--list", "listing", is_flag=True, help="List all signals, and what they mean.")
+@_option(
+    "-s --signal names",
+    "SIGNAL",
+    "Signal, such as empty or latency_p95; may be repeated (default: all that are cheap and "
+    "need only the traces).",
+    multiple=True,
+)
+@_option(
+    "--every",
+    "TIME",
+    "Show each hour, day, week, 15m or 6h on its own (default: the whole period together).",
+)
+@_option("--since", "TIME", "From here: 2026-05-31T14:00, 7d, or a mark.")
+@_option("--until", "TIME", "Up to here.")
+@_option(
+    "--slice by",
+    "NAME",
+    "Slice by service, user, session, or an attribute such as tenant.id; may be repeated.",
+    multiple=True,
+)
+@options.level
+@signal_options
+@options.output(("table", "json", "jsonl", "csv", "tsv", "markdown"))
+def show(
+    *,
+    store: str | None,
+    listing: bool,
+    names: tuple[str, ...],
+    every: str | None,
+    by: tuple[str, ...],
+    level: float,
+    how: str,
+    output: str | None,
+    **choices: Any,  # noqa: ANN401
+) -> None:
+    """Show what is seen of retrieval in production, without a label.
+
+    \b
+    findwell monitor show --store store
+    findwell monitor show --store store -s empty -s latency_p95 --every day
+    findwell monitor show --store store -s churn --slice tenant.id --since 7d
+    findwell monitor show --store store -s sufficiency --judge openai:MODEL
+    findwell monitor show --list
+
+    Intervals are for one look at one number. To look every hour, use `findwell monitor check`.
+    """
+    from findwell.loop.monitoring.monitor import Monitor  # noqa: PLC0415
+    from findwell.show.signals import render, render_signals  # noqa: PLC0415
+
+    screen = options.screen(output)
+    if listing:
+        if how not in ("table", "json", "markdown"):
+            raise click.UsageError("--list is written as table, json or markdown")
+        options.write(render_signals(how), output, how)
+        return
+    if store is None:
+        raise click.UsageError("name the folder of the trace store: --store DIR")
+    taken = judging.take(choices)
+    looked = {"by": by, **choices, **taken}
+    with Monitor.open(store) as monitor, options.progress("reading calls") as progress:
+        table = monitor.buckets(names or None, every, level=level, progress=progress, **looked)
+        marks = monitor.marks()
+    if judging.write_dry_run(taken, how, output):
+        return
+    note_judge(names, taken)
+    options.write(render(table, how, every=every, by=by, marks=marks, **screen), output, how)
+
+
+@command.command("check", short_help="Raise alarms about signals that have changed.")
+@store_option
+@_option(
+    "--alert alerts",
+    "ALERT",
+    'What to raise an alarm about, in quotes: "context_relevancy drops", "empty>2%", '
+    '"p95>800ms", "top_score changes by tenant"; may be repeated.',
+    multiple=True,
+    required=True,
+)
+@_option(
+    "--baseline",
+    "WHAT",
+    "What to compare with: last-week, yesterday, last-7d, 2026-11-02/2026-11-09, before:MARK, "
+    "the folder of a saved result, or a number.",
+)
+@_option(
+    "--alpha",
+    "SHARE",
+    "Highest probability of ever raising an alarm while nothing changes.",
+    type=float,
+    default=0.05,
+)
+@_option(
+    "--run-length",
+    "N",
+    "Instead of --alpha: an alarm while nothing changes comes after N periods or more, on average.",
+    type=int,
+)
+@_option(
+    "--period",
+    "LENGTH",
+    "Calls of one period, such as 1h, are one observation (default: the shortest of 1h, 3h, "
+    "6h, 12h and 1d that the baseline allows; 1h for alerts with a number); call: single calls, "
+    "if they do not depend on each other.",
+)
+@click.option(
+    "--season",
+    type=click.Choice(["day", "week"]),
+    help="Compare with the same hour of the day, or of the week, in the baseline.",
+)
+@_option(
+    "--settle",
+    "LENGTH",
+    "Look at a period when it has been over for this long: late calls still count.",
+    default="10m",
+)
+@_option("--since", "TIME", "Watch calls from here (default: the baseline's end).")
+@_option("--until", "TIME", "Look at calls up to here (default: now).")
+@click.option(
+    "--rebaseline", is_flag=True, help="Find the baseline again, and forget alarms that are open."
+)
+@click.option(
+    "--new-only",
+    is_flag=True,
+    help="Exit with 1 only for alarms that this check raises, not for those already open.",
+)
+@_option(
+    "--webhook",
+    "URL",
+    "Send new and resolved alarms there as JSON, signed with $FINDWELL_WEBHOOK_SECRET; an "
+    "address that must stay secret as env:VARIABLE or file:PATH.",
+)
+@click.option("--webhook-texts", is_flag=True, help="Send the questions of calls as well.")
+@_option("--prometheus", "FILE", "Write the state of all alerts for Prometheus.")
+@_option("--junit", "FILE", "Write the verdicts as JUnit XML.")
+@signal_options
+@options.output(("table", "json", "markdown"))
+def check(
+    *,
+    store: str,
+    alerts: tuple[str, ...],
+    new_only: bool,
+    webhook: str | None,
+    webhook_texts: bool,
+    prometheus: str | None,
+    junit: str | None,
+    how: str,
+    output: str | None,
+    **choices: Any,  # noqa: ANN401
+) -> int:
+    """Check whether signals of production have changed; may be run as often as you like.
+
+    \b
+    findwell monitor check --store store --alert "empty>2%" --alert "p95>800ms"
+    findwell monitor check --store store --alert "churn rises" --baseline last-7d
+
+    Exits with 0 where all is quiet, with 1 while an alarm is open, and with 3 where there are too
+    few calls to decide. An alarm is raised once, and stays open until the signal is back.
+    """
+    from findwell.evaluation.comparison.gates import GateReport  # noqa: PLC0415
+    from findwell.loop.monitoring.alarm_report import prometheus_text  # noqa: PLC0415
+    from findwell.loop.monitoring.monitor import Monitor  # noqa: PLC0415
+    from findwell.loop.monitoring.webhook import SECRET, Webhook  # noqa: PLC0415
+    from findwell.show.alarms import render  # noqa: PLC0415
+
+    if webhook_texts and webhook is None:
+        raise click.UsageError("--webhook-texts needs --webhook URL")
+    hook = None
+    if webhook is not None:
+        from findwell.judges.client.endpoint import referenced  # noqa: PLC0415
+
+        secret = referenced(webhook, "--webhook")
+        hook = Webhook(webhook if secret is None else secret.reveal(), texts=webhook_texts)
+        if not hook.secret:
+            options.note(f"note: what goes to the webhook is not signed: ${SECRET} is not set")
+    taken = judging.take(choices)
+    choices |= taken
+    dry = isinstance(taken["judge"], judging.DryRunJudge)
+    with Monitor.open(store) as monitor:
+        report = monitor.check(alerts, remember=not dry, webhook=None if dry else hook, **choices)
+        if judging.write_dry_run(taken, how, output):
+            return 0
+        if hook is not None and (failure := hook.deliver(monitor.store)):
+            options.note(
+                f"note: {hook.shown} got no news: {failure}; the next check sends them again"
+            )
+        if prometheus is not None:
+            options.write(prometheus_text(monitor.store), prometheus)
+    note_judge(alerts, taken)
+    options.write(render(report, how, **options.screen(output)), output, how)
+    if junit is not None:
+        from findwell.show.gate import as_junit  # noqa: PLC0415
+
+        options.write(as_junit(report.as_gate()), junit)
+    # not all who may read the summary may read questions
+    gating.append_summary(GateReport(()), partial(render, report.without_texts(), "markdown"))
+    news = any(each.outcome == "alarm" for each in report.news)
+    return 0 if new_only and report.exit_code == 1 and not news else report.exit_code
