@@ -43,6 +43,7 @@ from findwell.loop.tuning.space import (
 
 if TYPE_CHECKING:
     from findwell.core.data import Bools, Floats
+    from findwell.core.values import Values
     from findwell.loop.tuning.engines import Engine
 
 # how fine the shares are, by number of runs: 101, 231, 286 and 126 combinations
@@ -52,7 +53,7 @@ SEARCHED_CONSTANTS = (1, 2, 3, 4, 5, 6, 8, 10, 12, 15, 20, 25, 30, 40, 50, 60, 8
 CONSTANT_SCALE = 0.05 / math.log(1.2)
 SPACE = "space"  # the axis of a grid with more than one knob
 
-MeasureSetting: TypeAlias = "Callable[[Setting], Floats]"  # one value for each query
+MeasureSettings: TypeAlias = "Callable[[Sequence[Setting]], Values]"
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -358,13 +359,13 @@ def first_setting(space: Space, runs: int) -> Setting:
 
 
 def search_by_optuna(
-    space: Space, runs: int, measure: MeasureSetting, rule: ChoiceRule = USUAL_RULE
+    space: Space, runs: int, measure: MeasureSettings, rule: ChoiceRule = USUAL_RULE
 ) -> tuple[tuple[Setting, ...], Choice]:
     """Let Optuna search: once on all queries, and once for each fold on the queries of the others.
 
     Return what was tried, and the choice. The first search chooses. The others say what such a
     choice is worth on queries that had no part in it, neither in what was tried nor in what was
-    chosen. `measure` gives the values of a setting on all queries; each is measured once. The space
+    chosen. `measure` gives the values of settings on all queries; each is measured once. The space
     is fitted to the runs.
     """
     rule = replace(rule, repeats=1)  # a sampler searches once for each fold
@@ -374,7 +375,7 @@ def search_by_optuna(
     def row(setting: Setting) -> Floats:
         if setting not in measured:
             numbers[setting] = len(measured)
-            measured[setting] = measure(setting)
+            measured[setting] = measure([setting]).table[0, 0]
         return measured[setting]
 
     def search(inside: Bools, seed: int) -> list[int]:

@@ -25,6 +25,7 @@ from findwell.core.errors import OptionError, RetrieverError, SaveError
 from findwell.core.findings import EXAMPLES, Finding, finding_about
 from findwell.core.frames import pl
 from findwell.core.progress import Progress
+from findwell.core.values import Values
 from findwell.evaluation.assessment import cluster_column
 from findwell.evaluation.evaluate import evaluate
 from findwell.evaluation.inputs import with_columns
@@ -46,7 +47,7 @@ from findwell.loop.tuning.fusion_settings import SettingGrid
 from findwell.loop.tuning.halving import Halving, HalvingPlan, deal_queries, halve, plan_halving
 from findwell.loop.tuning.history import remember
 from findwell.loop.tuning.space import Knobs, Space, choose_knob, identify
-from findwell.loop.tuning.tuning import Tuning, limits_of
+from findwell.loop.tuning.tuning import MeasuredChoice, Tuning, limits_of
 from findwell.measures.dialects import expand_measures
 from findwell.retrievers.answers import AnswerLog, to_run
 from findwell.retrievers.retrieve import ask_all, questions_for
@@ -167,7 +168,10 @@ def tune_retriever(
             fix='how = "random" draws settings of a space that is too large for a grid',
         )
     settings, now = _with_current(make, space, current)
-    measure = _one_measure(measures, options)
+    wanted = expand_measures(measures, options["dialect"], options["rel"])
+    measure = wanted[0]
+    if measure.aggregation != "mean":
+        raise OptionError(f"{measure} is not a mean over queries", fix="choose by one that is")
     reading = {"format": options.get("gold_format"), "skip_bad": options.get("skip_bad", False)}
     known = load_gold(gold, **reading, texts=True, id_from=options.get("id_from"))
     known = with_columns(known, queries)
@@ -188,7 +192,7 @@ def tune_retriever(
         folder=None if answers is None else Path(answers),
         table=table,
         gold=known,
-        by=measure,
+        measures=wanted,
         options=options,
         planned=plan.calls(1 if now is None else 2),
         progress=progress,
@@ -205,6 +209,13 @@ def tune_retriever(
         raise RetrieverError("; ".join([error.what, *reasons[:1]]), fix=error.fix) from None
     rule = replace(rule.by(measure), clusters=clusters)
     choice = _choice(found, trials, rule)
+    values = trials.values
+    others = []
+    for at, other in enumerate(wanted[1:], start=1):
+        chosen, by = values.table[found.chosen, at], rule.by(other)
+        sides = (by.only(side).interval(chosen[side]) for side in (found.search, found.final))
+        in_sample, held_out = sides
+        others.append(MeasuredChoice(str(other), in_sample.value, held_out))
     rows = tuple(
         AskedSetting(
             setting,
@@ -227,7 +238,7 @@ def tune_retriever(
     )
     return Tuning(
         engine=name_of(make),
-        measures=(measure,),
+        measures=wanted,
         grid=SettingGrid(tuple(settings), None, "knobs"),
         choice=choice,
         gains=_gains(found, trials, rule, now),
@@ -235,6 +246,7 @@ def tune_retriever(
         findings=(*known.findings, *undefined, *trials.limits, *used, *trials.told(rows)),
         level=rule.level,
         cluster=column,
+        others=tuple(others),
         source=AskedRetriever(
             rows,
             plan,
@@ -267,17 +279,6 @@ def _with_current(
     # 1 and 1.0 are one value of a knob
     same = [at for at, setting in enumerate(settings) if setting == dict(today)]
     return (settings, same[0]) if same else ([*settings, Knobs(today)], len(settings))
-
-
-def _one_measure(measures: Iterable[str | Measure] | str, options: Mapping[str, Any]) -> Measure:
-    found = expand_measures(measures, options["dialect"], options["rel"])
-    if len(found) != 1:
-        raise OptionError(
-            f"{len(found)} measures cannot choose at once", fix="name the one that matters most"
-        )
-    if found[0].aggregation != "mean":
-        raise OptionError(f"{found[0]} is not a mean over queries", fix="choose by one that is")
-    return found[0]
 
 
 def _questions(
@@ -383,7 +384,7 @@ class RetrieverTrials:
     folder: Path | None
     table: pl.DataFrame  # the queries with their questions
     gold: Gold
-    by: Measure
+    measures: tuple[Measure, ...]  # the first one chooses
     options: Mapping[str, Any]  # of `findwell.evaluate`
     planned: int  # questions
     progress: Report | None
@@ -393,12 +394,16 @@ class RetrieverTrials:
     about: dict[int, list[pl.DataFrame]] = field(default_factory=dict)  # what asking cost
     findings: list[Finding] = field(default_factory=list)
     limits: list[Finding] = field(default_factory=list)  # what a judge's verdicts are worth
+    values: Values = field(init=False)  # of all settings; NaN where one was not asked
     _done: int = 0
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
     def __post_init__(self) -> None:
         """Check that the function takes the knobs, before anything is asked."""
         check_factory(self.make, self.settings[0])
+        shape = len(self.settings), len(self.measures), self.table.height
+        names = tuple(map(str, self.settings))
+        self.values = Values(self.table, names, self.measures, np.full(shape, np.nan))
         Retriever(lambda _: [], **{**self.retrieval, "resume": None})  # checks the options
         if self.folder is not None:
             try:
@@ -409,7 +414,10 @@ class RetrieverTrials:
                 ) from None
 
     def measure(self, settings: Sequence[int], queries: Ints) -> tuple[Floats, Bools]:
-        """Return the values of settings on queries, and which of the settings failed."""
+        """Return what settings are worth by the first measure on queries, and which of them failed.
+
+        The values of all measures are kept.
+        """
         order = np.sort(queries)  # as the gold labels have them
         part = self.table[order]
         runs = {}
@@ -421,17 +429,16 @@ class RetrieverTrials:
             runs[str(number)] = replace(run, name=str(number), about=None)
             if run.about is not None:
                 self.about.setdefault(number, []).append(run.about)
-        values = np.full((len(settings), len(queries)), np.nan)
         if runs:
             gold = _only(self.gold, part["query"])
-            result = evaluate(runs, gold, [self.by], level=None, **self.options)
+            result = evaluate(runs, gold, self.measures, level=None, **self.options)
             self.findings += [finding for finding in result.findings if finding.run]
             self.limits = limit_findings(result.judge, result.matched_by)
-            back = np.searchsorted(order, queries)
-            for at, number in enumerate(settings):
-                if str(number) in runs:
-                    values[at] = result.arrays[str(number), self.by][back]
-        return values, np.array([number in self.reasons for number in settings])
+            found = result.measured
+            for number, values in zip(map(int, found.runs), found.table, strict=True):
+                self.values.table[number, :, order] = values.T
+        failed = np.array([number in self.reasons for number in settings])
+        return self.values.table[list(settings), 0][:, queries], failed
 
     def timing(self, number: int) -> Timing | None:
         """Return what asking a setting cost."""
