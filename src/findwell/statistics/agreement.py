@@ -163,15 +163,29 @@ def kappa_of(counts: Floats, severity: Floats) -> tuple[float, Floats]:
     >>> kappa_of(np.array([[2.0, 0.0], [1.0, 1.0]]), 1 - np.eye(2))[0]
     0.5
     """
-    shares = counts / counts.sum()
-    first, second = shares.sum(axis=1), shares.sum(axis=0)
-    # sums instead of products of matrices, whose last digit depends on the number of threads
-    of_first, of_second = (severity * second).sum(axis=1), (severity.T * first).sum(axis=1)
-    met, expected = float((severity * shares).sum()), float((first * of_first).sum())
+    shares, of_first, of_second = _chance_disagreement(counts, severity)
+    met, expected = float((severity * shares).sum()), float((shares.sum(axis=1) * of_first).sum())
     if expected <= 0:
         return float("nan"), np.zeros_like(counts)
     moved = of_first[:, np.newaxis] + of_second - 2 * expected
     return 1 - met / expected, (met * moved / expected - (severity - met)) / expected
+
+
+def kappas_of(counts: Floats, severity: Floats) -> Floats:
+    """Return κ of many tables of counts (… × labels × labels), as `kappa_of` has it."""
+    shares, of_first, _ = _chance_disagreement(counts, severity)
+    expected = (shares.sum(axis=-1) * of_first).sum(axis=-1)
+    return 1 - _divided((severity * shares).sum(axis=(-2, -1)), expected)
+
+
+def _chance_disagreement(counts: Floats, severity: Floats) -> tuple[Floats, Floats, Floats]:
+    """Return the shares of the cells, and how bad each label of one is by the other's shares."""
+    shares = _divided(counts, counts.sum(axis=(-2, -1), keepdims=True))
+    first, second = shares.sum(axis=-1), shares.sum(axis=-2)
+    # sums instead of products of matrices, whose last digit depends on the number of threads
+    of_first = (severity * second[..., np.newaxis, :]).sum(axis=-1)
+    of_second = (severity.T * first[..., np.newaxis, :]).sum(axis=-1)
+    return shares, of_first, of_second
 
 
 def is_one_sided(counts: Floats) -> bool:
@@ -439,17 +453,9 @@ def kappa_difference(
     reach, extreme = abs(value) - ROUNDING, 0
     for sums in sign_sums(apart, permutations, seed):
         tables = (np.stack([both + sums, both - sums]) / 2).reshape(2, -1, 2, 2)
-        gaps = np.subtract(*np.nan_to_num(_kappas(tables)))
+        gaps = np.subtract(*np.nan_to_num(kappas_of(tables, 1 - np.eye(2))))
         extreme += int((np.abs(gaps) >= reach).sum())
     return found(value, *limits, p=(1 + extreme) / (1 + permutations))
-
-
-def _kappas(tables: Floats) -> Floats:
-    """Return Cohen's κ of many tables of counts (… × labels × labels); NaN where undefined."""
-    total = tables.sum(axis=(-2, -1))
-    met = _divided(np.trace(tables, axis1=-2, axis2=-1), total)
-    chance = _divided((tables.sum(axis=-2) * tables.sum(axis=-1)).sum(axis=-1), total**2)
-    return _divided(met - chance, 1 - chance)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -507,7 +513,7 @@ def _cohen(ratings: Ratings) -> Parts:
     parts = np.stack(tables, axis=1).reshape(len(given), -1)
 
     def figure(sums: Floats) -> Floats:
-        each = _kappas(sums.reshape(-1, len(two), size, size))
+        each = kappas_of(sums.reshape(-1, len(two), size, size), 1 - np.eye(size))
         known = ~np.isnan(each)
         return _divided(np.where(known, each, 0).sum(axis=1), known.sum(axis=1).astype(np.float64))
 
