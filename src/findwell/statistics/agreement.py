@@ -47,7 +47,7 @@ ONE_CLUSTER = "all items are of one cluster, so the spread is unknown"
 TOO_FEW = "there are fewer than two items to order"
 ALL_TIED = "all items are tied"
 BOTH_EMPTY = "both rankings are empty"
-OVERLAPS = 1 << 21  # of rankings by depth that are worked on at once
+BLOCK_OVERLAPS = 1 << 21  # of rankings by depth that are worked on at once
 ONE_UNIT = "one question says nothing about the spread"
 SAME_LABELS = "all labels of both are the same"
 ROUNDING = 1e-12
@@ -57,7 +57,7 @@ SCALES = ("nominal", "ordinal", "interval")  # of Krippendorff's α
 NO_PAIR = "no item has two labels"
 ONE_VALUE = "all labels are the same one, so chance agrees as well"
 FEW_ITEMS = "fewer than two items have two labels, so the spread is unknown"
-AT_ONCE = 1 << 22  # numbers that a block of resamples may hold
+BLOCK_NUMBERS = 1 << 22  # numbers that a block of resamples may hold
 BOOTSTRAP = 3  # the stream of random numbers, next to those of `findwell.statistics.resampling`
 
 Label: TypeAlias = str | float | bool
@@ -85,7 +85,7 @@ class Kappa(Estimated):
 
 
 def confusion(first: Labels, second: Labels) -> Confusion:
-    """Count pairs of labels; position i of both is the same item, None or NaN is no label.
+    """Count pairs of labels; position i of both is the same item, None or NaN is a missing label.
 
     >>> confusion([0, 1, 1, None], [0, 1, 0, 1])
     Confusion(labels=(0, 1), counts=((1, 0), (1, 1)), n=3, left_out=1)
@@ -349,7 +349,7 @@ def rbo_of_lists(first: pl.Series, second: pl.Series, p: float = 0.9) -> Floats:
     short, long = np.minimum(*lengths), np.maximum(*lengths)
     found = np.full(len(first), np.nan)
     deepest = max(int(long.max(initial=1)), 1)
-    step = max(1, OVERLAPS // deepest)
+    step = max(1, BLOCK_OVERLAPS // deepest)
     pairs, depths = (shared[name].to_numpy() for name in ("pair", "depth"))
     order = np.argsort(pairs, kind="stable")
     pairs, depths = pairs[order], depths[order]
@@ -413,7 +413,7 @@ def kappa_difference(
     clusters of four items, 95 % intervals held the true difference in 99, 98, 98 and 96 % of
     samples (those of a paired bootstrap in 87, 92, 94 and 94 %). The p-value is that of a
     permutation test: if both were as good, the two might be exchanged in each cluster, and the
-    difference is held against those of random exchanges.
+    difference is compared with those of random exchanges.
 
     >>> found = kappa_difference([1, 1, 0, 0], [1, 0, 0, 0], [1, 1, 0, 0])
     >>> found.value, found.n
@@ -482,7 +482,7 @@ class Ratings:
         known = given if labels is None else np.unique(np.asarray(labels, dtype=np.float64))
         if not np.isin(given, known).all():
             other = given[~np.isin(given, known)][0]
-            raise InputError(f"the label {other:g} is none of those that can be given")
+            raise InputError(f"the label {other:g} is not one that can be given")
         counts = (table[:, :, np.newaxis] == known).sum(axis=1).astype(np.float64)
         return cls(known, counts, table)
 
@@ -644,7 +644,7 @@ def agreement_of(  # noqa: PLR0917
         return found(value, reason="" if samples == 0 else FEW_ITEMS)
     check_draws("samples", samples)
     drawn = []
-    block = max(1, AT_ONCE // len(parts))
+    block = max(1, BLOCK_NUMBERS // len(parts))
     for number, first in enumerate(range(0, samples, block)):
         source = np.random.SeedSequence(seed, spawn_key=(BOOTSTRAP, number))
         size, equal = min(block, samples - first), np.full(len(parts), 1 / len(parts))

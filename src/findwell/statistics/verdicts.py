@@ -222,7 +222,7 @@ def _of_groups(before: Floats, after: Floats, measure: Measure, how: DifferenceT
         statistic=measure.aggregation,
         level=how.level,
         bounds=measure.bounds,
-        # an undefined value is no query of the group: it is left out of both alike
+        # a query without a value belongs to neither group
         clusters=None if how.clusters is None else (how.clusters, how.clusters),
         test="welch" if how.test == "t" else "division",
         permutations=how.permutations,

@@ -93,7 +93,7 @@ def export_labels(
     named = form or SUFFIXES.get(target.suffix.lower())
     if named is None:
         raise OptionError(
-            f"the name {os.path.basename(os.fspath(path))!r} does not tell the format",  # noqa: PTH119
+            f"the name {os.path.basename(os.fspath(path))!r} does not say which format it is",  # noqa: PTH119
             fix=f"name it with format= (--format): {', '.join(EXPORTS)}",
         )
     choose("format of labels", named, EXPORTS)

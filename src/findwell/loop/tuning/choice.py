@@ -130,7 +130,7 @@ class Choice:
     in_sample: Estimate  # the value of the chosen setting on the queries that chose it
     held_out: Estimate  # the value on queries that did not take part in the choice
     optimism: float | None  # how much better the value in sample looks than the one held out
-    plateau: tuple[int, ...]  # settings that are not shown to be worse than the best one
+    plateau: tuple[int, ...]  # settings that cannot be ruled out as the best
     stability: float | None  # the share of folds that choose the same setting, or one near it
     curve: tuple[Estimate, ...]  # the value of each setting on all queries
     worse: tuple[float | None, ...]  # p of each setting against the best, corrected (Holm)
@@ -261,7 +261,7 @@ def against_best(
     _, first, again = np.unique(
         np.nan_to_num(differences), axis=1, return_index=True, return_inverse=True
     )
-    # with so many tests a corrected p could not fall below the level, whatever the values
+    # with this many tests a corrected p could not fall below the level, whatever the values
     permutations = max(rule.permutations, PERMUTATIONS_PER_TEST * len(first))
     tests = sign_flip(
         differences[:, first], permutations=permutations, seed=rule.seed, clusters=rule.clusters
@@ -339,7 +339,7 @@ class Sampling:
     def picks(self, scores: Floats, places: Floats) -> Ints:
         """Return the setting that the other units choose for each fold: repeats × folds.
 
-        Nobody votes about its own fold: what its units add to a bootstrap is taken off again.
+        No fold votes about itself: what its units add to a bootstrap is taken off again.
         """
         sums, total = self.counts @ scores, scores.sum(axis=0)
         found = np.empty((len(self.unit_fold), int(self.unit_fold.max()) + 1), dtype=np.int64)

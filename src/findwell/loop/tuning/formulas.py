@@ -41,7 +41,7 @@ WEAVIATE_DIGITS = 7  # decimal digits in which Weaviate distinguishes scores
 
 
 class ScoreLists:
-    """Scores of which each query has a list; NaN is no score and does not count.
+    """Scores of which each query has a list; NaN is a missing score and does not count.
 
     What is computed has one value per list; `spread` gives it to every score.
 
@@ -329,7 +329,7 @@ def scaled_weights_over(prepared: Prepared, weights: Floats, setting: Setting) -
 
 
 def reciprocal_weighted_rank(prepared: Prepared, weights: Floats, setting: Setting) -> Floats:
-    """Σ 1 ÷ (rank ÷ weight + k - 1): the weight divides the rank; a weight of 0 is no list."""
+    """Σ 1 ÷ (rank ÷ weight + k - 1): the weight divides the rank, and 0 leaves out the list."""
     precision = prepared.values.dtype.type
     below = prepared.values / weights[:, None] + precision(setting.k or 0) - precision(1)
     return add_up(np.where(weights[:, None] > 0, precision(1) / below, np.nan))

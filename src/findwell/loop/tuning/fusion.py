@@ -124,7 +124,7 @@ def convex_combination(
 def _convex_engine(
     runs: int, normaliser: str, lowest: Sequence[float] | None, fill: float
 ) -> Engine:
-    """Return the engine that a convex combination of so many runs is."""
+    """Return the engine that a convex combination of this many runs is."""
     choose("normaliser", normaliser, NORMALISERS)
     lows = [None] * runs if lowest is None else lowest
     if len(lows) != runs:
@@ -196,7 +196,7 @@ def weight_grid(size: int = 101, low: float = 0.0, high: float = 1.0) -> Floats:
     """
     if size < 1 or not 0 <= low <= high <= 1:
         raise OptionError(
-            f"there is no grid of {size} weights from {low:g} to {high:g}",
+            f"there cannot be a grid of {size} weights from {low:g} to {high:g}",
             fix="weights lie between 0 and 1, for example weight_grid(101)",
         )
     return np.linspace(low, high, size)

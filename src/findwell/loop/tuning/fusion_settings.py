@@ -3,10 +3,10 @@
 Without a space the weights of one engine are tried, or its constant where it has no weights. A
 space has any knobs of any engines: all settings of it, as many as are drawn, or as a sampler
 proposes them. A sampler that learns (Optuna's TPE) looks where earlier settings were good on the
-queries that it is told about. If it is told about all of them, the settings that it tries have seen
+queries whose values it knows. If it knows all of them, the settings that it tries have seen
 the queries that are held out: in a simulation without real differences (docs/tuning-retrievers.md)
-a quarter of the optimism came back that way. So it searches once for each fold, and is told about
-the other folds only.
+a quarter of the optimism came back that way. So it searches once for each fold, and
+knows the values of the other folds only.
 """
 
 from __future__ import annotations
@@ -224,7 +224,7 @@ def fusion_settings(space: Space, runs: int) -> list[Setting]:
 
 
 def fit_to_runs(space: Space, runs: int, engine: str | None = None) -> Space:
-    """Return a space for fusions, checked, with the weights of so many runs written out.
+    """Return a space for fusions, checked, with the weights of this many runs written out.
 
     A knob that none of its engines has is an error. `engine` is the one that is meant if the space
     names none.
@@ -384,7 +384,7 @@ def search_by_optuna(
         def score(setting: Setting) -> float:
             seen = row(setting)[inside]
             seen = seen[~np.isnan(seen)]
-            # in whatever order the queries come, the sampler is told the same number
+            # in whatever order the queries come, the sampler gets the same number
             return rule.sign * math.fsum(seen) / len(seen) if len(seen) else 0.0
 
         tried = _proposed(space, runs, score, seed)
@@ -427,7 +427,7 @@ def search_by_optuna(
 def _proposed(
     space: Space, runs: int, score: Callable[[Setting], float], seed: int
 ) -> list[Setting]:
-    """Return the settings that Optuna proposes one after another, told what the last one scored."""
+    """Return the settings that Optuna proposes, each knowing what the earlier ones scored."""
     with needs_package("searching with Optuna", "tune", instead='how = "random"'):
         import optuna  # noqa: PLC0415
     verbosity = optuna.logging.get_verbosity()

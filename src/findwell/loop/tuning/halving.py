@@ -1,10 +1,10 @@
 """Successive halving: many configurations are asked few questions, the best of them more.
 
 Every configuration that must be asked costs time or money. So all are asked the questions of a
-first rung, the best 1 ÷ η of them go on to the next, which has η times as many, and so on until one
-is left (Jamieson and Talwalkar 2016). Its value on these questions is no claim: they chose it.
-What it is worth, and whether that is more than today's configuration, is measured on questions
-that were kept back, and that only these two are asked.
+first rung, the best 1 ÷ η of them go on to the next, which has η times as many, and so on; the
+best of the last rung is chosen (Jamieson and Talwalkar 2016). Its value on these questions is not a
+claim: they chose it. What it is worth, and whether that is more than today's configuration, is
+measured on questions that were kept back, and that only these two are asked.
 """
 
 from __future__ import annotations
@@ -71,7 +71,7 @@ class HalvingPlan:
 
 
 def fewest_queries(settings: int) -> int:
-    """Return how many queries it takes to separate one of so many settings from the best.
+    """Return how many queries it takes to separate one of these settings from the best.
 
     The exact test of d queries that differ has a p of 2 ÷ 2^d at least, which must fall to the
     error rate, corrected for the number of settings. Fewer queries rank settings by luck.

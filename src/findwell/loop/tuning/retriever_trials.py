@@ -150,7 +150,7 @@ def tune_retriever(
 
     `make(**setting)` returns a retriever for a value of each knob of the `space`. The configuration
     that is left, and the `current` one (that of the space, or the defaults of `make`), are asked
-    questions that were not asked before. `announce` is told the plan and the number of calls
+    questions that were not asked before. `announce` gets the plan and the number of calls
     before anything is asked. `options` are those of `findwell.evaluate`.
     """
     if space is None or gold is None:
@@ -243,7 +243,7 @@ def tune_retriever(
         choice=choice,
         gains=_gains(found, trials, rule, now),
         current=None if now is None else settings[now],
-        findings=(*known.findings, *undefined, *trials.limits, *used, *trials.told(rows)),
+        findings=(*known.findings, *undefined, *trials.limits, *used, *trials.all_findings(rows)),
         level=rule.level,
         cluster=column,
         others=tuple(others),
@@ -309,7 +309,7 @@ def _choice(found: Halving, trials: RetrieverTrials, rule: ChoiceRule) -> Choice
     curve = tuple(interval(setting, found.search) for setting in range(len(found.values)))
     in_sample, held_out = curve[found.chosen], interval(found.chosen, found.final)
     both = in_sample.value is not None and held_out.value is not None
-    # of the last rung: who is not shown to be worse than its best, and how often the choice wins
+    # of the last rung: what cannot be ruled out as the best, and how often the choice wins
     plateau, stability = [found.chosen], None
     left = [each for each in found.rungs[-1] if each not in trials.reasons]
     values = found.values[left][:, found.search]
@@ -449,7 +449,7 @@ class RetrieverTrials:
         """Return how many questions a setting did not answer."""
         return sum(table["error"].count() for table in self.about.get(number, []))
 
-    def told(self, rows: Sequence[AskedSetting]) -> Iterator[Finding]:
+    def all_findings(self, rows: Sequence[AskedSetting]) -> Iterator[Finding]:
         """Return what is worth knowing about what was asked."""
         seen: dict[tuple[str, str], Finding] = {}
         for each in self.findings:
@@ -475,10 +475,10 @@ class RetrieverTrials:
 
     def _ask(self, number: int, queries: pl.DataFrame) -> Run | None:
         """Ask one configuration questions, but for those that it has answered; None: it fails."""
-        told: list[Any] = [describe(self.make), identify(self.settings[number])]
-        told += [self.retrieval.get("k"), self.retrieval.get("id_from")]
+        decisive: list[Any] = [describe(self.make), identify(self.settings[number])]
+        decisive += [self.retrieval.get("k"), self.retrieval.get("id_from")]
         # a hash of what decides about the answers of a configuration
-        identity = hashlib.sha256(json.dumps(told, default=str).encode()).hexdigest()[:16]
+        identity = hashlib.sha256(json.dumps(decisive, default=str).encode()).hexdigest()[:16]
         log = None if self.folder is None else self.folder / f"{identity}.jsonl"
         if log is not None and log.exists():
             with AnswerLog(log, identity, queries.rows()) as known:
@@ -503,8 +503,8 @@ class RetrieverTrials:
             made = self.make(**self.settings[number])
         except Exception as error:  # noqa: BLE001 - whatever the function of the user raises
             lines = str(error).strip().splitlines() or [""]
-            told = f"{type(error).__name__}: {lines[0]}" if lines[0] else type(error).__name__
-            self.reasons[number] = f"it cannot be made: {told}"
+            reason = f"{type(error).__name__}: {lines[0]}" if lines[0] else type(error).__name__
+            self.reasons[number] = f"it cannot be made: {reason}"
             return None
         if inspect.isawaitable(made):
             if inspect.iscoroutine(made):
@@ -538,11 +538,11 @@ class RetrieverTrials:
             return None
         report, done, name = self.progress, self._done, str(self.settings[number])
 
-        def told(step: Progress) -> None:
+        def hand_on(step: Progress) -> None:
             note = f"{name}, {step.note}" if step.note else name
             report(Progress(done + step.done, self.planned, note))
 
-        return told
+        return hand_on
 
 
 def _only(gold: Gold, queries: pl.Series) -> Gold:

@@ -176,7 +176,7 @@ def tune(
 
 
 def _fitted(space: Space, runs: int, engine: Engine | None, slices: Sequence[str]) -> Space:
-    """Return a space for the fusion of so many runs, checked."""
+    """Return a space for the fusion of this many runs, checked."""
     if space.retrieval:
         raise OptionError(
             "recorded runs are not asked",
