@@ -32,7 +32,7 @@ from findwell.io.read.labels_database import (
 )
 from findwell.io.storage.database import BUSY_TIMEOUT, DurableFile, DurableKind
 from findwell.judges.aspects.relevance import RELEVANCE
-from findwell.loop.labels.exchange import IMPORTED, add_labels, export_labels, read_labels
+from findwell.loop.labels.exchange import IMPORTED, add_labels, export_labels, import_labels
 from findwell.loop.labels.label_pool import (
     GRADED,
     LabellingPlan,
@@ -660,7 +660,7 @@ class Labels:
         pool is an error; with `add` it is added to it.
         """
         name = (annotator or self.annotator or IMPORTED).strip()
-        given = read_labels(self, data, format, name, run)
+        given = import_labels(self, data, format, name, run)
         if not given:
             raise InputError("there is no label to import", fix="give at least one labelled pair")
         where = os.fspath(data) if isinstance(data, str | os.PathLike) else "labels"
