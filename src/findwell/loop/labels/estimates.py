@@ -22,6 +22,7 @@ from findwell.core.errors import InputError, MeasureError, OptionError, takes_op
 from findwell.core.estimate import Estimate
 from findwell.core.forks import refuse_after_fork
 from findwell.core.frames import pl
+from findwell.core.values import Values
 from findwell.evaluation.evaluate import evaluate
 from findwell.evaluation.inputs import collect_runs
 from findwell.evaluation.plan import EvaluationOptions, Plan
@@ -54,6 +55,7 @@ if TYPE_CHECKING:
     from findwell.measures import Measure
 
 JUDGED_RELATION = "relevance"
+PEOPLE, JUDGE = "labels", "judge"  # who says what a run is worth
 UNJUDGED = -1.0  # the grade of a candidate without a label: in the pool, but not judged
 CHOSEN_DESIGN = "chosen"  # the design of a pair that was labelled though it was not its turn
 KNOWN_COLUMNS = (*PAIR, "grade", "probability", "stratum", "design", "judge")
@@ -356,7 +358,7 @@ class RunView:
     judge: Relation
     every: Relation
     verdicts: Floats  # the judge's grade of each item
-    values: Floats  # by the judge
+    values: Values  # by PEOPLE, with bounds where labels are missing, and by JUDGE
     found: Bools  # by item: it stands in the list, as far as the measure looks
     needed: Bools  # by item: the value depends on its label
     complete: Bools  # by query: all that the value depends on is labelled
@@ -375,9 +377,9 @@ class Sought:
         self.needed_by_whole: Bools = self.needed & self.complete[self.drawn.item_query]
         self.outside = sum(view.outside for view in views)
 
-    def values(self, *, people: bool) -> list[Floats]:
-        """Return the values of the runs, by the labels or by the judge."""
-        return [self.measure.values(each.people) if people else each.values for each in self.views]
+    def values(self, by: str) -> list[Floats]:
+        """Return the values of the runs, by PEOPLE or by JUDGE."""
+        return [each.values.of(by, self.measure) for each in self.views]
 
     @property
     def limits(self) -> tuple[float, float]:
@@ -521,8 +523,13 @@ class Estimator:
             )
             for grade in (labels, verdicts, level)
         )
-        values = self.result.arrays[run, measure] if listed else measure.values(judge)
         complete = (lacking == 0) & (outside == 0)
+        by_judge = self.result.arrays[run, measure] if listed else measure.values(judge)
+        table = np.array([[measure.values(people)], [by_judge]])
+        values = Values(self.result.queries, (PEOPLE, JUDGE), (measure,), table)
+        if not complete.all():
+            ((low, high),) = bounds(people, [measure])
+            values = replace(values, bounds=(np.array([[low]]), np.array([[high]])))
         known = (verdicts, values, found, needed, complete, int(outside.sum()))
         return RunView(drawn, people, judge, every, *known)
 
@@ -556,7 +563,7 @@ class Estimator:
 
     def _plain(self, sought: Sought, *, people: bool = True) -> LabelEstimate:
         """Return the mean of known values, or of the judge's, with the usual interval."""
-        bounds, columns = sought.measure.bounds, sought.values(people=people)
+        bounds, columns = sought.measure.bounds, sought.values(PEOPLE if people else JUDGE)
         if len(columns) == 1:
             made = interval(columns[0], level=self.level, bounds=bounds, clusters=self.clusters)
         else:
@@ -571,7 +578,7 @@ class Estimator:
         """Return what the labels that are missing leave possible; there is no value in between."""
         ends: list[tuple[float, float] | None] = []
         for view in sought.views:
-            ((low, high),) = bounds(view.people, [sought.measure])
+            low, high = view.values.bounds_of(PEOPLE, sought.measure)
             known = ~np.isnan(low)
             ends.append(
                 (float(low[known].mean()), float(high[known].mean())) if known.any() else None
@@ -635,8 +642,8 @@ class Estimator:
             logs = np.log(self.chance[whole])
             chance = np.exp(np.bincount(drawn.item_query[whole], logs, minlength=drawn.n))
         columns = []
-        for people in (True, False):
-            column, *others = sought.values(people=people)
+        for by in (PEOPLE, JUDGE):
+            column, *others = sought.values(by)
             for other in others:
                 column = column - other
             has = ~np.isnan(column)

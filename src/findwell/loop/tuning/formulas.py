@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
-from findwell.core.errors import InputError, OptionError, choose
+from findwell.core.errors import InputError, OptionError
 from findwell.core.frames import pl
 
 if TYPE_CHECKING:
@@ -119,32 +119,16 @@ class ScoreLists:
 # scores made comparable
 
 
-def normalise(
-    score: Floats, query: Ints | None = None, how: str = "mm", *, lowest: float | None = None
-) -> Floats:
-    """Scale the scores of one retriever, the list of each query by itself.
+def scale_lists(lists: ScoreLists, how: str, lowest: float | None = None) -> Floats:
+    """Scale the scores of one retriever by one of NORMALISERS, the list of each query by itself.
 
-    `query` is the number of the query of each score, sorted; without it all are one list. A score
-    that is not a number is missing: it stays NaN and does not count. Where all scores of a list
-    are equal they say nothing, and the result is NaN. σ divides by n, not n − 1.
+    A missing score stays NaN and does not count. Where all scores of a list are equal they say
+    nothing, and the result is NaN. σ divides by n, not n − 1.
 
-    >>> normalise(np.array([5.0, 3.0, 1.0])).tolist()
-    [1.0, 0.5, 0.0]
-    >>> normalise(np.array([0.8, 0.2]), how="tmm", lowest=-1.0).round(4).tolist()
-    [1.0, 0.6667]
-    >>> normalise(np.array([5.0, 3.0, 7.0, 7.0]), np.array([0, 0, 1, 1])).tolist()
+    >>> lists = ScoreLists(np.array([5.0, 3.0, 7.0, 7.0]), np.array([0, 0, 1, 1]))
+    >>> scale_lists(lists, "mm").tolist()
     [1.0, 0.0, nan, nan]
     """
-    choose("normaliser", how, NORMALISERS)
-    score = np.asarray(score, dtype=np.float64)
-    if not len(score):
-        return score.copy()
-    number = np.zeros(len(score), np.int64) if query is None else query
-    return scale_lists(ScoreLists(score, number), how, lowest)
-
-
-def scale_lists(lists: ScoreLists, how: str, lowest: float | None = None) -> Floats:
-    """Return what `normalise` says about lists of one retriever."""
     if how == "tmm" and lowest is None:
         raise OptionError(
             "tmm needs the lowest score that each retriever can give",

@@ -209,13 +209,13 @@ def tune_retriever(
         raise RetrieverError("; ".join([error.what, *reasons[:1]]), fix=error.fix) from None
     rule = replace(rule.by(measure), clusters=clusters)
     choice = _choice(found, trials, rule)
-    values = trials.values
     others = []
     for at, other in enumerate(wanted[1:], start=1):
-        chosen, by = values.table[found.chosen, at], rule.by(other)
-        sides = (by.only(side).interval(chosen[side]) for side in (found.search, found.final))
-        in_sample, held_out = sides
-        others.append(MeasuredChoice(str(other), in_sample.value, held_out))
+        values, by = trials.values.table[found.chosen, at], rule.by(other)
+        inside, held_out = (
+            by.only(side).interval(values[side]) for side in (found.search, found.final)
+        )
+        others.append(MeasuredChoice(str(other), inside.value, held_out))
     rows = tuple(
         AskedSetting(
             setting,
@@ -320,7 +320,6 @@ def _choice(found: Halving, trials: RetrieverTrials, rule: ChoiceRule) -> Choice
         )
         plateau = [left[number] for number in last.plateau]
         stability = float(last.votes[left.index(found.chosen)])
-    nothing = np.zeros((0, 0), dtype=np.int64)  # there are no folds
     return Choice(
         chosen=found.chosen,
         best=found.chosen,
@@ -330,11 +329,7 @@ def _choice(found: Halving, trials: RetrieverTrials, rule: ChoiceRule) -> Choice
         plateau=tuple(plateau),
         stability=stability,
         curve=curve,
-        worse=(),
-        votes=np.zeros(0),
         values=found.values[found.chosen, found.final],
-        fold=nothing,
-        picks=nothing,
     )
 
 
@@ -399,8 +394,7 @@ class RetrieverTrials:
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
     def __post_init__(self) -> None:
-        """Check that the function takes the knobs, before anything is asked."""
-        check_factory(self.make, self.settings[0])
+        """Check what was given, before anything is asked."""
         shape = len(self.settings), len(self.measures), self.table.height
         names = tuple(map(str, self.settings))
         self.values = Values(self.table, names, self.measures, np.full(shape, np.nan))
