@@ -89,11 +89,12 @@ def test_search_for_a_weight(case: Any) -> None:
         for number, groups in enumerate(given["retrieval_gt"])
     ]
     names = [name.removeprefix("retrieval_") for name in params["metrics"]]
+    low, high = params["weight_range"]
     tuned = tune_weight(
         runs,
         gold,
         names,
-        weights=np.linspace(*params["weight_range"], params["test_weight_size"]),
+        weights=np.linspace(low, high, params["test_weight_size"]),
         normaliser=params["normalize_method"],
         lowest=THEORETICAL_MINIMA,
         k=params["top_k"],

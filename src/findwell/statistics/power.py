@@ -104,7 +104,7 @@ class PlannedComparison:
     sd: float  # of the differences
     changed: float | None = None  # of a hit-or-miss measure: the share of queries that change
     power: float = 0.8  # the wanted chance to see a difference
-    alpha: float = 0.05  # the chance to see one where there is none
+    alpha: float = 0.05  # the chance to see one by mistake
 
     def __post_init__(self) -> None:
         _check(sd=self.sd)

@@ -27,7 +27,7 @@ Statistic: TypeAlias = str | Sequence[str]
 
 @dataclass(frozen=True, slots=True)
 class Quantity:
-    """One number, or None and why there is none."""
+    """One number, or None and the reason."""
 
     value: float | None
     reason: str = ""

@@ -166,7 +166,7 @@ def contrasts(
 ) -> list[Contrast]:
     """Compare each pair of systems by each measure; nothing is corrected for their number yet.
 
-    `values` are queries × systems × measures, NaN where there is none; `strangers` are the systems
+    `values` are queries × systems × measures, NaN where one is missing; `strangers` are the systems
     that retrieved nothing that is in the gold: that no query differs says nothing about them.
     """
     columns = [(pair, measure) for pair in pairs for measure in measures]

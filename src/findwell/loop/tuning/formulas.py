@@ -72,7 +72,7 @@ class ScoreLists:
         return total.astype(values.dtype)
 
     def largest(self, values: Values, nothing: float) -> Values:
-        """Return the largest value of each list, or `nothing` where there is none."""
+        """Return the largest value of each list, or `nothing` where a list has none."""
         there = np.where(self.known, values, values.dtype.type(nothing))
         return np.maximum.reduceat(there, self._start) if len(self._start) else there
 
