@@ -162,8 +162,7 @@ def _values(first: str, second: str, gold: str) -> dict[str, Any]:
     options = {"dialect": "findwell", "rel": None, "queries": None}
     runs = {"a": first, "b": second}
     source = RecordedRuns(runs, gold, MEASURE, options, engine)
-    (values,) = source.values(grid.settings).values()
-    means = values.mean(axis=1).tolist()
+    means = source.values(grid.settings).table[:, 0].mean(axis=1).tolist()
     return {
         "values": {
             f"{setting.weights[0]:g}": mean

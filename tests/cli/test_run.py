@@ -33,6 +33,7 @@ retriever = Search()
 WAIT = 0.0
 def broken(question): return 1 / 0
 class Nothing: pass
+def make(size=1, name="x"): return lambda question: [f"{name}{number}" for number in range(size)]
 """
 
 
@@ -57,6 +58,22 @@ def ask(app: Path, process: Process, *more: str, target: str = "shop.search:retr
 
 def read(app: Path) -> list[dict[str, Any]]:
     return [json.loads(line) for line in (app / "run.jsonl").read_text().splitlines()]
+
+
+def test_one_setting_of_a_retriever_by_name(app: Path, process: Process) -> None:
+    done = ask(app, process, target="shop.search:make(size=2, name='y')")
+    assert done.code == 0, done.err
+    assert [each["doc"] for each in read(app)[0]["retrieved"]] == ["y0", "y1"]
+    for target, message in (
+        ("shop.search:make(2)", "the arguments are not names with values"),
+        ("shop.search:make(size=two)", "the arguments are not names with values"),
+        ("shop.search:make(size=2", "the arguments are not names with values"),
+        ("shop.search:make(sizes=2)", "the retriever cannot be made: TypeError"),
+    ):
+        refused = ask(app, process, target=target)
+        assert refused.code == 2
+        assert message in refused.err
+        assert "fix:" in refused.err
 
 
 @pytest.mark.parametrize("concurrency", ["1", "8"])

@@ -6,13 +6,8 @@ import numpy as np
 import pytest
 
 from findwell.core.data import Run
-from findwell.loop.tuning import (
-    convex_combination,
-    normalise,
-    reciprocal_rank_fusion,
-    tune_weight,
-    weight_grid,
-)
+from findwell.loop.tuning import convex_combination, reciprocal_rank_fusion, tune_weight
+from findwell.loop.tuning.formulas import ScoreLists, scale_lists
 from findwell.measures.dialects.autorag import select_best
 from tests.dialects.golden import cases, same
 
@@ -45,7 +40,8 @@ def check(fused: Run, ids: list[list[str]], scores: list[list[float]]) -> None:
 def test_normalise(case: Any) -> None:
     how = case["params"]["case"].split()[1]
     given = case["inputs"]
-    found = normalise(np.array(given["scores"]), how=how, lowest=given["fixed_min_value"]).tolist()
+    alone = ScoreLists(np.array(given["scores"]), np.zeros(len(given["scores"]), np.int64))
+    found = scale_lists(alone, how, given["fixed_min_value"]).tolist()
     assert len(found) == len(case["expected"])
     assert all(map(same, found, case["expected"])), found
 
@@ -93,11 +89,12 @@ def test_search_for_a_weight(case: Any) -> None:
         for number, groups in enumerate(given["retrieval_gt"])
     ]
     names = [name.removeprefix("retrieval_") for name in params["metrics"]]
+    low, high = params["weight_range"]
     tuned = tune_weight(
         runs,
         gold,
         names,
-        weights=weight_grid(params["test_weight_size"], *params["weight_range"]),
+        weights=np.linspace(low, high, params["test_weight_size"]),
         normaliser=params["normalize_method"],
         lowest=THEORETICAL_MINIMA,
         k=params["top_k"],

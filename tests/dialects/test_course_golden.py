@@ -2,17 +2,19 @@
 
 from typing import Any
 
+import numpy as np
 import pytest
 
 import findwell
-from findwell.loop.tuning import reciprocal_rank_fusion, reciprocal_rank_scores
+from findwell.loop.tuning import reciprocal_rank_fusion
+from findwell.loop.tuning.engines import reciprocal_ranks
 from tests.dialects.golden import cases, same
 from tests.dialects.test_course import value
 
 
 @pytest.mark.parametrize("case", cases("course-notes", "rrf_score"), ids=lambda case: case["id"])
 def test_the_score_of_a_document(case: Any) -> None:
-    found = reciprocal_rank_scores(case["inputs"]["ranks"], rrf_k=case["params"]["k"])
+    found = reciprocal_ranks(np.array(case["inputs"]["ranks"]), case["params"]["k"]).sum()
     assert same(float(found), case["expected"])
 
 

@@ -241,7 +241,7 @@ def test_grades_of_others(grade: float, code: int, pool: Path) -> None:
 
 def test_formats_that_are_not_known(pool: Path, tmp_path: Path) -> None:
     with findwell.Labels.open(pool) as labels:
-        with pytest.raises(OptionError, match="does not tell the format"):
+        with pytest.raises(OptionError, match="does not say which format"):
             labels.export(tmp_path / "labels.doc")
         with pytest.raises(OptionError, match="unknown format of labels 'trek'"):
             labels.export(tmp_path / "labels.doc", "trek")

@@ -9,7 +9,7 @@ import pytest
 
 from findwell.core.errors import InputError
 from findwell.statistics.sequential import (
-    SHARES,
+    BET_SHARES,
     change_evidence,
     change_point,
     conformal_ranks,
@@ -23,7 +23,7 @@ VALUES = RNG.beta(4, 2, 300)
 
 def recursions(values: np.ndarray, mean: float) -> np.ndarray:
     """Return the three detectors after each value, from their recursions."""
-    sizes = np.array(SHARES) / (1 - mean)
+    sizes = np.array(BET_SHARES) / (1 - mean)
     roberts, best, waiting = np.zeros(len(sizes)), np.zeros(len(sizes)), 1.0
     begun = np.zeros(len(sizes))
     rows = []

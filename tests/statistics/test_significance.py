@@ -19,7 +19,7 @@ from statsmodels.stats.multitest import multipletests
 from findwell.core.errors import InputError, OptionError
 from findwell.statistics.resampling import BLOCK, PRODUCT, all_sign_sums, sign_sums
 from findwell.statistics.significance import (
-    EXACT,
+    EXACT_UNITS,
     NO_PAIR,
     NONE_DIFFERS,
     NOT_BINARY,
@@ -85,7 +85,7 @@ def test_random_signs_agree_with_scipy() -> None:
 
 
 def test_random_signs_agree_with_all_signs() -> None:
-    differences = np.append(RNG.normal(0.3, 1, EXACT), 1e-7)  # one unit too many to enumerate
+    differences = np.append(RNG.normal(0.3, 1, EXACT_UNITS), 1e-7)  # one unit too many to enumerate
     exact = np.abs(all_sign_sums(differences)) >= abs(differences.sum()) - 1e-12
     (found,) = sign_flip(differences, permutations=40_000)
     assert found.method == "permutation"
@@ -274,7 +274,7 @@ def test_mcnemar_on_a_published_table() -> None:
 
 
 @examples(40)
-@given(st.lists(st.tuples(st.booleans(), st.booleans()), min_size=1, max_size=EXACT))
+@given(st.lists(st.tuples(st.booleans(), st.booleans()), min_size=1, max_size=EXACT_UNITS))
 def test_flipping_hits_and_misses_is_mcnemar(pairs: list[tuple[bool, bool]]) -> None:
     before, after = np.array(pairs, dtype=float).T
     (flipped,), (exact,) = sign_flip(after - before), mcnemar(before, after)

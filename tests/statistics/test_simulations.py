@@ -9,7 +9,7 @@ import pytest
 from scipy import stats
 
 from findwell.statistics.power import PlannedComparison
-from findwell.statistics.significance import EXACT, sign_flip, tukey
+from findwell.statistics.significance import EXACT_UNITS, sign_flip, tukey
 from tests.statistics.scores import POPULATIONS
 
 if TYPE_CHECKING:
@@ -27,7 +27,7 @@ def rejected(found: Iterable[float | None], level: float = 0.05) -> float:
 
 
 @pytest.mark.parametrize("name", POPULATIONS)
-@pytest.mark.parametrize("queries", [EXACT - 4, 25, 100])
+@pytest.mark.parametrize("queries", [EXACT_UNITS - 4, 25, 100])
 def test_the_sign_flip_rejects_at_its_level(name: str, queries: int) -> None:
     draw, _ = POPULATIONS[name]
     rng = np.random.default_rng([1, queries])
@@ -36,7 +36,7 @@ def test_the_sign_flip_rejects_at_its_level(name: str, queries: int) -> None:
     share = rejected(each.p for each in sign_flip(differences, permutations=999))
     assert share <= 0.05 + NOISE
     # discrete sums of hits and misses, or few of them, cannot reach every level
-    if queries > EXACT and not name.startswith("hit"):
+    if queries > EXACT_UNITS and not name.startswith("hit"):
         assert share >= 0.05 - NOISE
 
 

@@ -16,7 +16,7 @@ from findwell.statistics.significance import (
     NO_QUERY,
     NO_SYSTEM_DIFFERS,
     ONE_SYSTEM,
-    SHUFFLED,
+    SHUFFLED_QUERIES,
     sign_flip,
     tukey,
 )
@@ -63,7 +63,7 @@ def test_two_systems_are_the_sign_test() -> None:
 
 def test_many_queries_are_normal() -> None:
     systems, draws = 6, 20_000
-    values = RNG.beta(0.4, 2, (2 * SHUFFLED, systems)) + np.arange(systems) * 0.004
+    values = RNG.beta(0.4, 2, (2 * SHUFFLED_QUERIES, systems)) + np.arange(systems) * 0.004
     (normal,) = tukey(values, permutations=draws)
     assert normal.method == "normal"
     centred = (values - values.mean(axis=1, keepdims=True))[:, :, np.newaxis]

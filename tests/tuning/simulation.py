@@ -61,8 +61,8 @@ def population(seed: int, queries: int = 3_000, depth: int = 50) -> Floats:
     grid = grid_of(engine, 2, None, {})
     options = {"dialect": "findwell", "rel": None, "queries": None}
     source = RecordedRuns(runs, gold, "nDCG@10", options, engine)
-    (values,) = source.values(grid.settings).values()
-    return values[: len(grid.settings)]
+    values: Floats = source.values(grid.settings).table[: len(grid.settings), 0]
+    return values
 
 
 def _frame(docs: Ints, scores: Floats) -> pl.DataFrame:

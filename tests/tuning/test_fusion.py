@@ -7,17 +7,14 @@ import math
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, TypeAlias
 
+import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from findwell.core.errors import FindwellError, OptionError
-from findwell.loop.tuning import (
-    Pool,
-    convex_combination,
-    reciprocal_rank_fusion,
-    reciprocal_rank_scores,
-)
+from findwell.loop.tuning import Pool, convex_combination, reciprocal_rank_fusion
+from findwell.loop.tuning.engines import reciprocal_ranks
 
 if TYPE_CHECKING:
     from findwell.core.data import Run
@@ -137,9 +134,8 @@ def test_under_z_a_missing_document_is_as_good_as_the_mean() -> None:
 
 
 def test_scores_of_ranks() -> None:
-    assert reciprocal_rank_scores([], 60) == 0
-    assert reciprocal_rank_scores([0, 0], 0) == 0
-    assert reciprocal_rank_scores([[3], [0]], 0).tolist() == [1 / 3]
+    assert reciprocal_ranks(np.array([], np.int64), 60).tolist() == []
+    assert reciprocal_ranks(np.array([3, 0]), 0).tolist() == [1 / 3, 0]
 
 
 RUNS_OF_TWO: list[Any] = [{"q": {"a": 2.0, "b": 1.0}}, {"q": {"b": 3.0, "c": 1.0}}]

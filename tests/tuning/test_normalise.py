@@ -11,7 +11,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from findwell.core.errors import FindwellError, InputError, OptionError
-from findwell.loop.tuning import NORMALISERS, normalise
+from findwell.loop.tuning import NORMALISERS
+from findwell.loop.tuning.formulas import ScoreLists, scale_lists
 
 LOWEST = -2.0
 # each formula once more, over one list that differs
@@ -23,6 +24,16 @@ FORMULAS: dict[str, Callable[[Any], Any]] = {
 }
 SCORES = st.integers(-200, 1000).map(lambda number: number / 100)
 LISTS = st.lists(st.lists(st.one_of(SCORES, st.just(float("nan"))), min_size=1, max_size=6))
+
+
+def normalise(
+    scores: np.ndarray[Any, Any],
+    numbers: np.ndarray[Any, Any] | None = None,
+    how: str = "mm",
+    lowest: float | None = None,
+) -> np.ndarray[Any, Any]:
+    query = np.zeros(len(scores), dtype=np.int64) if numbers is None else numbers
+    return scale_lists(ScoreLists(scores, query), how, lowest)
 
 
 def alone(values: np.ndarray[Any, Any], how: str) -> list[float]:
@@ -85,7 +96,6 @@ def test_a_difference_too_small_to_square(how: str) -> None:
 @pytest.mark.parametrize(
     ("scores", "how", "lowest", "error", "message"),
     [
-        ([1.0, 2.0], "minmax", None, OptionError, "unknown normaliser 'minmax'"),
         ([1.0, 2.0], "tmm", None, OptionError, "tmm needs the lowest score"),
         ([-3.0, -2.0], "tmm", 0.0, OptionError, "all scores of a query lie below 0"),
         ([np.inf, 1.0], "mm", None, InputError, "infinite, or too far apart"),

@@ -84,7 +84,8 @@ def assert_same_values(
         result = findwell.evaluate(run, data["gold"], wanted, **evaluated)
         (name,) = result.runs
         for measure in result.measures:
-            ours, theirs = values[measure][number], result.arrays[name, measure]
+            at = values.measures.index(measure)
+            ours, theirs = values.table[number, at], result.arrays[name, measure]
             assert np.array_equal(ours, theirs, equal_nan=True), (str(measure), number)
 
 

@@ -16,7 +16,6 @@ from findwell.loop.tuning import (
     reciprocal_rank_fusion,
     tune_rrf_k,
     tune_weight,
-    weight_grid,
 )
 
 SEMANTIC = {"q1": {"a": 0.9, "b": 0.6, "c": 0.1}, "q2": {"d": 0.8, "e": 0.7, "f": 0.2}}
@@ -27,7 +26,7 @@ GOLD = {"q1": ["b"], "q2": ["e"]}
 def test_the_best_is_the_best_of_the_table() -> None:
     tuned = tune_weight([SEMANTIC, LEXICAL], GOLD, ["nDCG", "RR"], k=3)
     assert tuned.table.columns == ["weight", "nDCG", "RR"]
-    assert tuned.table["weight"].to_list() == weight_grid().tolist()
+    assert tuned.table["weight"].to_list() == np.linspace(0, 1, 101).tolist()
     means = tuned.table.select((pl.col("nDCG") + pl.col("RR")) / 2).to_series()
     assert tuned.best == tuned.table["weight"][int(means.arg_max() or 0)]
     assert means.max() == 1  # both together find what neither ranks first
@@ -134,12 +133,3 @@ def test_wrong_choices() -> None:
         tune_weight([SEMANTIC, LEXICAL], GOLD, "RR", weights=[1.5])
     with pytest.raises(OptionError, match="is better when it is lower"):
         tune_rrf_k([SEMANTIC, LEXICAL], GOLD, ["RR", "RBP_residual"])
-
-
-def test_grids() -> None:
-    assert len(weight_grid()) == 101
-    np.testing.assert_allclose(weight_grid(3, 0.2, 0.4), [0.2, 0.3, 0.4])
-    assert weight_grid(1, 0.5).tolist() == [0.5]
-    for size, low, high in [(0, 0.0, 1.0), (3, 0.6, 0.5), (3, -0.1, 1.0), (3, 0.0, float("nan"))]:
-        with pytest.raises(OptionError, match="there is no grid"):
-            weight_grid(size, low, high)

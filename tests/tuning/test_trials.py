@@ -1,15 +1,17 @@
 """Fusions of a space: what is tried, that values are those of evaluate, and an honest search."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+import polars as pl
 import pytest
 from numpy.typing import NDArray
 
 import findwell
 from findwell.core.errors import OptionError
+from findwell.core.values import Values
 from findwell.loop.tuning.choice import ChoiceRule, choose_setting
 from findwell.loop.tuning.engines import ENGINES, Setting
 from findwell.loop.tuning.fusion_settings import (
@@ -22,6 +24,7 @@ from findwell.loop.tuning.pool import Pool
 from findwell.loop.tuning.space import Space
 from findwell.loop.tuning.tune import tune
 from findwell.loop.tuning.tuning import Tuning
+from findwell.measures import parse_measure
 from tests.tuning.judging import by_words
 
 DEMO = Path(findwell.__file__).parent / "demo"
@@ -177,17 +180,22 @@ def test_settings_that_are_alike_lie_near_each_other() -> None:
     assert same.sum() == len(trials)  # steps of 0.25 are far apart
 
 
-def noise(seed: int, queries: int) -> Callable[[Setting], Floats]:
+def noise(seed: int, queries: int) -> Callable[[Sequence[Setting]], Values]:
     """Return values without any real difference: every query prefers settings of its own."""
     random = np.random.default_rng(seed)
     size, speed = random.normal(size=(queries, 6)), random.normal(size=(queries, 6, 2)) * 3
     shift = random.uniform(0, 2 * np.pi, (queries, 6))
 
-    def values(setting: Setting) -> Floats:
+    def value(setting: Setting) -> Floats:
         place = np.array([setting.weights[0] / 2, np.log(setting.k or 1) / np.log(100)])
         waves = (size * np.sin(speed @ place + shift)).sum(axis=1)
         found: Floats = np.clip(0.5 + 0.12 * waves, 0, 1)
         return found
+
+    def values(settings: Sequence[Setting]) -> Values:
+        names = pl.DataFrame({"query": [f"q{number}" for number in range(queries)]})
+        table = np.array([[value(each)] for each in settings])
+        return Values(names, tuple(map(str, settings)), (parse_measure("nDCG@10"),), table)
 
     return values
 
@@ -208,7 +216,7 @@ def test_a_sampler_that_learns_has_not_seen_the_queries_held_out() -> None:
         tried, choice = search_by_optuna(given, 2, values, ChoiceRule(seed=seed, draws=50))
         honest.append((choice.in_sample.value, choice.held_out.value))
         main = tried[:50]  # what the search over all queries tried, and one more
-        table = np.array([values(each) for each in main])
+        table = values(main).table[:, 0]
         told.append(
             choose_setting(
                 table, ChoiceRule(repeats=2, draws=50), places=places_of(main)

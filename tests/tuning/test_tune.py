@@ -68,7 +68,7 @@ def test_what_is_claimed_can_be_computed_by_hand() -> None:
     fused = fuse(runs, "elasticsearch-linear", weights=found.chosen.weights)
     evaluated = findwell.evaluate(fused, gold, ["nDCG@5", "recall@3"])
     assert choice.in_sample.value == evaluated["nDCG@5"]
-    assert found.fused.others[0].in_sample == evaluated["recall@3"]
+    assert found.others[0].in_sample == evaluated["recall@3"]
     assert found.run.rows.equals(fused.rows)
     held = np.zeros(40)
     for repeat, picks in enumerate(choice.picks):

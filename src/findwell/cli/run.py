@@ -106,6 +106,7 @@ def command(
 
     RETRIEVER is module:attribute, of the working folder or of an installed package: a function of
     a question, sync or async, or an object with invoke, retrieve or run; or an http address.
+    With arguments, 'app:make_retriever(size=500)', it is what the function returns.
     A question that fails is recorded with the reason; it counts as nothing retrieved.
     With -o, answers are kept in FILE.part as they come: after an interruption the same command asks
     only for what is missing.

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import ast
+import contextlib
 import hashlib
 import importlib
 import inspect
@@ -202,13 +204,18 @@ def _broken_module(text: str, module: str, error: BaseException) -> InputError:
 def import_retriever(text: str) -> Any:  # noqa: ANN401
     """Return the object that `module:attribute` names; modules of the working folder count.
 
+    With arguments behind the name, `app:make_retriever(size=500)`, it is what the function returns.
+
     >>> import_retriever("findwell.retrievers.retriever:name_of").__name__
     'name_of'
+    >>> import_retriever("fractions:Fraction(numerator=1, denominator=2)")
+    Fraction(1, 2)
     """
-    module, colon, path = text.partition(":")
+    module, colon, named = text.partition(":")
+    path, opened, arguments = named.partition("(")
     if not (module and colon and path):
         raise OptionError(
-            f"{text!r} is no retriever", fix="write module:attribute, as in app.search:retriever"
+            f"{text!r} is not a retriever", fix="write module:attribute, as in app.search:retriever"
         )
     if str(Path.cwd()) not in sys.path:
         sys.path.insert(0, str(Path.cwd()))
@@ -229,4 +236,29 @@ def import_retriever(text: str) -> Any:  # noqa: ANN401
         if not hasattr(found, name):
             choose(f"name in {module}", name, [each for each in dir(found) if each[0] != "_"])
         found = getattr(found, name)
-    return found
+    return _made(found, text, f"f({arguments}") if opened else found
+
+
+def _made(function: Any, text: str, written: str) -> Any:  # noqa: ANN401
+    """Return what a function makes of arguments that were written behind its name."""
+    given: dict[str, Any] | None = None
+    with contextlib.suppress(SyntaxError, ValueError):
+        call = ast.parse(written, mode="eval").body
+        if isinstance(call, ast.Call) and not call.args:
+            given = {str(each.arg): ast.literal_eval(each.value) for each in call.keywords}
+    if given is None:
+        raise OptionError(
+            "the arguments are not names with values",
+            where=text,
+            fix="write numbers, texts in quotes, True or False: app:make_retriever(size=500)",
+        )
+    try:
+        return function(**given)
+    except FindwellError:
+        raise
+    except Exception as error:
+        raise InputError(
+            f"the retriever cannot be made: {type(error).__name__}: {shorten(str(error), 300)}",
+            where=text,
+            fix="check the names and values of the arguments; --debug shows the traceback",
+        ) from error

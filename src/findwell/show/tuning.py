@@ -170,10 +170,9 @@ def grids(tuning: Tuning) -> Iterator[Grid]:
         yield _gains(tuning)
     if isinstance(source, AskedRetriever):
         yield _furthest(tuning, source)
-        return
-    if len(curves_of(tuning)) != 1:
+    elif len(curves_of(tuning)) != 1:
         yield _best_in_sample(tuning)
-    if source.others:
+    if tuning.others:
         yield Grid(
             "other measures, with the same choices",
             ["measure", "held out", level, "in sample"],
@@ -184,11 +183,12 @@ def grids(tuning: Tuning) -> Iterator[Grid]:
                     interval(other.held_out.low, other.held_out.high),
                     number(other.in_sample),
                 ]
-                for other in source.others
+                for other in tuning.others
             ],
         )
-    for each in source.sliced:
-        yield _slices(tuning, each)
+    if not isinstance(source, AskedRetriever):
+        for each in source.sliced:
+            yield _slices(tuning, each)
 
 
 def _gains(tuning: Tuning) -> Grid:
@@ -304,8 +304,7 @@ def notes(tuning: Tuning) -> list[str]:
 
 def _notes_about_folds(tuning: Tuning, source: FusedRuns) -> list[str]:
     choice, every, rule = tuning.choice, len(tuning.grid.settings), source.rule
-    looks = "so much better the setting looks on the queries that chose it"
-    near = {"weights": "shares within 0.05 of these", "k": "nearly this k"}
+    near = {"weights": "nearly the same weights", "k": "nearly the same k"}
     like = near.get(tuning.grid.axis, "this setting, or one like it")
     plateau = (
         f"plateau: with {counted(choice.n)}, {len(choice.plateau)} of {every} settings cannot be "
@@ -319,8 +318,8 @@ def _notes_about_folds(tuning: Tuning, source: FusedRuns) -> list[str]:
     dealt = f"({rule.folds} folds, {rule.repeats} times)"
     return [
         f"held out: each query scored by settings that the other folds chose {dealt}",
-        f"optimism {signed(choice.optimism)}: {looks}",
-        f"stability {choice.stability:.0%}: so many folds chose {like}",
+        f"optimism {signed(choice.optimism)}: how much the tuning queries flatter this setting",
+        f"stability {choice.stability:.0%}: share of folds that picked {like}",
         plateau,
     ]
 
@@ -337,13 +336,13 @@ def _notes_about_asking(tuning: Tuning, source: AskedRetriever) -> list[str]:
         f"{asked}; every setting on every query would take {whole:,}",
     ]
     if choice.optimism is not None:
-        what = "in sample − held out, which are other queries: luck and optimism together"
+        what = "in sample − held out, on different queries: luck and optimism together"
         said.append(f"optimism {signed(choice.optimism)}: {what}")
     if choice.stability is not None:
         said.append(
-            f"stability {choice.stability:.0%}: so many bootstraps of the last rung it wins; "
-            f"{len(choice.plateau)} of {len(source.halving.rungs[-1])} settings there are not "
-            "shown to be worse than the best"
+            f"stability {choice.stability:.0%}: share of bootstraps of the last rung that it wins; "
+            f"{len(choice.plateau)} of {len(source.halving.rungs[-1])} settings there cannot be "
+            "ruled out as the best"
         )
     if not tuning.gains:
         said.append("no current setting is known: below [current] in the space, or as defaults")
@@ -353,11 +352,11 @@ def _notes_about_asking(tuning: Tuning, source: AskedRetriever) -> list[str]:
 def _undecided(gain: Gain, tuning: Tuning) -> str:
     unit = "queries" if tuning.cluster is None else "clusters"
     asked = isinstance(tuning.source, AskedRetriever)
-    said = f"against {'the current setting' if asked else gain.over} the data cannot tell"
+    said = f"against {'the current setting' if asked else gain.over}: unclear"
     if gain.needed is not None:
         size = number(abs(gain.verdict.difference.value or 0.0))
-        return f"{said}: to show a difference of {size} takes about {gain.needed:,} {unit}"
-    return said + (f": {gain.verdict.reason}" if gain.verdict.reason else "")
+        return f"{said}; a difference this small ({size}) needs about {gain.needed:,} {unit}"
+    return said + (f"; {gain.verdict.reason}" if gain.verdict.reason else "")
 
 
 def _per_slice(sliced: SlicedChoice) -> str:

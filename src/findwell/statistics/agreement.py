@@ -47,7 +47,7 @@ ONE_CLUSTER = "all items are of one cluster, so the spread is unknown"
 TOO_FEW = "there are fewer than two items to order"
 ALL_TIED = "all items are tied"
 BOTH_EMPTY = "both rankings are empty"
-OVERLAPS = 1 << 21  # of rankings by depth that are worked on at once
+BLOCK_OVERLAPS = 1 << 21  # of rankings by depth that are worked on at once
 ONE_UNIT = "one question says nothing about the spread"
 SAME_LABELS = "all labels of both are the same"
 ROUNDING = 1e-12
@@ -57,7 +57,7 @@ SCALES = ("nominal", "ordinal", "interval")  # of Krippendorff's α
 NO_PAIR = "no item has two labels"
 ONE_VALUE = "all labels are the same one, so chance agrees as well"
 FEW_ITEMS = "fewer than two items have two labels, so the spread is unknown"
-AT_ONCE = 1 << 22  # numbers that a block of resamples may hold
+BLOCK_NUMBERS = 1 << 22  # numbers that a block of resamples may hold
 BOOTSTRAP = 3  # the stream of random numbers, next to those of `findwell.statistics.resampling`
 
 Label: TypeAlias = str | float | bool
@@ -85,7 +85,7 @@ class Kappa(Estimated):
 
 
 def confusion(first: Labels, second: Labels) -> Confusion:
-    """Count pairs of labels; position i of both is the same item, None or NaN is no label.
+    """Count pairs of labels; position i of both is the same item, None or NaN is a missing label.
 
     >>> confusion([0, 1, 1, None], [0, 1, 0, 1])
     Confusion(labels=(0, 1), counts=((1, 0), (1, 1)), n=3, left_out=1)
@@ -163,15 +163,29 @@ def kappa_of(counts: Floats, severity: Floats) -> tuple[float, Floats]:
     >>> kappa_of(np.array([[2.0, 0.0], [1.0, 1.0]]), 1 - np.eye(2))[0]
     0.5
     """
-    shares = counts / counts.sum()
-    first, second = shares.sum(axis=1), shares.sum(axis=0)
-    # sums instead of products of matrices, whose last digit depends on the number of threads
-    of_first, of_second = (severity * second).sum(axis=1), (severity.T * first).sum(axis=1)
-    met, expected = float((severity * shares).sum()), float((first * of_first).sum())
+    shares, of_first, of_second = _chance_disagreement(counts, severity)
+    met, expected = float((severity * shares).sum()), float((shares.sum(axis=1) * of_first).sum())
     if expected <= 0:
         return float("nan"), np.zeros_like(counts)
     moved = of_first[:, np.newaxis] + of_second - 2 * expected
     return 1 - met / expected, (met * moved / expected - (severity - met)) / expected
+
+
+def kappas_of(counts: Floats, severity: Floats) -> Floats:
+    """Return κ of many tables of counts (… × labels × labels), as `kappa_of` has it."""
+    shares, of_first, _ = _chance_disagreement(counts, severity)
+    expected = (shares.sum(axis=-1) * of_first).sum(axis=-1)
+    return 1 - _divided((severity * shares).sum(axis=(-2, -1)), expected)
+
+
+def _chance_disagreement(counts: Floats, severity: Floats) -> tuple[Floats, Floats, Floats]:
+    """Return the shares of the cells, and how bad each label of one is by the other's shares."""
+    shares = _divided(counts, counts.sum(axis=(-2, -1), keepdims=True))
+    first, second = shares.sum(axis=-1), shares.sum(axis=-2)
+    # sums instead of products of matrices, whose last digit depends on the number of threads
+    of_first = (severity * second[..., np.newaxis, :]).sum(axis=-1)
+    of_second = (severity.T * first[..., np.newaxis, :]).sum(axis=-1)
+    return shares, of_first, of_second
 
 
 def is_one_sided(counts: Floats) -> bool:
@@ -335,7 +349,7 @@ def rbo_of_lists(first: pl.Series, second: pl.Series, p: float = 0.9) -> Floats:
     short, long = np.minimum(*lengths), np.maximum(*lengths)
     found = np.full(len(first), np.nan)
     deepest = max(int(long.max(initial=1)), 1)
-    step = max(1, OVERLAPS // deepest)
+    step = max(1, BLOCK_OVERLAPS // deepest)
     pairs, depths = (shared[name].to_numpy() for name in ("pair", "depth"))
     order = np.argsort(pairs, kind="stable")
     pairs, depths = pairs[order], depths[order]
@@ -399,7 +413,7 @@ def kappa_difference(
     clusters of four items, 95 % intervals held the true difference in 99, 98, 98 and 96 % of
     samples (those of a paired bootstrap in 87, 92, 94 and 94 %). The p-value is that of a
     permutation test: if both were as good, the two might be exchanged in each cluster, and the
-    difference is held against those of random exchanges.
+    difference is compared with those of random exchanges.
 
     >>> found = kappa_difference([1, 1, 0, 0], [1, 0, 0, 0], [1, 1, 0, 0])
     >>> found.value, found.n
@@ -439,17 +453,9 @@ def kappa_difference(
     reach, extreme = abs(value) - ROUNDING, 0
     for sums in sign_sums(apart, permutations, seed):
         tables = (np.stack([both + sums, both - sums]) / 2).reshape(2, -1, 2, 2)
-        gaps = np.subtract(*np.nan_to_num(_kappas(tables)))
+        gaps = np.subtract(*np.nan_to_num(kappas_of(tables, 1 - np.eye(2))))
         extreme += int((np.abs(gaps) >= reach).sum())
     return found(value, *limits, p=(1 + extreme) / (1 + permutations))
-
-
-def _kappas(tables: Floats) -> Floats:
-    """Return Cohen's κ of many tables of counts (… × labels × labels); NaN where undefined."""
-    total = tables.sum(axis=(-2, -1))
-    met = _divided(np.trace(tables, axis1=-2, axis2=-1), total)
-    chance = _divided((tables.sum(axis=-2) * tables.sum(axis=-1)).sum(axis=-1), total**2)
-    return _divided(met - chance, 1 - chance)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -476,7 +482,7 @@ class Ratings:
         known = given if labels is None else np.unique(np.asarray(labels, dtype=np.float64))
         if not np.isin(given, known).all():
             other = given[~np.isin(given, known)][0]
-            raise InputError(f"the label {other:g} is none of those that can be given")
+            raise InputError(f"the label {other:g} is not one that can be given")
         counts = (table[:, :, np.newaxis] == known).sum(axis=1).astype(np.float64)
         return cls(known, counts, table)
 
@@ -507,7 +513,7 @@ def _cohen(ratings: Ratings) -> Parts:
     parts = np.stack(tables, axis=1).reshape(len(given), -1)
 
     def figure(sums: Floats) -> Floats:
-        each = _kappas(sums.reshape(-1, len(two), size, size))
+        each = kappas_of(sums.reshape(-1, len(two), size, size), 1 - np.eye(size))
         known = ~np.isnan(each)
         return _divided(np.where(known, each, 0).sum(axis=1), known.sum(axis=1).astype(np.float64))
 
@@ -638,7 +644,7 @@ def agreement_of(  # noqa: PLR0917
         return found(value, reason="" if samples == 0 else FEW_ITEMS)
     check_draws("samples", samples)
     drawn = []
-    block = max(1, AT_ONCE // len(parts))
+    block = max(1, BLOCK_NUMBERS // len(parts))
     for number, first in enumerate(range(0, samples, block)):
         source = np.random.SeedSequence(seed, spawn_key=(BOOTSTRAP, number))
         size, equal = min(block, samples - first), np.full(len(parts), 1 / len(parts))

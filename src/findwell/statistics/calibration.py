@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 
 BINS = 10
-IN_JSON = ("start", "end", "n", "predicted", "observed", "low", "high")  # of a bin
+JSON_FIELDS = ("start", "end", "n", "predicted", "observed", "low", "high")  # of a bin
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,7 +59,7 @@ class Calibration:
 
     def as_dict(self) -> dict[str, Any]:
         """Return it as the JSON output prints it."""
-        bins = [{name: getattr(each, name) for name in IN_JSON} for each in self.bins]
+        bins = [{name: getattr(each, name) for name in JSON_FIELDS} for each in self.bins]
         return {name: getattr(self, name) for name in self.__slots__} | {"bins": bins}
 
     @classmethod

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from findwell.statistics.values import Bounds
 
 METHOD = "moments"
-PARTS = 64  # numbers that a sum is kept as, at most
+MOST_PARTS = 64  # numbers that a sum is kept as, at most
 
 
 @dataclass(slots=True)
@@ -52,7 +52,7 @@ class ExactSum:
     def add(self, values: Iterable[float]) -> None:
         """Add values."""
         self.parts += exact_parts(values)
-        if len(self.parts) > PARTS:
+        if len(self.parts) > MOST_PARTS:
             self.parts = self.compact()
 
     def compact(self) -> list[float]:
@@ -175,13 +175,13 @@ def bootstrap_limits(means: Sequence[float] | Floats, level: float) -> tuple[flo
     return float(low), float(high)
 
 
-DRAWN = 16  # draws of a unit in a sample; more have a probability of 1e-15
-_CHANCES = np.cumsum([math.exp(-1) / math.factorial(count) for count in range(DRAWN)])
+MOST_DRAWS = 16  # draws of a unit in a sample; more have a probability of 1e-15
+_CHANCES = np.cumsum([math.exp(-1) / math.factorial(count) for count in range(MOST_DRAWS)])
 _STEP = np.uint64(0x9E3779B97F4A7C15)  # of the generator splitmix64, as are the constants below
 
 
 def name_hashes(names: Iterable[object]) -> NDArray[np.uint64]:
-    """Return a number for each name that looks random and is the same everywhere, for ever.
+    """Return a number for each name that looks random and is the same everywhere, always.
 
     >>> name_hashes(["q1"]).tolist() == name_hashes(["q1", "q2"]).tolist()[:1]
     True

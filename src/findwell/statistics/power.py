@@ -25,15 +25,15 @@ from findwell.statistics.values import Quantity, as_columns, check_share, scipy
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike
 
-MOST = 1_000_000_000  # queries; nobody has more
+MOST_QUERIES = 1_000_000_000  # more than anyone has
 FEW_CHANGES = 10_000  # beyond, a hit-or-miss measure has p-values enough
-POINTS = 12  # of a curve, if its sizes are not given
+CURVE_POINTS = 12  # of a curve, if its sizes are not given
 
 TOO_FEW = "a comparison needs two queries or more"
 NO_SPREAD = "the differences do not vary, so two queries show any difference"
 NO_DIFFERENCE = "no number of queries shows a difference of 0"
 OUT_OF_REACH = "the power is not reached even if every change is a win"
-TOO_MANY = f"more than {MOST:,} queries"
+TOO_MANY = f"more than {MOST_QUERIES:,} queries"
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,7 +104,7 @@ class PlannedComparison:
     sd: float  # of the differences
     changed: float | None = None  # of a hit-or-miss measure: the share of queries that change
     power: float = 0.8  # the wanted chance to see a difference
-    alpha: float = 0.05  # the chance to see one where there is none
+    alpha: float = 0.05  # the chance to see one by mistake
 
     def __post_init__(self) -> None:
         _check(sd=self.sd)
@@ -139,7 +139,7 @@ class PlannedComparison:
         top = 2
         while not enough(top):
             top *= 2
-            if top > MOST:
+            if top > MOST_QUERIES:
                 return Quantity(None, TOO_MANY)
         return Quantity(float(bisect_left(range(top), True, 2, key=enough)))
 
@@ -186,7 +186,7 @@ class PlannedComparison:
         """Return what growing numbers of queries show, up to twice what the difference needs."""
         if sizes is None:
             last = max(20, round(2 * (self.queries_needed(difference).value or 5_000)))
-            sizes = sorted({round(size) for size in np.geomspace(10, last, POINTS)})
+            sizes = sorted({round(size) for size in np.geomspace(10, last, CURVE_POINTS)})
         return tuple(
             PowerPoint(
                 queries=size,

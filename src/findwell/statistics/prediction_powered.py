@@ -42,7 +42,9 @@ if TYPE_CHECKING:
     from findwell.statistics.values import Bounds
 
 FEW = 5  # labels of a stratum, below which it is joined with others
-MANY = 2000  # degrees of freedom from which a series in 1/df gives the quantile to ten digits
+MANY_DEGREES = (
+    2000  # degrees of freedom from which a series in 1/df gives the quantile to ten digits
+)
 METHOD = "prediction-powered"
 NO_LABEL = "nothing is labelled"
 ONE_LABEL = "one label says nothing about the spread"
@@ -75,7 +77,7 @@ def student_quantile(level: float, freedom: int) -> float:
     """
     check_share("level", level)
     z = NormalDist().inv_cdf((1 + level) / 2)
-    if freedom > MANY:  # Abramowitz and Stegun 26.7.5
+    if freedom > MANY_DEGREES:  # Abramowitz and Stegun 26.7.5
         step = (z**3 + z) / 4, (5 * z**5 + 16 * z**3 + 3 * z) / 96
         return z + step[0] / freedom + step[1] / freedom**2
     low, high = 0.0, math.pi / 2  # of the angle whose tangent is t ÷ √freedom
@@ -161,7 +163,7 @@ class SampledLabels:
 
     query: Ints  # 0 to queries − 1
     weight: Floats  # what a label of 1 adds to the value of its query
-    label: Floats  # NaN: nobody labelled it
+    label: Floats  # NaN: it has no label
     judged: Floats  # by the judge, on the scale of labels; all 0 without one
     probability: Floats  # of being labelled; looked at where there is a label
     stratum: Ints  # things of one stratum were drawn alike

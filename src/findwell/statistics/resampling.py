@@ -2,7 +2,7 @@
 
 All randomness comes in blocks of fixed size, each with a generator of its own that is made from
 the seed and the number of the block. What a column gets therefore depends on the seed and on the
-column, not on the columns beside it, on threads, or on who computes which block.
+column, not on the other columns, on threads, or on who computes which block.
 """
 
 from __future__ import annotations
@@ -52,8 +52,8 @@ def sign_sums(columns: Floats, draws: int, seed: int) -> Iterator[Floats]:
             bits = packed[:, first // 8 : (first + tall) // 8]
             signs = np.unpackbits(bits, axis=1, count=len(part)).astype(np.float64)
             for left in several:
-                beside = slice(left, left + SIDE_BY_SIDE)
-                chosen[:, beside] += signs @ part[:, beside]
+                some = slice(left, left + SIDE_BY_SIDE)
+                chosen[:, some] += signs @ part[:, some]
         yield 2 * chosen[:, :wide] - total
 
 

@@ -1,12 +1,12 @@
-"""Numbers that may be looked at at any time: they stay valid after every look.
+"""Numbers you can check as often as you like: they stay valid after every look (anytime-valid).
 
 An interval for a fixed number of queries is wrong too often if it is looked at again and again:
 some look finds chance on its side. A confidence sequence holds the true mean at all times at once,
 with the stated chance. It comes from betting: a gambler bets on each value before it is seen,
 against the claim that the mean is m. If the claim is true, no way of betting makes money on
-average, so that the capital, 1 at first, ever reaches 1 ÷ α with a chance of α at most (Ville
-1939). Claims against which the gambler has grown rich are left out (Waudby-Smith and Ramdas:
-Estimating means of bounded random variables by betting, JRSS B 86, 2024).
+average, so that the capital, 1 at first, reaches 1 ÷ α at any time with a chance of α at
+most (Ville 1939). Claims against which the gambler has grown rich are left out (Waudby-Smith and
+Ramdas: Estimating means of bounded random variables by betting, JRSS B 86, 2024).
 
 Values lie between 0 and 1, in the order of time: one list, or a table with one column per stream. A
 value that is NaN is undefined: no bet is made on it. Nothing is assumed about the values but that
@@ -16,9 +16,9 @@ A gambler who began to bet long before a change has lost the money by then. So o
 moment, each with a part of the money, and a change finds a gambler who has just begun. Two promises
 can be had from that:
 
-- `change_evidence`: the parts sum to 1. While nothing changes, the evidence ever reaches 1 ÷ α
-  with a chance of α at most, for as long as it is watched. A late change is found later, by the
-  logarithm of the time that has passed.
+- `change_evidence`: the parts sum to 1. While nothing changes, the evidence reaches 1 ÷ α at any
+  time with a chance of α at most, for as long as it is watched. A late change is found later, by
+  the logarithm of the time that has passed.
 - `shiryaev_roberts`, `cusum`: each gambler begins with 1 (Shin, Ramdas and Rinaldo: E-detectors,
   2023). The evidence reaches A again and again, though nothing changes, after A values or more on
   average: the average run length. How late a change comes makes no difference.
@@ -52,11 +52,11 @@ if TYPE_CHECKING:
 
 SIDES = ("below", "above", "both")
 BISECTIONS = 40
-NARROW = 1e-3  # what a share that is lost for certain counts as at least
+LEAST_MARGIN = 1e-3  # what a share that is lost for certain counts as at least
 # sizes of bets, as parts of the largest that no value can turn into a loss of everything
-SHARES = (0.02, 0.04, 0.08, 0.16, 0.32, 0.64)
-POWERS, SLOPES = (0.1, 0.25, 0.5, 0.75), (0.16, 0.32, 0.64)  # of bets on ranks: κ and s
-SMALLEST = 1e-12  # rank that counts as more than 0
+BET_SHARES = (0.02, 0.04, 0.08, 0.16, 0.32, 0.64)
+BET_POWERS, BET_SLOPES = (0.1, 0.25, 0.5, 0.75), (0.16, 0.32, 0.64)  # of bets on ranks: κ and s
+SMALLEST_RANK = 1e-12  # rank that counts as more than 0
 
 # what gains since the beginning, the same one moment earlier, and the number of values give
 StartRule: TypeAlias = "Callable[[Floats, Floats, Ints], Floats]"
@@ -176,7 +176,7 @@ def betting_capital(values: ArrayLike, mean: float, *, side: str = "below") -> F
 
     `below` bets against the claim that the mean is `mean` or more, and grows rich if it is less;
     `above` bets against `mean` or less; `both` with half of the money each. Under the claim the
-    capital ever reaches 1 ÷ α with a chance of α at most, however often it is looked at. The size
+    capital reaches 1 ÷ α with a chance of α at most, however often it is looked at. The size
     of a bet is chosen by the mean and spread so far: nothing is bet while they fit the claim.
 
     >>> drop = betting_capital([0.9] * 20 + [0.1] * 20, 0.8)
@@ -194,7 +194,7 @@ def betting_capital(values: ArrayLike, mean: float, *, side: str = "below") -> F
     table, mean = (timeline(values), mean) if side == "below" else (1 - timeline(values), 1 - mean)
     bets = _Bets(table, 0.5)
     short = mean - bets.mean
-    size = np.clip(short / (bets.spread + short**2), 0.0, 0.5 / max(1 - mean, NARROW))
+    size = np.clip(short / (bets.spread + short**2), 0.0, 0.5 / max(1 - mean, LEAST_MARGIN))
     gains = np.where(bets.defined, np.log1p(size * (mean - bets.values)), 0.0)
     return _as_given(np.cumsum(gains, axis=0), values)
 
@@ -255,7 +255,7 @@ def change_evidence(
 def shiryaev_roberts(values: ArrayLike, mean: float | None, *, side: str = "below") -> Floats:
     """Return the logarithm of the e-detector M = (M + 1) · L after each value.
 
-    Raise an alarm at A and begin anew: while nothing changes, A values or more pass on average.
+    Raise an alarm at A and begin again: while nothing changes, A values or more pass on average.
     """
     return _mixed(values, mean, side, _sum_of_starts)
 
@@ -313,21 +313,21 @@ def _gains(values: ArrayLike, mean: float | None, side: str) -> Floats:
     table = timeline(values)
     table = table if side == "below" else 1 - table
     if mean is None:
-        powers, slopes = (np.array(each)[:, np.newaxis] for each in (POWERS, SLOPES))
-        ranks = np.maximum(table, SMALLEST)[:, np.newaxis, :]
+        powers, slopes = (np.array(each)[:, np.newaxis] for each in (BET_POWERS, BET_SLOPES))
+        ranks = np.maximum(table, SMALLEST_RANK)[:, np.newaxis, :]
         made = [np.log(powers) + (powers - 1) * np.log(ranks), np.log1p(slopes * (1 - 2 * ranks))]
         # nothing is bet on what is undefined
         return np.cumsum(np.nan_to_num(np.concatenate(made, axis=1)), axis=0)
     if not 0 <= mean <= 1:
         raise InputError(f"the mean {mean} is not between 0 and 1")
     mean = mean if side == "below" else 1 - mean
-    sizes = np.array(SHARES) / max(1 - mean, NARROW)
+    sizes = np.array(BET_SHARES) / max(1 - mean, LEAST_MARGIN)
     won = np.nan_to_num(mean - table)[:, np.newaxis, :]  # nothing is bet on what is undefined
     return np.cumsum(np.log1p(sizes[:, np.newaxis] * won), axis=0)
 
 
 def _sum_of_starts(sums: Floats, before: Floats, count: Ints) -> Floats:
-    new = np.diff(count, axis=0, prepend=0) > 0  # nobody begins at a moment without a value
+    new = np.diff(count, axis=0, prepend=0) > 0  # no one begins at a moment without a value
     return np.asarray(sums + np.logaddexp.accumulate(np.where(new, -before, -np.inf), axis=0))
 
 

@@ -45,7 +45,7 @@ if TYPE_CHECKING:
 CORRECTIONS = ("holm", "bh")
 PERMUTATIONS = 10_000
 T_TESTS = ("t", "welch")
-EXACT = 16  # units that differ, up to which all 2 ** 16 signs are tried: finer than at random
+EXACT_UNITS = 16  # units that differ, up to which all 2 ** 16 signs are tried: finer than at random
 ROUNDING = 1e-12  # of the sum of absolute differences: sums this close are the same sum
 
 NO_PAIR = "no query has a value in both"
@@ -53,19 +53,19 @@ ONE_PAIR = "one query says nothing about the spread"
 NONE_DIFFERS = "no query differs"
 SAME_DIFFERENCE = "every query differs by the same amount"
 NOT_BINARY = "not every value is 0 or 1"
-CLOSE = 1e-9  # p-values and rates that differ by this share are equal
-SMALLEST = 1e-300  # p-values below have no normal quantile
+EQUAL_RATES = 1e-9  # p-values and rates that differ by this share are equal
+SMALLEST_P = 1e-300  # p-values below have no normal quantile
 LEAST_SHARE = 1e-4  # of the difference, that a limit next to 0 is away from it
-MOVED = "limit next to 0 by the test"
+MOVED_LIMIT = "limit next to 0 by the test"
 
-SHUFFLED = 500  # queries that carry the spread, beyond which sums of shuffles are normal
+SHUFFLED_QUERIES = 500  # queries that carry the spread, beyond which sums of shuffles are normal
 NO_QUERY = "no query has a value in every system"
 ONE_SYSTEM = "there is one system"
 NO_SYSTEM_DIFFERS = "no query differs between the systems"
 
 DRAWS = 10_000
-DEALT = 1 << 27  # values dealt in all, at most
-DEALT_AT_ONCE = 1 << 22
+DEALT_VALUES = 1 << 27  # values dealt in all, at most
+BLOCK_VALUES = 1 << 22
 MANY_QUERIES = 50  # in a part and outside, beyond which the mean of a random part is normal
 
 
@@ -89,7 +89,7 @@ def rejects(p: float | None, alpha: float) -> bool:
     >>> rejects(0.05, 1 - 0.95), rejects(0.051, 1 - 0.95), rejects(None, 0.05)
     (True, False, False)
     """
-    return p is not None and p <= alpha * (1 + CLOSE)
+    return p is not None and p <= alpha * (1 + EQUAL_RATES)
 
 
 def decide_zero(found: Estimate, p: float | None, alpha: float) -> Estimate:
@@ -114,7 +114,8 @@ def decide_zero(found: Estimate, p: float | None, alpha: float) -> Estimate:
         return found
     up = found.value > 0
     allowed, seen = (
-        -NormalDist().inv_cdf(max(each, SMALLEST) / 2) for each in (alpha * (1 + CLOSE), min(p, 1))
+        -NormalDist().inv_cdf(max(each, SMALLEST_P) / 2)
+        for each in (alpha * (1 + EQUAL_RATES), min(p, 1))
     )
     share = 1 - allowed / seen if seen > 0 else -inf
     # where p is alpha this is 0: that the limit is on the right side can be seen all the same
@@ -122,7 +123,7 @@ def decide_zero(found: Estimate, p: float | None, alpha: float) -> Estimate:
     if not shown:  # no farther than the other limit: a p of 1 says nothing about the distance
         limit = max(limit, -found.high) if up else min(limit, -found.low)
     limits = {"low": limit} if up else {"high": limit}
-    return replace(found, method=f"{found.method}, {MOVED}", **limits)  # type: ignore[arg-type]
+    return replace(found, method=f"{found.method}, {MOVED_LIMIT}", **limits)  # type: ignore[arg-type]
 
 
 def decide_by_test(
@@ -174,10 +175,10 @@ def sign_flip(
         filled = _without_rounding(as_units(filled, cluster_codes(clusters, len(table))).sums)
     differ = (filled != 0).sum(axis=0)
     shares = np.zeros(table.shape[1])
-    for column in np.flatnonzero(differ <= EXACT):
+    for column in np.flatnonzero(differ <= EXACT_UNITS):
         values = filled[filled[:, column] != 0, column]
         shares[column] = _extreme(all_sign_sums(values), values).mean()
-    many = np.flatnonzero(differ > EXACT)
+    many = np.flatnonzero(differ > EXACT_UNITS)
     if len(many):
         chosen = np.ascontiguousarray(filled[:, many])
         hits = np.ones(len(many))  # the signs as they are count as one draw
@@ -186,7 +187,7 @@ def sign_flip(
         shares[many] = hits / (permutations + 1)
     found = []
     for number, n in enumerate(pairs.tolist()):
-        exact = bool(differ[number] <= EXACT)
+        exact = bool(differ[number] <= EXACT_UNITS)
         p, method = (float(shares[number]) if n else None), "exact" if exact else "permutation"
         smallest = _smallest(int(differ[number])) if exact else 1 / (permutations + 1)
         reason = "" if moved[number] else NONE_DIFFERS if n else NO_PAIR
@@ -371,7 +372,7 @@ def _extreme(sums: Floats, values: Floats) -> np.ndarray:
 
 
 def _without_rounding(columns: Floats) -> Floats:
-    """Return the columns with 0 for what is only rounding beside their largest value."""
+    """Return the columns with 0 for what is only rounding next to their largest value."""
     smallest = ROUNDING * np.abs(columns).max(axis=0, initial=0.0)
     return np.where(np.abs(columns) > smallest, columns, 0.0)
 
@@ -459,7 +460,7 @@ def _ranges(centred: Floats, draws: int, seed: int) -> tuple[list[Floats], list[
     variance = (centred**2).mean(axis=1) if systems else np.zeros((queries, measures))
     total = variance.sum(axis=0)
     carried = total**2 / np.maximum((variance**2).sum(axis=0), np.finfo(float).tiny)
-    methods = ["normal" if share > SHUFFLED else "permutation" for share in carried]
+    methods = ["normal" if share > SHUFFLED_QUERIES else "permutation" for share in carried]
     ranges = [np.zeros(draws)] * measures
     standard = normal_ranges(systems, draws, seed) if "normal" in methods else np.zeros(0)
     alike: dict[bytes, list[int]] = {}  # measures that the same queries decide share shuffles
@@ -522,10 +523,10 @@ def _far_at_random(
 ) -> dict[int, Floats]:
     """Return how far from 0 the means of random parts lie, by size: one shuffle serves all."""
     rng = np.random.default_rng(seed)
-    count = max(min(draws, DEALT // len(centred)), 1)
+    count = max(min(draws, DEALT_VALUES // len(centred)), 1)
     ends = np.array(sizes) - 1
     found = []
-    for start in range(0, count, step := max(DEALT_AT_ONCE // len(centred), 1)):
+    for start in range(0, count, step := max(BLOCK_VALUES // len(centred), 1)):
         rows = np.tile(centred, (min(step, count - start), 1))
         shuffled = rng.permuted(rows, axis=1)[:, : ends[-1] + 1]
         found.append(np.abs(np.cumsum(shuffled, axis=1)[:, ends]) / (ends + 1))

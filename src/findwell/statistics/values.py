@@ -27,7 +27,7 @@ Statistic: TypeAlias = str | Sequence[str]
 
 @dataclass(frozen=True, slots=True)
 class Quantity:
-    """One number, or None and why there is none."""
+    """One number, or None and the reason."""
 
     value: float | None
     reason: str = ""
@@ -154,13 +154,14 @@ def aggregate(measure: Measure, values: Floats) -> Aggregate:
     Aggregate(value=0.75, n=2, undefined=1)
     """
     defined = values[~np.isnan(values)]
-    undefined = len(values) - len(defined)
-    if not len(defined):
-        return Aggregate(None, 0, undefined)
-    if measure.aggregation == "sum":
-        value = float(defined.sum())
-    elif measure.aggregation == "geometric":
-        value = float(np.exp(np.log(np.maximum(defined, GEOMETRIC_FLOOR)).mean()))
-    else:
-        value = float(defined.mean())
-    return Aggregate(value, len(defined), undefined)
+    value = statistic_of(defined, measure.aggregation)
+    return Aggregate(value, len(defined), len(values) - len(defined))
+
+
+def statistic_of(values: Floats, name: str) -> float | None:
+    """Return a statistic of values, none of which is NaN; None if there are none."""
+    if not len(values):
+        return None
+    if name == "sum":
+        return float(values.sum())
+    return from_scale(float(to_scale(values[:, np.newaxis], [name])[:, 0].mean()), name, 1)

@@ -207,7 +207,7 @@ def contrasts(
 ) -> list[Contrast]:
     """Compare each pair of systems by each measure; nothing is corrected for their number yet.
 
-    `values` are queries × systems × measures, NaN where there is none; `strangers` are the systems
+    `values` are queries × systems × measures, NaN where one is missing; `strangers` are the systems
     that retrieved nothing that is in the gold: that no query differs says nothing about them.
     """
     columns = [(pair, measure) for pair in pairs for measure in measures]
@@ -263,7 +263,7 @@ def _of_groups(before: Floats, after: Floats, measure: Measure, how: DifferenceT
         statistic=measure.aggregation,
         level=how.level,
         bounds=measure.bounds,
-        # an undefined value is no query of the group: it is left out of both alike
+        # a query without a value belongs to neither group
         clusters=None if how.clusters is None else (how.clusters, how.clusters),
         test="welch" if how.test == "t" else "division",
         permutations=how.permutations,

@@ -9,19 +9,20 @@ from __future__ import annotations
 
 import contextlib
 import os
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from findwell.core.data import Gold
-from findwell.core.errors import InputError
+from findwell.core.errors import FindwellError, InputError
 from findwell.core.findings import Finding, finding_about_rows
 from findwell.core.frames import pl
 from findwell.io.read.format import Format, Look, register_format
 
 if TYPE_CHECKING:
     import sqlite3
-    from collections.abc import Iterable, Iterator, Sequence
+    from collections.abc import Iterable, Iterator
 
     from findwell.io.read.source import Source
 
@@ -271,14 +272,43 @@ class LabelsDatabase(Format):
             return gold_of_labels(connection, texts=source.reading.texts)
 
 
+def read_labels(data: object) -> pl.DataFrame | None:
+    """Return labels as a table with one row for each; None if they are in another form.
+
+    `data` is a database of labels or the folder that holds it, a table in a file or in memory, or
+    records. A database gives STATE_COLUMNS and the columns of `texts_of_pairs`; other tables have
+    the columns that they have, their names in lower case.
+    """
+    from findwell.io.read.by_document import records_of_pairs  # noqa: PLC0415 - it imports this
+    from findwell.io.read.json import all_entries  # noqa: PLC0415
+    from findwell.io.read.source import Source  # noqa: PLC0415
+    from findwell.io.read.tables import frame, read_table  # noqa: PLC0415
+
+    found = None
+    if not isinstance(data, str | os.PathLike):
+        found = frame(data)
+        if found is None and isinstance(data, Sequence):
+            found = records_of_pairs(data)
+    elif (database := database_at(data)) is not None:
+        with reading(database) as connection:
+            said, texts = states(connection), texts_of_pairs(connection)
+        return said.join(texts, on=PAIR, how="left", maintain_order="left")
+    elif not os.path.isdir(data):  # noqa: PTH112
+        look = Look.at(source := Source.of(data))
+        with contextlib.suppress(FindwellError):  # some other file, which others can read
+            if look.opens_json:
+                found = records_of_pairs([entry.value for entry in all_entries(source)])
+            elif not look.binary or look.head.startswith(b"PAR1"):
+                found = read_table(source)[0]
+    names = {} if found is None else {name: name.strip().casefold() for name in found.columns}
+    return None if found is None else found.rename(names)
+
+
 def labelled_pairs(path: Path) -> pl.DataFrame:
     """Return the pairs that have a grade, as a judge sees them, and how they were chosen.
 
     Columns: query, question, doc, text, grade, design, stratum, probability.
     """
-    with reading(path) as connection:
-        labels = final_grades(states(connection), ["query", "doc"])
-        texts = texts_of_pairs(connection)
-    joined = labels.drop("start", "end").join(texts, on=["query", "doc"], maintain_order="left")
+    said = read_labels(path)
     columns = ("query", "question", "doc", "text", "grade", "design", "stratum", "probability")
-    return joined.select(columns)
+    return (table([], *columns) if said is None else final_grades(said, PAIR)).select(columns)

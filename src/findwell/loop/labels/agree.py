@@ -224,7 +224,7 @@ def agree_on_labels(
     alone = finding_about(
         "single-label",
         [] if (given >= 2).any() else names,
-        "annotator whose labels nobody else gave, too: there is no agreement to measure",
+        "annotator without a pair that others labelled as well: no agreement to measure",
         "let annotators overlap: findwell pool --overlap 20%",
     )
     details = _annotator_details(names, wide["query"], ratings, rel)
@@ -425,7 +425,7 @@ def _labels_of_table(data: object, column: str) -> LabelsByKey:
         if repeated.height:
             raise OptionError(
                 f"{' '.join(map(str, repeated.select(keys).row(0)))!r} is labelled twice",
-                fix="keep one label for each, or add a column doc that tells them apart",
+                fix="keep one label for each, or add a column doc that distinguishes them",
             )
     names = (tuple(map(str, key)) for key in rows.select(keys).rows())
     return dict(zip(names, _as_numbers(rows[column]), strict=True))

@@ -91,7 +91,7 @@ class Anchored:
             yield known | {"gold": [group if len(group) > 1 else group[0] for group in groups]}
 
     def jsonl(self) -> str:
-        """Return the records as JSON lines, which is findwell's own shape of a gold."""
+        """Return the records as JSON lines, which is findwell's own shape of gold labels."""
         return "".join(json.dumps(each, ensure_ascii=False) + "\n" for each in self.records())
 
     def write(self, path: str | os.PathLike[str]) -> None:
@@ -302,11 +302,11 @@ def _distinguish(
         if best - second >= CLEAR_LEAD:
             chosen[number] = places["row"][agree.index(best)]
     decided = pl.col("number").is_in(list(chosen))
-    told = "distinguished by the text around it"
+    note = "distinguished by the text around it"
     kept = found.with_row_index("row").filter(~decided | pl.col("row").is_in(list(chosen.values())))
     return kept.drop("row").with_columns(
         status=pl.when(decided).then(pl.lit("exact")).otherwise("status"),
-        note=pl.when(decided).then(pl.lit(told)).otherwise("note"),
+        note=pl.when(decided).then(pl.lit(note)).otherwise("note"),
     )
 
 

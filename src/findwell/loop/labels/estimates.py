@@ -22,6 +22,7 @@ from findwell.core.errors import InputError, MeasureError, OptionError, takes_op
 from findwell.core.estimate import Estimate
 from findwell.core.forks import refuse_after_fork
 from findwell.core.frames import pl
+from findwell.core.values import Values
 from findwell.evaluation.evaluate import evaluate
 from findwell.evaluation.inputs import collect_runs
 from findwell.evaluation.plan import EvaluationOptions, Plan
@@ -54,18 +55,19 @@ if TYPE_CHECKING:
     from findwell.measures import Measure
 
 JUDGED_RELATION = "relevance"
+PEOPLE, JUDGE = "labels", "judge"  # who says what a run is worth
 UNJUDGED = -1.0  # the grade of a candidate without a label: in the pool, but not judged
-CHOSEN = "chosen"  # the design of a pair that was labelled though it was not its turn
+CHOSEN_DESIGN = "chosen"  # the design of a pair that was labelled though it was not its turn
 KNOWN_COLUMNS = (*PAIR, "grade", "probability", "stratum", "design", "judge")
 ADDING_MEASURES = (Precision, RankBiasedPrecision, DCG)  # a label adds to the value by itself
 ENOUGH_QUERIES = 10  # labelled as a whole, from which the others are estimated
 BY_OUTCOME = frozenset({"mm-ns", "mtf"})  # earlier labels decide what is labelled next
-RANKS = 1 << 32  # more than any list has
-WHY = {
+MOST_RANKS = 1 << 32  # more than any list has
+ESTIMATOR_REASONS = {
     "all": "everything that the measure needs is labelled",
     "pairs": "the measure adds up labels, and pairs were drawn with known probabilities",
-    "ratio": "relevant found ÷ relevant over all queries at once, since a sample of pairs cannot "
-    "tell the recall of each query",
+    "ratio": "relevant found ÷ relevant over all queries at once, since a sample of pairs does not "
+    "give the recall of each query",
     "queries": "the measure does not add up labels, so that it is taken of the queries whose pairs "
     "are all labelled",
 }
@@ -213,7 +215,7 @@ class KnownPairs:
         return bool(self.pairs["judge"].count())
 
     def gold(self, queries: pl.DataFrame) -> tuple[Gold, Ints]:
-        """Return the pairs as a gold, and the row of the pairs that each of its items is.
+        """Return the pairs as gold labels, and the row of the pairs that each of its items is.
 
         A pair without a label is in it, too: as a document that is in the pool but unjudged.
         """
@@ -246,7 +248,7 @@ class KnownPairs:
 
 
 def load_pairs(labels: object, *, texts: bool = False) -> KnownPairs:
-    """Read labels: findwell's database or the folder of its pool, an open one, a frame, a gold.
+    """Read labels: a pool, its folder or database, a table of drawn pairs, or any gold labels.
 
     A frame has the columns query, doc and grade, and where pairs were drawn probability and
     stratum; a row without a grade is a pair that could have been labelled and was not. The design
@@ -276,7 +278,7 @@ def _of_database(labels: Labels, *, texts: bool) -> KnownPairs:
         pairs = pairs.join(known, on=PAIR, how="left", maintain_order="left")
     pairs = _out_of_turn(pairs)
     if (pairs["design"] == SAMPLE).any():  # what was added to the pool later was never drawn from
-        added = ~pl.col("design").is_in([SAMPLE, CHOSEN]) & pl.col("grade").is_not_null()
+        added = ~pl.col("design").is_in([SAMPLE, CHOSEN_DESIGN]) & pl.col("grade").is_not_null()
         pairs = pairs.with_columns(
             probability=pl.when(added).then(pl.lit(1.0)).otherwise("probability")
         )
@@ -303,7 +305,9 @@ def _out_of_turn(pairs: pl.DataFrame) -> pl.DataFrame:
     """Mark the pairs of a sample that were labelled though they were not drawn."""
     label = pl.col("grade").is_not_null() & pl.col("probability").is_null()
     chosen = (pl.col("design") == SAMPLE) & label
-    return pairs.with_columns(design=pl.when(chosen).then(pl.lit(CHOSEN)).otherwise("design"))
+    return pairs.with_columns(
+        design=pl.when(chosen).then(pl.lit(CHOSEN_DESIGN)).otherwise("design")
+    )
 
 
 def _of_frame(table: pl.DataFrame) -> KnownPairs:
@@ -317,7 +321,7 @@ def _of_frame(table: pl.DataFrame) -> KnownPairs:
     drawn = pl.when(pl.col("probability").is_not_null()).then(pl.lit(SAMPLE))
     rows = _out_of_turn(rows.with_columns(design=pl.coalesce("design", drawn, pl.lit(IMPORTED))))
     unknown = pl.col("probability").is_null() & pl.col("grade").is_not_null()
-    several = rows.filter(unknown & (pl.col("design") != CHOSEN))
+    several = rows.filter(unknown & (pl.col("design") != CHOSEN_DESIGN))
     if several.height and rows["probability"].count():
         query, doc = several.select(PAIR).row(0)
         raise InputError(
@@ -354,7 +358,7 @@ class RunView:
     judge: Relation
     every: Relation
     verdicts: Floats  # the judge's grade of each item
-    values: Floats  # by the judge
+    values: Values  # by PEOPLE, with bounds where labels are missing, and by JUDGE
     found: Bools  # by item: it stands in the list, as far as the measure looks
     needed: Bools  # by item: the value depends on its label
     complete: Bools  # by query: all that the value depends on is labelled
@@ -373,9 +377,9 @@ class Sought:
         self.needed_by_whole: Bools = self.needed & self.complete[self.drawn.item_query]
         self.outside = sum(view.outside for view in views)
 
-    def values(self, *, people: bool) -> list[Floats]:
-        """Return the values of the runs, by the labels or by the judge."""
-        return [self.measure.values(each.people) if people else each.values for each in self.views]
+    def values(self, by: str) -> list[Floats]:
+        """Return the values of the runs, by PEOPLE or by JUDGE."""
+        return [each.values.of(by, self.measure) for each in self.views]
 
     @property
     def limits(self) -> tuple[float, float]:
@@ -399,7 +403,7 @@ class Estimator:
         self.chosen = labelled & np.isnan(self.chance)
         strata = known.pairs["stratum"].fill_null("").rank("dense").to_numpy()
         self.stratum = strata.astype(np.int64)[item_pairs]
-        frame = known.pairs["design"].is_in([SAMPLE, CHOSEN]).to_numpy()[item_pairs]
+        frame = known.pairs["design"].is_in([SAMPLE, CHOSEN_DESIGN]).to_numpy()[item_pairs]
         self.drawable = frame | np.isfinite(self.chance)
         designs = known.pairs.filter(pl.col("grade").is_not_null())["design"]
         self.by_outcome = BY_OUTCOME & set(designs)
@@ -450,11 +454,11 @@ class Estimator:
     def find_estimator(self, sought: Sought) -> tuple[str, str]:
         """Return the estimator that is right for a measure and these labels, and why."""
         if sought.complete.all():
-            return "all", WHY["all"]
+            return "all", ESTIMATOR_REASONS["all"]
         if sought.outside and self.closed:
             return "bounds", (
                 f"{sought.outside} retrieved documents that count are not in the pool, so that "
-                "nobody could label them: pool this run, too"
+                "they could not be labelled: pool this run as well"
             )
         measure = sought.measure
         if self.sampled and self.drawable[sought.needed].all() and not sought.outside:
@@ -463,16 +467,16 @@ class Estimator:
             adds = type(measure) in ADDING_MEASURES
             if adds or (type(measure) is Recall and not measure.support):
                 how = "pairs" if adds else "ratio"
-                return how, WHY[how] + unused
+                return how, ESTIMATOR_REASONS[how] + unused
         count, of_all = int(sought.complete.sum()), len(sought.complete)
         if count >= ENOUGH_QUERIES and (self.sampled or not self.by_outcome):
-            told = f"{WHY['queries']}, {count} of {of_all}"
-            return "queries", told if self._all_drawn(sought) else told + AS_RANDOM
+            why = f"{ESTIMATOR_REASONS['queries']}, {count} of {of_all}"
+            return "queries", why if self._all_drawn(sought) else why + AS_RANDOM
         if self.by_outcome and not self.sampled:
             return "bounds", (
                 f"pairs were labelled in the order {', '.join(sorted(self.by_outcome))}, which "
                 "looks for relevant ones, so that averages of such labels are biased: a sample "
-                "(findwell pool --for values) tells the value"
+                "(findwell pool --for values) gives the value"
             )
         return "bounds", (
             f"the measure does not add up labels, and {count} of {of_all} queries have all that it "
@@ -519,8 +523,13 @@ class Estimator:
             )
             for grade in (labels, verdicts, level)
         )
-        values = self.result.arrays[run, measure] if listed else measure.values(judge)
         complete = (lacking == 0) & (outside == 0)
+        by_judge = self.result.arrays[run, measure] if listed else measure.values(judge)
+        table = np.array([[measure.values(people)], [by_judge]])
+        values = Values(self.result.queries, (PEOPLE, JUDGE), (measure,), table)
+        if not complete.all():
+            ((low, high),) = bounds(people, [measure])
+            values = replace(values, bounds=(np.array([[low]]), np.array([[high]])))
         known = (verdicts, values, found, needed, complete, int(outside.sum()))
         return RunView(drawn, people, judge, every, *known)
 
@@ -554,7 +563,7 @@ class Estimator:
 
     def _plain(self, sought: Sought, *, people: bool = True) -> LabelEstimate:
         """Return the mean of known values, or of the judge's, with the usual interval."""
-        bounds, columns = sought.measure.bounds, sought.values(people=people)
+        bounds, columns = sought.measure.bounds, sought.values(PEOPLE if people else JUDGE)
         if len(columns) == 1:
             made = interval(columns[0], level=self.level, bounds=bounds, clusters=self.clusters)
         else:
@@ -569,7 +578,7 @@ class Estimator:
         """Return what the labels that are missing leave possible; there is no value in between."""
         ends: list[tuple[float, float] | None] = []
         for view in sought.views:
-            ((low, high),) = bounds(view.people, [sought.measure])
+            low, high = view.values.bounds_of(PEOPLE, sought.measure)
             known = ~np.isnan(low)
             ends.append(
                 (float(low[known].mean()), float(high[known].mean())) if known.any() else None
@@ -633,8 +642,8 @@ class Estimator:
             logs = np.log(self.chance[whole])
             chance = np.exp(np.bincount(drawn.item_query[whole], logs, minlength=drawn.n))
         columns = []
-        for people in (True, False):
-            column, *others = sought.values(people=people)
+        for by in (PEOPLE, JUDGE):
+            column, *others = sought.values(by)
             for other in others:
                 column = column - other
             has = ~np.isnan(column)
@@ -729,4 +738,4 @@ def grades_of_units(judged: Relation, relation: Relation, otherwise: Floats) -> 
 
 
 def _keys(query: Ints, rank: Ints) -> Ints:
-    return query.astype(np.int64) * RANKS + rank
+    return query.astype(np.int64) * MOST_RANKS + rank

@@ -13,42 +13,34 @@ import os
 import secrets
 import shutil
 import time
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import cached_property, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-from findwell.core.errors import FindwellError, InputError, OptionError, SaveError, choose
+from findwell.core.errors import InputError, OptionError, SaveError, choose
 from findwell.core.findings import EXAMPLES, shorten
 from findwell.core.frames import pl
 from findwell.core.spreadsheets import to_csv
 from findwell.io.read import load_gold
-from findwell.io.read.by_document import records_of_pairs
-from findwell.io.read.format import Look
-from findwell.io.read.json import all_entries
 from findwell.io.read.labels_database import (
     INSERT_EVENT,
     PAIR,
-    database_at,
     final_grades,
-    reading,
-    states,
+    read_labels,
 )
 from findwell.io.read.records import one_line
-from findwell.io.read.source import Source
-from findwell.io.read.tables import frame, read_table
 from findwell.io.read.values import grade as grade_of
 from findwell.io.storage.files import removed_at_the_end, write_bytes, write_text
 
 if TYPE_CHECKING:
     import sqlite3
-    from collections.abc import Callable, Iterable
+    from collections.abc import Callable, Iterable, Sequence
 
     from findwell.loop.labels.labels import Labels
 
     Content: TypeAlias = str | bytes
+    Row: TypeAlias = dict[str, Any]  # one label
 
 SUFFIXES = {
     ".csv": "csv",
@@ -81,6 +73,7 @@ DEEPEVAL = {
 IMPORTED = "imported"  # the design of a label whose own is not known
 SPAN_COLUMNS = ("span_id", "context.span_id")
 POSITION_COLUMN = "document_position"
+PHOENIX_NOTES = {"annotator": "identifier", "note": "explanation"}  # what Phoenix calls these
 LABEL_TABLES = (None, "csv", "tsv", "parquet", "jsonl", "phoenix")  # formats of one row per label
 DETECTED_GOLDS = ("ragas", "deepeval", "autorag", "beir", "spans")  # detected by their contents
 
@@ -93,7 +86,7 @@ def export_labels(
     named = form or SUFFIXES.get(target.suffix.lower())
     if named is None:
         raise OptionError(
-            f"the name {os.path.basename(os.fspath(path))!r} does not tell the format",  # noqa: PTH119
+            f"the name {os.path.basename(os.fspath(path))!r} does not say which format it is",  # noqa: PTH119
             fix=f"name it with format= (--format): {', '.join(EXPORTS)}",
         )
     choose("format of labels", named, EXPORTS)
@@ -326,40 +319,23 @@ EXPORTS: dict[str, Callable[[_Exported], Content | dict[str, Content]]] = {
 }
 
 
-@dataclass(frozen=True, slots=True)
-class ImportedLabel:
-    """A label from elsewhere."""
-
-    query: str
-    doc: str
-    grade: float
-    annotator: str
-    note: str = ""
-    start: int | None = None
-    end: int | None = None
-    subtopic: str = ""
-    probability: float | None = None
-    stratum: str | None = None
-    design: str = IMPORTED
-    adjudicated: bool = False
-    time: float | None = None
-    question: str = ""
-    text: str = ""
-
-
-def read_labels(
+def import_labels(
     labels: Labels,
     data: Any,  # noqa: ANN401
     form: str | None,
     annotator: str,
     run: str | None,
-) -> list[ImportedLabel]:
-    """Read labels from elsewhere, and name their pairs as the pool does."""
-    table = _table(data) if form in LABEL_TABLES else None
-    if table is None:
-        return _from_gold(labels, data, form, annotator)
-    if POSITION_COLUMN in table.columns and {*SPAN_COLUMNS} & {*table.columns}:
+) -> list[Row]:
+    """Read labels from elsewhere, and name their pairs as the pool does.
+
+    Each has query, doc, grade and annotator, and of the other LABEL_COLUMNS what is known.
+    """
+    table = read_labels(data) if form in LABEL_TABLES else None
+    columns = set() if table is None else {*table.columns}
+    if table is not None and POSITION_COLUMN in columns and columns & {*SPAN_COLUMNS}:
         return _from_phoenix(labels, table, annotator, run)
+    if table is None or not columns >= {"query", "doc", "grade"}:
+        return _from_gold(labels, data, form, annotator)
     return [
         _from_row(row, annotator)
         for row in table.iter_rows(named=True)
@@ -367,61 +343,18 @@ def read_labels(
     ]
 
 
-def _table(data: object) -> pl.DataFrame | None:
-    """Return the data as a table of one row per label, if it is one."""
-    if isinstance(data, str | os.PathLike):
-        database = database_at(data)
-        if database is not None:
-            with reading(database) as connection:
-                return states(connection).drop("probability").rename({"planned": "probability"})
-        found = None if os.path.isdir(data) else _from_file(Source.of(data))  # noqa: PTH112
-    else:
-        found = frame(data)
-        if found is None and isinstance(data, Sequence):
-            found = records_of_pairs(data)
-    if found is None:
-        return None
-    names = {name.strip().casefold(): name for name in found.columns}
-    rows = {"query", "doc", "grade"} <= names.keys()
-    if not rows and not (POSITION_COLUMN in names and names.keys() & {*SPAN_COLUMNS}):
-        return None
-    return found.rename({name: key for key, name in names.items()})
-
-
-def _from_file(source: Source) -> pl.DataFrame | None:
-    look = Look.at(source)
-    if look.opens_json:
-        with contextlib.suppress(FindwellError):
-            return records_of_pairs([entry.value for entry in all_entries(source)])
-        return None
-    if not look.binary or look.head.startswith(b"PAR1"):
-        with contextlib.suppress(FindwellError):
-            return read_table(source)[0]
-    return None
-
-
-def _from_row(row: Mapping[str, Any], annotator: str) -> ImportedLabel:
+def _from_row(row: Row, annotator: str) -> Row:
     """Read a row of a table that findwell wrote, or one with query, doc and grade."""
-    given = {name: str(value) for name, value in row.items() if value not in (None, "")}
-    planned = given.get("planned", given.get("probability"))
-    start, end = (int(float(given[name])) if name in given else None for name in ("start", "end"))
-    return ImportedLabel(
-        query=str(row["query"]),
-        doc=str(row["doc"]),
-        grade=_number(row["grade"], f"query {row['query']}, document {row['doc']}"),
-        annotator=given.get("annotator", annotator),
-        note=given.get("note", ""),
-        start=start,
-        end=end,
-        subtopic=given.get("subtopic", ""),
-        probability=None if planned is None else float(planned),
-        stratum=given.get("stratum"),
-        design=given.get("design", IMPORTED),
-        adjudicated=given.get("state") == "adjudicated",
-        time=_seconds(row.get("time")),
-        question=given.get("question", ""),
-        text=given.get("text", ""),
-    )
+    given: Row = {name: str(value) for name, value in row.items() if value not in (None, "")}
+    chance = given.get("planned" if "planned" in row else "probability")
+    return {
+        "annotator": annotator,
+        **given,
+        **{name: int(float(given[name])) for name in ("start", "end") if name in given},
+        "grade": _number(row["grade"], f"query {row['query']}, document {row['doc']}"),
+        "probability": None if chance is None else float(chance),
+        "time": _seconds(row.get("time")),
+    }
 
 
 def _number(value: object, where: str) -> float:
@@ -446,7 +379,7 @@ def _seconds(value: object) -> float | None:
 
 def _from_phoenix(
     labels: Labels, table: pl.DataFrame, annotator: str, run: str | None
-) -> list[ImportedLabel]:
+) -> list[Row]:
     """Read annotations of documents: a span is a query, and a position a rank of the run."""
     span = next(name for name in SPAN_COLUMNS if name in table.columns)
     ranks = _ranks_of(labels, run)
@@ -463,9 +396,9 @@ def _from_phoenix(
                 "of the pool",
                 fix="name the run whose documents were annotated, or make the pool of it",
             )
-        grade = _number(given, f"span {query}, position {at}")
-        who, note = str(row.get("identifier") or annotator), str(row.get("explanation") or "")
-        found.append(ImportedLabel(query, docs[query, at], grade, who, note))
+        label = {"query": query, "doc": docs[query, at], "annotator": annotator}
+        label |= {name: str(row[key]) for name, key in PHOENIX_NOTES.items() if row.get(key)}
+        found.append(label | {"grade": _number(given, f"span {query}, position {at}")})
     return found
 
 
@@ -474,7 +407,7 @@ def _from_gold(
     data: Any,  # noqa: ANN401
     form: str | None,
     annotator: str,
-) -> list[ImportedLabel]:
+) -> list[Row]:
     """Read any gold: queries that it names by question, and documents that it names by text."""
     if isinstance(data, str | os.PathLike) and form == "autorag" and os.path.isdir(data):  # noqa: PTH112
         data = os.path.join(data, "qa.parquet")  # noqa: PTH118
@@ -495,15 +428,15 @@ def _from_gold(
         if (query, doc) not in pairs:
             text = row.get("text") or doc
             doc = by_text.get((query, one_line(str(text))), doc)
-        topic = f"{row['group']}" if groups and row["group"] is not None else ""
-        text = str(row.get("text") or "")
-        found.append(ImportedLabel(query, doc, row["grade"], annotator, subtopic=topic, text=text))
+        label = {"query": query, "doc": doc, "grade": row["grade"], "annotator": annotator}
+        label["subtopic"] = f"{row['group']}" if groups and row["group"] is not None else ""
+        found.append(label | {"text": str(row.get("text") or "")})
     return found
 
 
 def add_labels(
     connection: sqlite3.Connection,
-    given: Sequence[ImportedLabel],
+    given: Sequence[Row],
     *,
     highest: int,
     add: bool,
@@ -511,10 +444,11 @@ def add_labels(
 ) -> int:
     """Save labels from elsewhere, all or none; pairs that the pool lacks are an error, or added."""
     pairs = _numbers(connection)
-    unknown = [each for each in given if (each.query, each.doc) not in pairs]
+    unknown = [each for each in given if (each["query"], each["doc"]) not in pairs]
     if unknown and not add:
-        some = unknown[:EXAMPLES]
-        shown = ", ".join(f"{shorten(each.query, 40)} / {shorten(each.doc, 40)}" for each in some)
+        shown = ", ".join(
+            " / ".join(shorten(each[name], 40) for name in PAIR) for each in unknown[:EXAMPLES]
+        )
         raise InputError(
             f"{len(unknown)} of {len(given)} labels are for pairs that are not in the pool: "
             f"{shown}; nothing was imported",
@@ -522,33 +456,36 @@ def add_labels(
             fix="import them with add=True (--add), or pool the runs that they belong to",
         )
     for each in unknown:
+        query = each["query"]
         connection.execute(
             "INSERT OR IGNORE INTO query (query, question) VALUES (?, ?)",
-            (each.query, each.question or each.query),
+            (query, each.get("question", query)),
         )
         connection.execute(
             "INSERT OR IGNORE INTO pair (query, doc, text, design) "
             "SELECT number, ?, ?, ? FROM query WHERE query = ?",
-            (each.doc, each.text, IMPORTED, each.query),
+            (each["doc"], each.get("text", ""), IMPORTED, query),
         )
     pairs = _numbers(connection)
     for each in given:
-        value = max(0.0, each.grade)  # below 0 is not relevant, as in some qrels
+        value = max(0.0, each["grade"])  # below 0 is not relevant, as in some qrels
         if not value.is_integer() or value > highest:
             raise InputError(
-                f"the grade of query {each.query!r}, document {each.doc!r} is {each.grade:g}; "
-                "nothing was imported",
+                f"the grade of query {each['query']!r}, document {each['doc']!r} is "
+                f"{each['grade']:g}; nothing was imported",
                 where=where,
                 fix=f"grades of this pool are whole numbers from 0 to {highest} "
                 "(findwell pool --highest)",
             )
+        seconds = each.get("time")
+        kind = "adjudicate" if each.get("state") == "adjudicated" else "label"
         connection.execute(
             INSERT_EVENT,
             (
-                time.time() if each.time is None else each.time, each.annotator,
-                "adjudicate" if each.adjudicated else "label", pairs[each.query, each.doc],
-                each.subtopic, value, each.note, each.start, each.end, each.probability,
-                each.stratum, each.design,
+                time.time() if seconds is None else seconds, each["annotator"], kind,
+                pairs[each["query"], each["doc"]], each.get("subtopic", ""), value,
+                each.get("note", ""), each.get("start"), each.get("end"), each.get("probability"),
+                each.get("stratum"), each.get("design", IMPORTED),
             ),
         )  # fmt: skip
     return len(given)

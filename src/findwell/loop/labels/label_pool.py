@@ -14,7 +14,7 @@ sample, so that stopping early gives a smaller sample, not a wrong one.
 The variance of what such labels tell has two parts. One is that of the sampling: pairs that are not
 labelled might be relevant or not. The other is between queries: other questions would have given
 other values; it is there even when everything is labelled. Both follow from how likely each pair is
-to be relevant and how alike pairs of one query are, which a pilot of labels tells, or the grades of
+to be relevant and how alike pairs of one query are, known from a pilot of labels, or the grades of
 a judge, or else the worst case.
 """
 
@@ -102,7 +102,7 @@ class LabelPool:
         pilot: GoldLike | None = None,
         level: float = 0.95,
     ) -> pl.DataFrame:
-        """Return how wide the intervals of P@k and recall@k will be, before anybody labels.
+        """Return how wide the intervals of P@k and recall@k will be, before anything is labelled.
 
         `k` is 10 by default, or the depth of the pool if that is less: deeper documents cannot be
         labelled. One row per run, measure and budget (by default half of the budget, the budget,
@@ -525,8 +525,8 @@ def uniform(seed: int, *names: str) -> float:
     >>> 0 <= uniform(0, "q1", "d1") < 1, uniform(0, "q1", "d1") == uniform(0, "q1", "d1")
     (True, True)
     """
-    told = "".join(f"{len(name)}:{name}" for name in names)
-    digest = hashlib.blake2b(f"{seed}:{told}".encode("utf-8", "surrogatepass"), digest_size=8)
+    joined = "".join(f"{len(name)}:{name}" for name in names)
+    digest = hashlib.blake2b(f"{seed}:{joined}".encode("utf-8", "surrogatepass"), digest_size=8)
     return int.from_bytes(digest.digest(), "big") / 2**64
 
 

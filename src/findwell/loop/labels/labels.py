@@ -32,7 +32,7 @@ from findwell.io.read.labels_database import (
 )
 from findwell.io.storage.database import BUSY_TIMEOUT, DurableFile, DurableKind
 from findwell.judges.aspects.relevance import RELEVANCE
-from findwell.loop.labels.exchange import IMPORTED, add_labels, export_labels, read_labels
+from findwell.loop.labels.exchange import IMPORTED, add_labels, export_labels, import_labels
 from findwell.loop.labels.label_pool import (
     GRADED,
     LabellingPlan,
@@ -591,7 +591,7 @@ class Labels:
         return found.with_columns(moment.dt.replace_time_zone("UTC"))
 
     def history(self) -> pl.DataFrame:
-        """Return everything that was ever said, undone or not, one row each."""
+        """Return everything that was said, undone or not, one row each."""
         rows = self._file.rows(
             "SELECT event.number, time, annotator, kind, query.query, doc, subtopic, grade, note, "
             'event.start, event."end", undoes, event.number IN (SELECT undoes FROM event WHERE '
@@ -604,7 +604,7 @@ class Labels:
         )  # fmt: skip
 
     def gold(self) -> Gold:
-        """Return the labels as a gold: the adjudicated grade, or else what most annotators say.
+        """Return the grades that count: the adjudicated one, or else what most annotators say.
 
         Where no grade is the most frequent, the middle one counts, of two the lower; a finding
         says how many such pairs wait for adjudication.
@@ -632,15 +632,15 @@ class Labels:
         *,
         run: str | None = None,
     ) -> None:
-        """Write the labels, whole or not at all; without a `format` the file's name tells it.
+        """Write the labels, whole or not at all; without a `format` the file's name decides.
 
         - `csv`, `tsv`, `parquet`, `jsonl`: every label of every annotator, with its inclusion
-          probability and stratum; findwell reads it back, as labels and as a gold.
+          probability and stratum; findwell reads it back, as labels and as gold labels.
         - `qrels`, `subtopic-qrels`, and `beir`, a folder: the grade that counts of each pair.
         - `ragas`, `deepeval` (JSON lines) and `autorag` (a folder with qa.parquet and
           corpus.parquet): what is relevant, without grades.
         - `phoenix`: annotations of the documents of a `run`, whose queries are spans.
-        - `spans`: a gold of quotes and places, from which `findwell anchor` goes on.
+        - `spans`: gold labels of quotes and places, from which `findwell anchor` goes on.
         """
         export_labels(self, path, format, run)
 
@@ -660,7 +660,7 @@ class Labels:
         pool is an error; with `add` it is added to it.
         """
         name = (annotator or self.annotator or IMPORTED).strip()
-        given = read_labels(self, data, format, name, run)
+        given = import_labels(self, data, format, name, run)
         if not given:
             raise InputError("there is no label to import", fix="give at least one labelled pair")
         where = os.fspath(data) if isinstance(data, str | os.PathLike) else "labels"

@@ -89,8 +89,8 @@ def pool(
     - `ordering`: which system is better. Documents come in the order of `method`: `mm-ns` (by
       default), `mtf` or `depth`; the averages of such labels are biased.
     - `values`: how good a system is. A probability sample of pairs, stratified by the grades of a
-      `judge` or by those that are given (`judged`, a gold or a result with verdicts); every label
-      keeps its inclusion probability and its stratum.
+      `judge` or by those that are given (`judged`, gold labels or a result with verdicts); every
+      label keeps its inclusion probability and its stratum.
 
     `budget` is how many pairs are labelled, all by default. Of these the share `overlap` is
     labelled by every annotator. `queries` are the questions, `corpus` the texts, where the runs do
@@ -287,7 +287,7 @@ def _with_grades(
 
 
 def _graded_before(pairs: pl.DataFrame, judged: GoldLike | Result) -> pl.DataFrame:
-    """Add the grades of a gold, or the verdicts about relevance that a result has kept."""
+    """Add the grades of gold labels, or the verdicts about relevance that a result has kept."""
     saved = judged if isinstance(judged, Result) else None
     if isinstance(judged, str | os.PathLike):
         saved = load_only([os.fspath(judged)])

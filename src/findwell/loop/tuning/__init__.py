@@ -10,16 +10,14 @@ value that measures best on the queries at hand, as AutoRAG does.
 from __future__ import annotations
 
 from findwell.loop.tuning.engines import ENGINES, Engine, Setting, find_engine, register_engine
-from findwell.loop.tuning.formulas import NORMALISERS, normalise
+from findwell.loop.tuning.formulas import NORMALISERS
 from findwell.loop.tuning.fusion import (
     Tuned,
     convex_combination,
     fuse,
     reciprocal_rank_fusion,
-    reciprocal_rank_scores,
     tune_rrf_k,
     tune_weight,
-    weight_grid,
 )
 from findwell.loop.tuning.pool import Pool
 
@@ -33,11 +31,8 @@ __all__ = [
     "convex_combination",
     "find_engine",
     "fuse",
-    "normalise",
     "reciprocal_rank_fusion",
-    "reciprocal_rank_scores",
     "register_engine",
     "tune_rrf_k",
     "tune_weight",
-    "weight_grid",
 ]

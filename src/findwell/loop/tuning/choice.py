@@ -14,7 +14,7 @@ under other names, or shuffled, give the same numbers.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -40,6 +40,7 @@ from findwell.statistics.values import (
     each_statistic,
     from_scale,
     refuse_infinite,
+    statistic_of,
     to_scale,
 )
 from findwell.statistics.verdicts import join_reasons, verdict_of
@@ -130,14 +131,18 @@ class Choice:
     in_sample: Estimate  # the value of the chosen setting on the queries that chose it
     held_out: Estimate  # the value on queries that did not take part in the choice
     optimism: float | None  # how much better the value in sample looks than the one held out
-    plateau: tuple[int, ...]  # settings that are not shown to be worse than the best one
+    plateau: tuple[int, ...]  # settings that cannot be ruled out as the best
     stability: float | None  # the share of folds that choose the same setting, or one near it
     curve: tuple[Estimate, ...]  # the value of each setting on all queries
-    worse: tuple[float | None, ...]  # p of each setting against the best, corrected (Holm)
-    votes: Floats  # the share of bootstraps in which each setting is the best
     values: Floats  # the held-out value of each query, the mean over repeats; NaN: left out
-    fold: Ints  # repeats × queries: the fold of each query; −1: left out
-    picks: Ints  # repeats × folds: the setting that the other folds choose
+    # of cross-validation alone
+    worse: tuple[float | None, ...] = ()  # p of each setting against the best, corrected (Holm)
+    # the share of bootstraps in which each setting is the best
+    votes: Floats = field(default_factory=lambda: np.zeros(0))
+    # repeats × queries: the fold of each query; −1: left out
+    fold: Ints = field(default_factory=lambda: np.zeros((0, 0), dtype=np.int64))
+    # repeats × folds: the setting that the other folds choose
+    picks: Ints = field(default_factory=lambda: np.zeros((0, 0), dtype=np.int64))
 
     @property
     def n(self) -> int:
@@ -198,7 +203,7 @@ def choose_setting(
     rows = np.concatenate([held[np.newaxis], np.where(sampling.known[back], values, np.nan)])
     # each value is to the last digit that of `evaluate`
     held_out, *curve = (
-        replace(each, value=_aggregated(row[~np.isnan(row)], rule.statistic))
+        replace(each, value=statistic_of(row[~np.isnan(row)], rule.statistic))
         for each, row in zip(rule.intervals(rows), rows, strict=True)
     )
     return Choice(
@@ -261,7 +266,7 @@ def against_best(
     _, first, again = np.unique(
         np.nan_to_num(differences), axis=1, return_index=True, return_inverse=True
     )
-    # with so many tests a corrected p could not fall below the level, whatever the values
+    # with this many tests a corrected p could not fall below the level, whatever the values
     permutations = max(rule.permutations, PERMUTATIONS_PER_TEST * len(first))
     tests = sign_flip(
         differences[:, first], permutations=permutations, seed=rule.seed, clusters=rule.clusters
@@ -339,7 +344,7 @@ class Sampling:
     def picks(self, scores: Floats, places: Floats) -> Ints:
         """Return the setting that the other units choose for each fold: repeats × folds.
 
-        Nobody votes about its own fold: what its units add to a bootstrap is taken off again.
+        No fold votes about itself: what its units add to a bootstrap is taken off again.
         """
         sums, total = self.counts @ scores, scores.sum(axis=0)
         found = np.empty((len(self.unit_fold), int(self.unit_fold.max()) + 1), dtype=np.int64)
@@ -407,16 +412,6 @@ def _held_out_values(values: Floats, picks: Ints, fold: Ints, statistic: str) ->
     return np.array([from_scale(float(each), statistic, 1) for each in mean])
 
 
-def _aggregated(values: Floats, statistic: str) -> float | None:
-    """Return what `findwell.statistics.aggregate` makes of values, to the last digit."""
-    if not len(values):
-        return None
-    if statistic == "sum":
-        return float(values.sum())
-    mean = float(to_scale(values[:, np.newaxis], [statistic])[:, 0].mean())
-    return from_scale(mean, statistic, len(values))
-
-
 # one setting for each slice
 
 
@@ -465,7 +460,7 @@ def choose_by_slice(
             ours = _held_out_values(values, picks, overall.fold, rule.statistic)
             held[inside] = ours[inside]
         in_sample, held_out, shared = (
-            _aggregated(each[known], rule.statistic)
+            statistic_of(each[known], rule.statistic)
             for each in (values[chosen], ours, overall.values)
         )
         found.append(SliceChoice(label, int(known.sum()), chosen, in_sample, held_out, shared, own))

@@ -125,7 +125,7 @@ class WeightRule:
 class Prepared:
     """All of a fusion that does not depend on the weights."""
 
-    values: Floats  # runs × rows, in the precision of the engine; NaN where there is none
+    values: Floats  # runs × rows, in the precision of the engine; NaN where a list lacks the row
     kept: Bools  # the rows that the engine returns
     query: Ints  # of each row
 

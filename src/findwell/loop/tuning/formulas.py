@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
-from findwell.core.errors import InputError, OptionError, choose
+from findwell.core.errors import InputError, OptionError
 from findwell.core.frames import pl
 
 if TYPE_CHECKING:
@@ -41,7 +41,7 @@ WEAVIATE_DIGITS = 7  # decimal digits in which Weaviate distinguishes scores
 
 
 class ScoreLists:
-    """Scores of which each query has a list; NaN is no score and does not count.
+    """Scores of which each query has a list; NaN is a missing score and does not count.
 
     What is computed has one value per list; `spread` gives it to every score.
 
@@ -72,7 +72,7 @@ class ScoreLists:
         return total.astype(values.dtype)
 
     def largest(self, values: Values, nothing: float) -> Values:
-        """Return the largest value of each list, or `nothing` where there is none."""
+        """Return the largest value of each list, or `nothing` where a list has none."""
         there = np.where(self.known, values, values.dtype.type(nothing))
         return np.maximum.reduceat(there, self._start) if len(self._start) else there
 
@@ -119,32 +119,16 @@ class ScoreLists:
 # scores made comparable
 
 
-def normalise(
-    score: Floats, query: Ints | None = None, how: str = "mm", *, lowest: float | None = None
-) -> Floats:
-    """Scale the scores of one retriever, the list of each query by itself.
+def scale_lists(lists: ScoreLists, how: str, lowest: float | None = None) -> Floats:
+    """Scale the scores of one retriever by one of NORMALISERS, the list of each query by itself.
 
-    `query` is the number of the query of each score, sorted; without it all are one list. A score
-    that is not a number is missing: it stays NaN and does not count. Where all scores of a list
-    are equal they say nothing, and the result is NaN. σ divides by n, not n − 1.
+    A missing score stays NaN and does not count. Where all scores of a list are equal they say
+    nothing, and the result is NaN. σ divides by n, not n − 1.
 
-    >>> normalise(np.array([5.0, 3.0, 1.0])).tolist()
-    [1.0, 0.5, 0.0]
-    >>> normalise(np.array([0.8, 0.2]), how="tmm", lowest=-1.0).round(4).tolist()
-    [1.0, 0.6667]
-    >>> normalise(np.array([5.0, 3.0, 7.0, 7.0]), np.array([0, 0, 1, 1])).tolist()
+    >>> lists = ScoreLists(np.array([5.0, 3.0, 7.0, 7.0]), np.array([0, 0, 1, 1]))
+    >>> scale_lists(lists, "mm").tolist()
     [1.0, 0.0, nan, nan]
     """
-    choose("normaliser", how, NORMALISERS)
-    score = np.asarray(score, dtype=np.float64)
-    if not len(score):
-        return score.copy()
-    number = np.zeros(len(score), np.int64) if query is None else query
-    return scale_lists(ScoreLists(score, number), how, lowest)
-
-
-def scale_lists(lists: ScoreLists, how: str, lowest: float | None = None) -> Floats:
-    """Return what `normalise` says about lists of one retriever."""
     if how == "tmm" and lowest is None:
         raise OptionError(
             "tmm needs the lowest score that each retriever can give",
@@ -329,7 +313,7 @@ def scaled_weights_over(prepared: Prepared, weights: Floats, setting: Setting) -
 
 
 def reciprocal_weighted_rank(prepared: Prepared, weights: Floats, setting: Setting) -> Floats:
-    """Σ 1 ÷ (rank ÷ weight + k - 1): the weight divides the rank; a weight of 0 is no list."""
+    """Σ 1 ÷ (rank ÷ weight + k - 1): the weight divides the rank, and 0 leaves out the list."""
     precision = prepared.values.dtype.type
     below = prepared.values / weights[:, None] + precision(setting.k or 0) - precision(1)
     return add_up(np.where(weights[:, None] > 0, precision(1) / below, np.nan))

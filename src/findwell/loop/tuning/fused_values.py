@@ -21,6 +21,9 @@ from findwell.core.columns import sort_rows
 from findwell.core.errors import InputError, OptionError, naming_files
 from findwell.core.frames import pl
 from findwell.evaluation.evaluate import assess
+from findwell.core.keys import sort_rows
+from findwell.core.values import Values
+from findwell.evaluation.assessment import assess
 from findwell.evaluation.inputs import files_of, read_inputs
 from findwell.evaluation.plan import EvaluationOptions, Plan
 from findwell.judges.aspects import VerdictShape, find_aspect
@@ -50,6 +53,7 @@ if TYPE_CHECKING:
 
 ListName: TypeAlias = "Setting | int"  # a list fused with a setting, or the number of a run alone
 MOST_RUNS = 5  # that are tuned together
+COUNTED_ROWS = 8  # comparisons for each row of a pool, beyond which sorting is faster
 
 
 class RecordedRuns:
@@ -97,7 +101,7 @@ class RecordedRuns:
         self._files = files_of(self._data.runs, self._data.sources)
         self._drawn: dict[str, PooledEngine] = {}  # by the engine of the settings
         self._results: dict[str, Result] = {}
-        self._known: dict[ListName, dict[Measure, Floats]] = {}
+        self._known: dict[ListName, list[Floats]] = {}  # values by measure
 
     @property
     def runs(self) -> tuple[str, ...]:
@@ -129,29 +133,22 @@ class RecordedRuns:
         """Return the lists of the engine of a setting."""
         return self._drawn[setting.engine].lists
 
-    def values(self, settings: Sequence[Setting]) -> dict[Measure, Floats]:
-        """Return what settings, and then each run alone, are worth: rows × queries; NaN: undefined.
+    def values(self, settings: Sequence[Setting]) -> Values:
+        """Return what settings, and then each run alone, are worth on each query.
 
         Each is measured once.
         """
-        alone = range(len(self.runs))
+        lists = (*settings, *range(len(self.runs)))
         for engine in dict.fromkeys(each.engine for each in settings):
             if engine not in self._drawn:
                 self._draw(engine, [each for each in settings if each.engine == engine])
-        for which in (*settings, *alone):
+        for which in lists:
             if which not in self._known:
                 self._known[which] = self._measured(
                     which, which.engine if isinstance(which, Setting) else settings[0].engine
                 )
-        return {
-            measure: np.array([self._known[which][measure] for which in (*settings, *alone)])
-            for measure in self.measures
-        }
-
-    def value(self, setting: Setting) -> Floats:
-        """Return what a setting is worth by the first measure, on each query."""
-        found: Floats = self.values([setting])[self.measures[0]][0]
-        return found
+        table = np.array([self._known[which] for which in lists])
+        return Values(self.queries, (*map(str, settings), *self.runs), self.measures, table)
 
     def _draw(self, name: str, settings: Sequence[Setting]) -> None:
         """Draw the relations of all candidates for an engine."""
@@ -173,17 +170,17 @@ class RecordedRuns:
             )
         self._drawn[name] = drawing
 
-    def _measured(self, which: ListName, engine: str) -> dict[Measure, Floats]:
+    def _measured(self, which: ListName, engine: str) -> list[Floats]:
         result, drawing = self._results[engine], self._drawn[engine]
         (run,) = result.runs
         relations = {id(each): each for each in result.relations.values()}
         with naming_files(self._files):
             moved = {name: drawing.relation(each, which) for name, each in relations.items()}
-        found = {}
+        found = []
         for measure in self.measures:
             drawn = result.relations[run, measure.relation or result.provenance.drawn_by]
             relation = moved[id(drawn)]
-            found[measure] = result.defined(relation, measure, measure.values(relation))
+            found.append(result.defined(relation, measure, measure.values(relation)))
         return found
 
 
@@ -270,7 +267,7 @@ class PooledEngine:
             if isinstance(bound, BoundByRule) and settled and not bound.order_matters:
                 watched = _WatchedMatcher(bound)
                 drawn = _drawn(rows, cast("BoundMatcher", watched), policy, keep, facts)
-                moved = MovedUnits.of(self.lists, watched, drawn.relation, policy, self.last_rank)
+                moved = MovedUnits.of(self.lists, watched, drawn.relation, policy)
             else:
                 drawn = _drawn(rows, bound, policy, keep, facts)
             at = self._again(bound, policy, facts) if moved is None else moved.relation
@@ -368,7 +365,7 @@ class MovedUnits:
     judged: Bools
     group: Ints  # units of one group are equal
     edge: Ints  # the unit of each edge
-    top: TopRows | None  # what finds the first ranks, where nothing below is looked at
+    counter: RankCounter | None  # finds their ranks, where they are few
     _depth: list[tuple[Bools, Ints]] = field(default_factory=list)  # of lists with these rows
 
     @classmethod
@@ -378,12 +375,8 @@ class MovedUnits:
         watched: _WatchedMatcher,
         drawn: Relation,
         policy: Policy,
-        last: int | None = None,
     ) -> MovedUnits | None:
-        """Return the units of a relation; None where a list may lose what policies look at.
-
-        Nothing below the rank `last` is looked at.
-        """
+        """Return the units of a relation; None where a list may lose what policies look at."""
         if watched.seen is None:
             return None
         aligned, units = watched.seen
@@ -418,9 +411,9 @@ class MovedUnits:
         if size is not None:
             part = notable - (np.cumsum(size) - size)[units.row[notable]]
         unit = units.row[notable]
-        top = None
-        if size is None and drawn.chunk_facts is None and last is not None:
-            top = TopRows.of(lists.pool.query, last)
+        counter = None
+        if size is None and drawn.chunk_facts is None:
+            counter = RankCounter.of(lists.pool.query, row[unit])
         return cls(
             lists=lists,
             drawn=drawn,
@@ -432,14 +425,14 @@ class MovedUnits:
             judged=judged[notable],
             group=group[notable],
             edge=place[edge_unit],
-            top=top,
+            counter=counter,
         )
 
     def relation(self, which: ListName) -> Relation:
         """Return the relation of a setting, or of a run alone."""
         scores, limit = self.lists.scores(which), self.lists.limit(which)
-        if self.top is not None:
-            rank = self.top.ranks(scores, limit)[self.row[self.unit]]
+        if self.counter is not None:
+            rank = self.counter.ranks(scores, limit)
             depth = self._depths(~np.isnan(scores))
             return self._moved(rank, depth if limit is None else np.minimum(depth, limit), {})
         order = self.lists.order(which)
@@ -516,41 +509,39 @@ def _unit_key(query: Any, rank: Any) -> Ints:  # noqa: ANN401 - whole numbers of
     return key
 
 
-# the first ranks, without sorting all; equal scores keep the order of the rows
-
-
 @dataclass(frozen=True, slots=True, eq=False)
-class TopRows:
-    """Finds the first ranks of every list without sorting the rest."""
+class RankCounter:
+    """Finds the ranks of a few rows of a pool without sorting the rest.
 
-    query: Ints  # of each row
-    place: Ints  # of each row in a table with one line for each query
-    shape: tuple[int, int]  # of that table
-    last: int  # the last rank that is looked for
+    Before a row stand those of its query that score higher, and those that score the same and come
+    earlier in the pool.
+    """
+
+    row: Ints  # those whose rank is looked for
+    line: Ints  # of each of them, in a table with one line for each query
+    place: Ints  # of every row of the pool in that table
+    shape: tuple[int, int]
 
     @classmethod
-    def of(cls, query: Ints, last: int) -> TopRows | None:
-        """Return what finds the first ranks; None where lists are hardly longer."""
+    def of(cls, query: Ints, row: Ints) -> RankCounter | None:
+        """Return what finds the ranks of some rows; None where sorting is faster."""
         begins = np.flatnonzero(np.diff(query, prepend=-1))
         line = np.repeat(np.arange(len(begins)), np.diff(begins, append=len(query)))
         column = np.arange(len(query)) - begins[line]
         width = int(column.max(initial=0)) + 1
-        if width < 2 * last:
+        if len(row) * width > COUNTED_ROWS * len(query):
             return None
-        return cls(line, line * width + column, (len(begins), width), last)
+        return cls(row, line[row], line * width + column, (len(begins), width))
 
     def ranks(self, scores: Floats, limit: int | None) -> Ints:
-        """Return the rank of each row, from 1; 0 where it is further down, or dropped."""
-        last = self.last if limit is None else min(self.last, limit)
-        table = np.full(self.shape, -np.inf)
-        table.ravel()[self.place] = np.where(np.isnan(scores), -np.inf, scores)
-        least = np.partition(table, self.shape[1] - last, axis=1)[:, self.shape[1] - last]
-        row = np.flatnonzero(scores >= least[self.query])  # a score that is NaN is not
-        row = row[np.lexsort((-scores[row], self.query[row]))]
-        rank = positions(self.query[row])
-        found = np.zeros(len(scores), dtype=np.int64)
-        found[row[rank <= last]] = rank[rank <= last]
-        return found
+        """Return the rank of each row, from 1; 0 where it is dropped, or below the limit."""
+        table = np.full(self.shape, np.nan)  # a score that is NaN is neither higher nor equal
+        table.ravel()[self.place] = scores
+        mine, others = scores[self.row, np.newaxis], table[self.line]
+        column = (self.place[self.row] - self.line * self.shape[1])[:, np.newaxis]
+        tied = (others == mine) & (np.arange(self.shape[1]) < column)
+        rank: Ints = 1 + ((others > mine) | tied).sum(axis=1)
+        return np.where(np.isnan(mine[:, 0]) | (rank > (limit or len(scores))), 0, rank)
 
 
 # a judge that is asked about each chunk once

@@ -19,7 +19,6 @@ from findwell.loop.tuning.engines import (
     Setting,
     WeightRule,
     find_engine,
-    reciprocal_ranks,
 )
 from findwell.loop.tuning.formulas import NORMALISERS, scale_lists, weighted_sum
 from findwell.loop.tuning.pool import Pool
@@ -27,9 +26,7 @@ from findwell.measures.dialects import expand_measures
 from findwell.measures.dialects.autorag import select_best
 
 if TYPE_CHECKING:
-    from numpy.typing import ArrayLike
-
-    from findwell.core.data import Floats, Gold, Run
+    from findwell.core.data import Gold, Run
     from findwell.evaluation.results.result import Result
     from findwell.io.read import GoldLike, RunLike
     from findwell.measures import Measure
@@ -124,7 +121,7 @@ def convex_combination(
 def _convex_engine(
     runs: int, normaliser: str, lowest: Sequence[float] | None, fill: float
 ) -> Engine:
-    """Return the engine that a convex combination of so many runs is."""
+    """Return the engine that a convex combination of this many runs is."""
     choose("normaliser", normaliser, NORMALISERS)
     lows = [None] * runs if lowest is None else lowest
     if len(lows) != runs:
@@ -165,19 +162,6 @@ def reciprocal_rank_fusion(
     return pool.best_first(engine.scores(pool, engine.setting(len(pool.runs), k=rrf_k)), k)
 
 
-def reciprocal_rank_scores(ranks: ArrayLike, rrf_k: float = 60) -> Floats:
-    """Return Σ 1 ÷ (rrf_k + rank) over the first axis, the runs; rank 0 means not retrieved.
-
-    >>> float(reciprocal_rank_scores([2, 10], rrf_k=0))
-    0.6
-    >>> reciprocal_rank_scores([[1, 2, 0], [0, 1, 2]], rrf_k=1).round(4).tolist()
-    [0.5, 0.8333, 0.3333]
-    """
-    k = find_engine("course-rrf").setting(1, k=rrf_k).k or 0.0
-    total: Floats = reciprocal_ranks(np.asarray(ranks), k).sum(axis=0)
-    return total
-
-
 @dataclass(frozen=True, slots=True, eq=False)
 class Tuned:
     """The candidates of a search, and the best of them."""
@@ -186,20 +170,6 @@ class Tuned:
     run: Run  # fused with the best candidate
     result: Result  # of that run
     table: pl.DataFrame  # one row per candidate: its value, then one column per measure
-
-
-def weight_grid(size: int = 101, low: float = 0.0, high: float = 1.0) -> Floats:
-    """Return evenly spaced weights, both ends included.
-
-    >>> weight_grid(5).tolist()
-    [0.0, 0.25, 0.5, 0.75, 1.0]
-    """
-    if size < 1 or not 0 <= low <= high <= 1:
-        raise OptionError(
-            f"there is no grid of {size} weights from {low:g} to {high:g}",
-            fix="weights lie between 0 and 1, for example weight_grid(101)",
-        )
-    return np.linspace(low, high, size)
 
 
 def tune_weight(
@@ -217,7 +187,7 @@ def tune_weight(
 ) -> Tuned:
     """Find the weight of the first of two runs in a convex combination; the other has the rest.
 
-    The candidates are `weight_grid()` unless given. Several measures are weighed up by the
+    The candidates are 0, 0.01, … 1 unless given. Several measures are weighed up by the
     strategies of `findwell.measures.dialects.autorag.select_best`; equally good candidates: the
     first wins. The best of many candidates looks better on these queries than it will on others:
     measure it again on queries that did not choose it.
@@ -241,7 +211,7 @@ def tune_weight(
         setting = engine.setting(2, weights=(weight, 1.0 - weight))
         return pool.best_first(engine.combine(prepared, setting), k)
 
-    candidates = [float(w) for w in (weight_grid() if weights is None else weights)]
+    candidates = [float(w) for w in (np.linspace(0, 1, 101) if weights is None else weights)]
     return _search(
         "weight", candidates, fuse, known, measures=measures, strategy=strategy, dialect=dialect
     )

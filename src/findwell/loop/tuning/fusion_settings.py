@@ -3,10 +3,10 @@
 Without a space the weights of one engine are tried, or its constant where it has no weights. A
 space has any knobs of any engines: all settings of it, as many as are drawn, or as a sampler
 proposes them. A sampler that learns (Optuna's TPE) looks where earlier settings were good on the
-queries that it is told about. If it is told about all of them, the settings that it tries have seen
+queries whose values it knows. If it knows all of them, the settings that it tries have seen
 the queries that are held out: in a simulation without real differences (docs/tuning-retrievers.md)
-a quarter of the optimism came back that way. So it searches once for each fold, and is told about
-the other folds only.
+a quarter of the optimism came back that way. So it searches once for each fold, and
+knows the values of the other folds only.
 """
 
 from __future__ import annotations
@@ -43,6 +43,7 @@ from findwell.loop.tuning.space import (
 
 if TYPE_CHECKING:
     from findwell.core.data import Bools, Floats
+    from findwell.core.values import Values
     from findwell.loop.tuning.engines import Engine
 
 # how fine the shares are, by number of runs: 101, 231, 286 and 126 combinations
@@ -52,7 +53,7 @@ SEARCHED_CONSTANTS = (1, 2, 3, 4, 5, 6, 8, 10, 12, 15, 20, 25, 30, 40, 50, 60, 8
 CONSTANT_SCALE = 0.05 / math.log(1.2)
 SPACE = "space"  # the axis of a grid with more than one knob
 
-MeasureSetting: TypeAlias = "Callable[[Setting], Floats]"  # one value for each query
+MeasureSettings: TypeAlias = "Callable[[Sequence[Setting]], Values]"
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -223,7 +224,7 @@ def fusion_settings(space: Space, runs: int) -> list[Setting]:
 
 
 def fit_to_runs(space: Space, runs: int, engine: str | None = None) -> Space:
-    """Return a space for fusions, checked, with the weights of so many runs written out.
+    """Return a space for fusions, checked, with the weights of this many runs written out.
 
     A knob that none of its engines has is an error. `engine` is the one that is meant if the space
     names none.
@@ -358,13 +359,13 @@ def first_setting(space: Space, runs: int) -> Setting:
 
 
 def search_by_optuna(
-    space: Space, runs: int, measure: MeasureSetting, rule: ChoiceRule = USUAL_RULE
+    space: Space, runs: int, measure: MeasureSettings, rule: ChoiceRule = USUAL_RULE
 ) -> tuple[tuple[Setting, ...], Choice]:
     """Let Optuna search: once on all queries, and once for each fold on the queries of the others.
 
     Return what was tried, and the choice. The first search chooses. The others say what such a
     choice is worth on queries that had no part in it, neither in what was tried nor in what was
-    chosen. `measure` gives the values of a setting on all queries; each is measured once. The space
+    chosen. `measure` gives the values of settings on all queries; each is measured once. The space
     is fitted to the runs.
     """
     rule = replace(rule, repeats=1)  # a sampler searches once for each fold
@@ -374,7 +375,7 @@ def search_by_optuna(
     def row(setting: Setting) -> Floats:
         if setting not in measured:
             numbers[setting] = len(measured)
-            measured[setting] = measure(setting)
+            measured[setting] = measure([setting]).table[0, 0]
         return measured[setting]
 
     def search(inside: Bools, seed: int) -> list[int]:
@@ -383,7 +384,7 @@ def search_by_optuna(
         def score(setting: Setting) -> float:
             seen = row(setting)[inside]
             seen = seen[~np.isnan(seen)]
-            # in whatever order the queries come, the sampler is told the same number
+            # in whatever order the queries come, the sampler gets the same number
             return rule.sign * math.fsum(seen) / len(seen) if len(seen) else 0.0
 
         tried = _proposed(space, runs, score, seed)
@@ -426,7 +427,7 @@ def search_by_optuna(
 def _proposed(
     space: Space, runs: int, score: Callable[[Setting], float], seed: int
 ) -> list[Setting]:
-    """Return the settings that Optuna proposes one after another, told what the last one scored."""
+    """Return the settings that Optuna proposes, each knowing what the earlier ones scored."""
     with needs_package("searching with Optuna", "tune", instead='how = "random"'):
         import optuna  # noqa: PLC0415
     verbosity = optuna.logging.get_verbosity()

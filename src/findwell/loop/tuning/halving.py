@@ -1,10 +1,10 @@
 """Successive halving: many configurations are asked few questions, the best of them more.
 
 Every configuration that must be asked costs time or money. So all are asked the questions of a
-first rung, the best 1 ÷ η of them go on to the next, which has η times as many, and so on until one
-is left (Jamieson and Talwalkar 2016). Its value on these questions is no claim: they chose it.
-What it is worth, and whether that is more than today's configuration, is measured on questions
-that were kept back, and that only these two are asked.
+first rung, the best 1 ÷ η of them go on to the next, which has η times as many, and so on; the
+best of the last rung is chosen (Jamieson and Talwalkar 2016). Its value on these questions is not a
+claim: they chose it. What it is worth, and whether that is more than today's configuration, is
+measured on questions that were kept back, and that only these two are asked.
 """
 
 from __future__ import annotations
@@ -27,8 +27,9 @@ if TYPE_CHECKING:
 MeasureSettings: TypeAlias = "Callable[[Sequence[int], Ints], tuple[Floats, Bools]]"
 
 ETA = 3
-FEWEST_FIRST = 5  # queries of the first rung, unless fewer are asked for
 FEWEST_FINAL = 10  # queries that the final claim is made on
+ERROR_RATE = 0.05  # of the test that could separate a setting from the best
+DIFFERING_SHARE = 0.5  # of the queries: two settings mostly give the others the same value
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,6 +70,19 @@ class HalvingPlan:
         return f"settings × queries: {steps}; final claim on {self.final} others"
 
 
+def fewest_queries(settings: int) -> int:
+    """Return how many queries it takes to separate one of these settings from the best.
+
+    The exact test of d queries that differ has a p of 2 ÷ 2^d at least, which must fall to the
+    error rate, corrected for the number of settings. Fewer queries rank settings by luck.
+
+    >>> fewest_queries(2), fewest_queries(10), fewest_queries(73)
+    (12, 18, 24)
+    """
+    differing = math.ceil(1 + math.log2((settings - 1) / ERROR_RATE))
+    return math.ceil(differing / DIFFERING_SHARE)
+
+
 def plan_halving(
     settings: int,
     queries: int,
@@ -79,39 +93,35 @@ def plan_halving(
 ) -> HalvingPlan:
     """Lay out the rungs: how many settings are asked how many queries.
 
-    There are as many rungs as it takes to leave one setting. `first` is the number of queries of
-    the first; without it, as many as the queries allow that are not kept for the final claim.
-    Without `eta` it is 3, or the next number that leaves enough queries for the first rung.
+    There are as many rungs as it takes to leave `eta` settings, or as many as the queries allow
+    that are not kept for the final claim: each has `eta` times as many queries as the one before,
+    and the first has as many as can separate the settings (`fewest_queries`). `first` is another
+    number of queries for the first one.
 
-    >>> print(plan_halving(25, 95))
-    settings × queries: 25 × 7, 9 × 21, 3 × 63; final claim on 32 others
-    >>> print(plan_halving(40, 95))
-    settings × queries: 40 × 9, 6 × 63; final claim on 32 others
+    >>> print(plan_halving(25, 150))
+    settings × queries: 25 × 33, 9 × 99; final claim on 51 others
+    >>> print(plan_halving(73, 95))
+    settings × queries: 73 × 63; final claim on 32 others
     """
     if settings < 2:
         raise OptionError(
             "one setting leaves nothing to choose", fix="give a knob of the space several values"
         )
-    kept = max(FEWEST_FINAL, round(final * queries))
-    least = FEWEST_FIRST if first is None else first
-    shares = range(ETA, max(settings, ETA) + 1) if eta is None else (eta,)
-    for share in shares:
-        counts = [settings]
-        while counts[-1] > share:
-            counts.append(math.ceil(counts[-1] / share))
-        growth = share ** (len(counts) - 1)
-        room = (queries - kept) // growth
-        if room >= least:
-            start = room if first is None else first
-            rungs = tuple(Rung(count, start * share**step) for step, count in enumerate(counts))
-            return HalvingPlan(rungs, queries - rungs[-1].queries, share)
-    steps = "1 rung" if len(counts) == 1 else f"{len(counts)} rungs"
-    raise OptionError(
-        f"{settings} settings need {steps}, with {least} queries in the first and "
-        f"{least * growth} in the last, and {kept} others for the final claim: there are {queries}",
-        fix="add queries, try fewer settings, or change search: "
-        f"first (now {least}), eta (now {share}), final (now {final:.2f})",
-    )
+    kept, share = max(FEWEST_FINAL, round(final * queries)), ETA if eta is None else eta
+    least, room = fewest_queries(settings) if first is None else first, queries - kept
+    if room < least:
+        raise OptionError(
+            f"{settings} settings need {least} queries to be separated by, and {kept} others for "
+            f"the final claim: there are {queries}",
+            fix="add queries, try fewer settings, or change search: "
+            f"first (now {least}), final (now {final:.2f})",
+        )
+    counts = [settings]
+    while counts[-1] > share and least * share ** len(counts) <= room:
+        counts.append(math.ceil(counts[-1] / share))
+    start = room // share ** (len(counts) - 1) if first is None else first
+    rungs = tuple(Rung(count, start * share**step) for step, count in enumerate(counts))
+    return HalvingPlan(rungs, queries - rungs[-1].queries, share)
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -34,9 +34,7 @@ CREATE TABLE IF NOT EXISTS held_out (
     query BLOB NOT NULL, tuning BLOB NOT NULL, PRIMARY KEY (query, tuning)
 ) WITHOUT ROWID
 """
-SAME_SHARE = (
-    0.5  # share of the held-out queries that makes another tuning one of the same questions
-)
+SAME_SHARE = 0.5  # of the held-out queries: from here on two tunings use the same questions
 
 
 def remember(
@@ -57,8 +55,8 @@ def remember(
     marks = _marks(gold, queries)
     if path is None or not marks:
         return []
-    told = json.dumps([what, str(settings), sorted(mark.hex() for mark in marks)])
-    key = hashlib.blake2b(told.encode() + values.round(10).tobytes(), digest_size=16).digest()
+    about = json.dumps([what, str(settings), sorted(mark.hex() for mark in marks)])
+    key = hashlib.blake2b(about.encode() + values.round(10).tobytes(), digest_size=16).digest()
     file = Database(path, "tunings", TABLES, LAYOUT)
     try:
         with closing(file.open()) as connection:

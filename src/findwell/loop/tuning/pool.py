@@ -70,9 +70,9 @@ class Pool:
     ) -> Pool:
         """Pool runs, each anything that `findwell.load_run` reads.
 
-        With a gold, runs whose records carry no query id are joined with it by their questions,
-        or else by position. Runs that share almost no document are refused, unless they are
-        `disjoint`: they search different collections.
+        With gold labels, runs whose records carry no query id are joined with them by their
+        questions, or else by position. Runs that share almost no document are refused, unless
+        they are `disjoint`: they search different collections.
 
         >>> pool = Pool.of([{"q": ["a", "b"]}, {"q": ["b", "c"]}])
         >>> pool.doc.to_list(), pool.rank.tolist()
@@ -296,7 +296,7 @@ def check_overlap(pool: Pool, runs: Sequence[Run]) -> list[Finding]:
     """Refuse runs that name documents differently, and report those that share few.
 
     Two runs belong together if they share documents, or both share some with a third. Those of
-    two groups that share nothing would be fused without a document ever gaining from both.
+    two groups that share nothing would be fused, and no document would gain from both.
     """
     pairs = [_compare(pool, pair) for pair in combinations(range(len(runs)), 2)]
     together = {0}

@@ -26,6 +26,9 @@ from findwell.core.findings import EXAMPLES, Finding, finding_about
 from findwell.core.frames import pl
 from findwell.core.progress import Progress
 from findwell.evaluation.evaluate import cluster_column, evaluate
+from findwell.core.values import Values
+from findwell.evaluation.assessment import cluster_column
+from findwell.evaluation.evaluate import evaluate
 from findwell.evaluation.inputs import with_columns
 from findwell.evaluation.plan import Plan
 from findwell.evaluation.results.timing import Timing, timing
@@ -45,7 +48,7 @@ from findwell.loop.tuning.fusion_settings import SettingGrid
 from findwell.loop.tuning.halving import Halving, HalvingPlan, deal_queries, halve, plan_halving
 from findwell.loop.tuning.history import remember
 from findwell.loop.tuning.space import Knobs, Space, choose_knob, identify
-from findwell.loop.tuning.tuning import Tuning, limits_of
+from findwell.loop.tuning.tuning import MeasuredChoice, Tuning, limits_of
 from findwell.measures.dialects import expand_measures
 from findwell.retrievers.answers import AnswerLog, to_run
 from findwell.retrievers.retrieve import ask_all, questions_for
@@ -148,7 +151,7 @@ def tune_retriever(
 
     `make(**setting)` returns a retriever for a value of each knob of the `space`. The configuration
     that is left, and the `current` one (that of the space, or the defaults of `make`), are asked
-    questions that were not asked before. `announce` is told the plan and the number of calls
+    questions that were not asked before. `announce` gets the plan and the number of calls
     before anything is asked. `options` are those of `findwell.evaluate`.
     """
     if space is None or gold is None:
@@ -166,7 +169,10 @@ def tune_retriever(
             fix='how = "random" draws settings of a space that is too large for a grid',
         )
     settings, now = _with_current(make, space, current)
-    measure = _one_measure(measures, options)
+    wanted = expand_measures(measures, options["dialect"], options["rel"])
+    measure = wanted[0]
+    if measure.aggregation != "mean":
+        raise OptionError(f"{measure} is not a mean over queries", fix="choose by one that is")
     reading = {"format": options.get("gold_format"), "skip_bad": options.get("skip_bad", False)}
     known = load_gold(gold, **reading, texts=True, id_from=options.get("id_from"))
     known = with_columns(known, queries)
@@ -187,7 +193,7 @@ def tune_retriever(
         folder=None if answers is None else Path(answers),
         table=table,
         gold=known,
-        by=measure,
+        measures=wanted,
         options=options,
         planned=plan.calls(1 if now is None else 2),
         progress=progress,
@@ -204,6 +210,13 @@ def tune_retriever(
         raise RetrieverError("; ".join([error.what, *reasons[:1]]), fix=error.fix) from None
     rule = replace(rule.by(measure), clusters=clusters)
     choice = _choice(found, trials, rule)
+    others = []
+    for at, other in enumerate(wanted[1:], start=1):
+        values, by = trials.values.table[found.chosen, at], rule.by(other)
+        inside, held_out = (
+            by.only(side).interval(values[side]) for side in (found.search, found.final)
+        )
+        others.append(MeasuredChoice(str(other), inside.value, held_out))
     rows = tuple(
         AskedSetting(
             setting,
@@ -226,14 +239,15 @@ def tune_retriever(
     )
     return Tuning(
         engine=name_of(make),
-        measures=(measure,),
+        measures=wanted,
         grid=SettingGrid(tuple(settings), None, "knobs"),
         choice=choice,
         gains=_gains(found, trials, rule, now),
         current=None if now is None else settings[now],
-        findings=(*known.findings, *undefined, *trials.limits, *used, *trials.told(rows)),
+        findings=(*known.findings, *undefined, *trials.limits, *used, *trials.all_findings(rows)),
         level=rule.level,
         cluster=column,
+        others=tuple(others),
         source=AskedRetriever(
             rows,
             plan,
@@ -268,17 +282,6 @@ def _with_current(
     return (settings, same[0]) if same else ([*settings, Knobs(today)], len(settings))
 
 
-def _one_measure(measures: Iterable[str | Measure] | str, options: Mapping[str, Any]) -> Measure:
-    found = expand_measures(measures, options["dialect"], options["rel"])
-    if len(found) != 1:
-        raise OptionError(
-            f"{len(found)} measures cannot choose at once", fix="name the one that matters most"
-        )
-    if found[0].aggregation != "mean":
-        raise OptionError(f"{found[0]} is not a mean over queries", fix="choose by one that is")
-    return found[0]
-
-
 def _questions(
     gold: Gold, queries: object, measure: Measure, options: Mapping[str, Any]
 ) -> tuple[pl.DataFrame, list[Finding]]:
@@ -307,7 +310,7 @@ def _choice(found: Halving, trials: RetrieverTrials, rule: ChoiceRule) -> Choice
     curve = tuple(interval(setting, found.search) for setting in range(len(found.values)))
     in_sample, held_out = curve[found.chosen], interval(found.chosen, found.final)
     both = in_sample.value is not None and held_out.value is not None
-    # of the last rung: who is not shown to be worse than its best, and how often the choice wins
+    # of the last rung: what cannot be ruled out as the best, and how often the choice wins
     plateau, stability = [found.chosen], None
     left = [each for each in found.rungs[-1] if each not in trials.reasons]
     values = found.values[left][:, found.search]
@@ -318,7 +321,6 @@ def _choice(found: Halving, trials: RetrieverTrials, rule: ChoiceRule) -> Choice
         )
         plateau = [left[number] for number in last.plateau]
         stability = float(last.votes[left.index(found.chosen)])
-    nothing = np.zeros((0, 0), dtype=np.int64)  # there are no folds
     return Choice(
         chosen=found.chosen,
         best=found.chosen,
@@ -328,11 +330,7 @@ def _choice(found: Halving, trials: RetrieverTrials, rule: ChoiceRule) -> Choice
         plateau=tuple(plateau),
         stability=stability,
         curve=curve,
-        worse=(),
-        votes=np.zeros(0),
         values=found.values[found.chosen, found.final],
-        fold=nothing,
-        picks=nothing,
     )
 
 
@@ -382,7 +380,7 @@ class RetrieverTrials:
     folder: Path | None
     table: pl.DataFrame  # the queries with their questions
     gold: Gold
-    by: Measure
+    measures: tuple[Measure, ...]  # the first one chooses
     options: Mapping[str, Any]  # of `findwell.evaluate`
     planned: int  # questions
     progress: Report | None
@@ -392,12 +390,15 @@ class RetrieverTrials:
     about: dict[int, list[pl.DataFrame]] = field(default_factory=dict)  # what asking cost
     findings: list[Finding] = field(default_factory=list)
     limits: list[Finding] = field(default_factory=list)  # what a judge's verdicts are worth
+    values: Values = field(init=False)  # of all settings; NaN where one was not asked
     _done: int = 0
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
     def __post_init__(self) -> None:
-        """Check that the function takes the knobs, before anything is asked."""
-        check_factory(self.make, self.settings[0])
+        """Check what was given, before anything is asked."""
+        shape = len(self.settings), len(self.measures), self.table.height
+        names = tuple(map(str, self.settings))
+        self.values = Values(self.table, names, self.measures, np.full(shape, np.nan))
         Retriever(lambda _: [], **{**self.retrieval, "resume": None})  # checks the options
         if self.folder is not None:
             try:
@@ -408,7 +409,10 @@ class RetrieverTrials:
                 ) from None
 
     def measure(self, settings: Sequence[int], queries: Ints) -> tuple[Floats, Bools]:
-        """Return the values of settings on queries, and which of the settings failed."""
+        """Return what settings are worth by the first measure on queries, and which of them failed.
+
+        The values of all measures are kept.
+        """
         order = np.sort(queries)  # as the gold labels have them
         part = self.table[order]
         runs = {}
@@ -420,17 +424,16 @@ class RetrieverTrials:
             runs[str(number)] = replace(run, name=str(number), about=None)
             if run.about is not None:
                 self.about.setdefault(number, []).append(run.about)
-        values = np.full((len(settings), len(queries)), np.nan)
         if runs:
             gold = _only(self.gold, part["query"])
-            result = evaluate(runs, gold, [self.by], level=None, **self.options)
+            result = evaluate(runs, gold, self.measures, level=None, **self.options)
             self.findings += [finding for finding in result.findings if finding.run]
             self.limits = limit_findings(result.judge, result.matched_by)
-            back = np.searchsorted(order, queries)
-            for at, number in enumerate(settings):
-                if str(number) in runs:
-                    values[at] = result.arrays[str(number), self.by][back]
-        return values, np.array([number in self.reasons for number in settings])
+            found = result.measured
+            for number, values in zip(map(int, found.runs), found.table, strict=True):
+                self.values.table[number, :, order] = values.T
+        failed = np.array([number in self.reasons for number in settings])
+        return self.values.table[list(settings), 0][:, queries], failed
 
     def timing(self, number: int) -> Timing | None:
         """Return what asking a setting cost."""
@@ -441,7 +444,7 @@ class RetrieverTrials:
         """Return how many questions a setting did not answer."""
         return sum(table["error"].count() for table in self.about.get(number, []))
 
-    def told(self, rows: Sequence[AskedSetting]) -> Iterator[Finding]:
+    def all_findings(self, rows: Sequence[AskedSetting]) -> Iterator[Finding]:
         """Return what is worth knowing about what was asked."""
         seen: dict[tuple[str, str], Finding] = {}
         for each in self.findings:
@@ -467,10 +470,10 @@ class RetrieverTrials:
 
     def _ask(self, number: int, queries: pl.DataFrame) -> Run | None:
         """Ask one configuration questions, but for those that it has answered; None: it fails."""
-        told: list[Any] = [describe(self.make), identify(self.settings[number])]
-        told += [self.retrieval.get("k"), self.retrieval.get("id_from")]
+        decisive: list[Any] = [describe(self.make), identify(self.settings[number])]
+        decisive += [self.retrieval.get("k"), self.retrieval.get("id_from")]
         # a hash of what decides about the answers of a configuration
-        identity = hashlib.sha256(json.dumps(told, default=str).encode()).hexdigest()[:16]
+        identity = hashlib.sha256(json.dumps(decisive, default=str).encode()).hexdigest()[:16]
         log = None if self.folder is None else self.folder / f"{identity}.jsonl"
         if log is not None and log.exists():
             with AnswerLog(log, identity, queries.rows()) as known:
@@ -495,8 +498,8 @@ class RetrieverTrials:
             made = self.make(**self.settings[number])
         except Exception as error:  # noqa: BLE001 - whatever the function of the user raises
             lines = str(error).strip().splitlines() or [""]
-            told = f"{type(error).__name__}: {lines[0]}" if lines[0] else type(error).__name__
-            self.reasons[number] = f"it cannot be made: {told}"
+            reason = f"{type(error).__name__}: {lines[0]}" if lines[0] else type(error).__name__
+            self.reasons[number] = f"it cannot be made: {reason}"
             return None
         if inspect.isawaitable(made):
             if inspect.iscoroutine(made):
@@ -530,11 +533,11 @@ class RetrieverTrials:
             return None
         report, done, name = self.progress, self._done, str(self.settings[number])
 
-        def told(step: Progress) -> None:
+        def hand_on(step: Progress) -> None:
             note = f"{name}, {step.note}" if step.note else name
             report(Progress(done + step.done, self.planned, note))
 
-        return told
+        return hand_on
 
 
 def _only(gold: Gold, queries: pl.Series) -> Gold:

@@ -216,7 +216,7 @@ class Space:
             ]
         random = np.random.default_rng(self.search.seed)
         found: dict[str, Knobs] = {}
-        # a small space is soon exhausted: after so many draws nothing new is likely
+        # a small space is soon exhausted: then nothing new is likely
         for _ in range(20 * self.search.trials):
             setting = Knobs({knob.name: knob.draw(random) for knob in self.knobs})
             found.setdefault(identify(setting), setting)
@@ -226,7 +226,7 @@ class Space:
 
 
 def identify(setting: Mapping[str, Any]) -> str:
-    """Return what tells a setting from others; the order of the knobs does not.
+    """Return what distinguishes a setting from others; the order of the knobs does not.
 
     >>> identify({"b": 1, "a": True}) == identify({"a": True, "b": 1}) != identify({"a": 1, "b": 1})
     True

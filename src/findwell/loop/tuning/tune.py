@@ -80,8 +80,8 @@ def tune(
 
     `engine` names the formula (`findwell fuse --list` lists them); its weights are searched in even
     `step`s, or its constant where it has no weights. `k`, `window`, `normaliser` and `fill` are
-    kept at the values given, or at the engine's own. The first measure chooses; the others are
-    reported for the same choice.
+    kept at the values given, or at the engine's own. The first of the measures chooses; the others
+    are reported for the same choice.
 
     A `space` has more than one knob, engines among them: a TOML file or a dict. With a function
     instead of runs, its knobs are arguments: `make(**setting)` returns a retriever, and
@@ -159,9 +159,8 @@ def tune(
     )
     choice = None
     if fitted is not None and fitted.search.how == "optuna":
-        source.values([first_setting(fitted, len(named))])  # tells what is known about the queries
-        rule, _ = clustered(rule, source, cluster)
-        tried, choice = search_by_optuna(fitted, len(named), source.value, rule)
+        rule, _ = clustered(rule, source.values([first_setting(fitted, len(named))]), cluster)
+        tried, choice = search_by_optuna(fitted, len(named), source.values, rule)
         grid = SettingGrid(tried, places_of(tried), SPACE)
         rule = replace(rule, repeats=len(choice.picks))
     return conclude(
@@ -177,7 +176,7 @@ def tune(
 
 
 def _fitted(space: Space, runs: int, engine: Engine | None, slices: Sequence[str]) -> Space:
-    """Return a space for the fusion of so many runs, checked."""
+    """Return a space for the fusion of this many runs, checked."""
     if space.retrieval:
         raise OptionError(
             "recorded runs are not asked",

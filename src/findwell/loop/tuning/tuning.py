@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from findwell.core.data import Floats, Run
     from findwell.core.estimate import Estimate
     from findwell.core.findings import Finding
+    from findwell.core.values import Values
     from findwell.loop.tuning.choice import Choice, Gain, SliceChoice
     from findwell.loop.tuning.engines import Setting
     from findwell.loop.tuning.fused_values import FusedLists, RecordedRuns
@@ -57,6 +58,10 @@ class MeasuredChoice:
     in_sample: float | None
     held_out: Estimate
 
+    def as_dict(self) -> dict[str, Any]:
+        """Return it as the JSON output prints it."""
+        return {**asdict(self), "held_out": limits_of(self.held_out)}
+
 
 @dataclass(frozen=True, slots=True, eq=False)
 class SlicedChoice:
@@ -80,6 +85,7 @@ class Tuning:
     findings: tuple[Finding, ...]
     level: float
     cluster: str | None  # column of queries that stay together
+    others: tuple[MeasuredChoice, ...]  # the same choice by the other measures
     source: FusedRuns | AskedRetriever  # where the values come from
 
     @property
@@ -152,6 +158,7 @@ class Tuning:
             "plateau": [self.grid.settings[number].as_dict() for number in choice.plateau],
             "stability": choice.stability,
             "gains": [gain.as_dict() for gain in self.gains],
+            "measures": [each.as_dict() for each in self.others],
             "current": None if self.current is None else self.current.as_dict(),
             "findings": [finding.as_dict() for finding in self.findings],
             "level": self.level,
@@ -178,7 +185,6 @@ class FusedRuns:
     runs: tuple[str, ...]
     lists: FusedLists
     current_value: Estimate | None  # on all queries
-    others: tuple[MeasuredChoice, ...]
     sliced: tuple[SlicedChoice, ...]
     values: pl.DataFrame  # one row per query: held out, chosen, current, and each run alone
     dialect: str
@@ -202,14 +208,6 @@ class FusedRuns:
                 for setting, value, p, votes in zip(
                     settings, choice.curve, choice.worse, choice.votes, strict=True
                 )
-            ],
-            "measures": [
-                {
-                    "measure": other.measure,
-                    "in_sample": other.in_sample,
-                    "held_out": limits_of(other.held_out),
-                }
-                for other in self.others
             ],
             "slices": [
                 {
@@ -241,12 +239,12 @@ def limits_of(value: Estimate) -> dict[str, float | None]:
 
 
 def clustered(
-    rule: ChoiceRule, source: RecordedRuns, cluster: str | None
+    rule: ChoiceRule, values: Values, cluster: str | None
 ) -> tuple[ChoiceRule, str | None]:
     """Return the rule for the first measure, with clusters, and the column that has them."""
-    column = cluster_column(source.queries, cluster)
-    clusters = None if column is None else source.queries[column].to_list()
-    return replace(rule.by(source.measures[0]), clusters=clusters), column
+    column = cluster_column(values.queries, cluster)
+    clusters = None if column is None else values.queries[column].to_list()
+    return replace(rule.by(values.measures[0]), clusters=clusters), column
 
 
 def conclude(
@@ -266,9 +264,8 @@ def conclude(
     """
     extra = [] if current is None or grid.find(current) is not None else [current]
     found = source.values([*grid.settings, *extra])
-    rule, column = clustered(rule, source, cluster)
-    first, *others = source.measures
-    values, count, about = found[first], len(grid.settings), source.queries
+    rule, column = clustered(rule, found, cluster)
+    values, count, about = found.table[:, 0], len(grid.settings), found.queries
     if choice is None:
         choice = choose_setting(values[:count], rule, places=grid.places)
     in_use = {}
@@ -282,15 +279,19 @@ def conclude(
     used = remember(
         source.gold,
         about["query"].gather(by_name),
-        what=f"{'a space' if grid.axis == SPACE else lists.engine.name} by {first}",
+        what=f"{'a space' if grid.axis == SPACE else lists.engine.name} by {found.measures[0]}",
         settings=[str(setting) for setting in grid.settings],
         values=values[:count, by_name],
         held_out=choice.held_out.value,
     )
-    held = {other: choice.held_out_values(found[other], other.aggregation) for other in others}
+    others = []
+    for at, other in enumerate(found.measures[1:], start=1):
+        by, table = rule.by(other), found.table[:, at]
+        held = by.interval(choice.held_out_values(table, other.aggregation))
+        others.append(MeasuredChoice(str(other), by.interval(table[choice.chosen]).value, held))
     return Tuning(
         engine=lists.engine.name,
-        measures=source.measures,
+        measures=found.measures,
         grid=grid,
         choice=choice,
         gains=gains_over(choice.values, against, rule, in_sample=values[choice.chosen]),
@@ -300,18 +301,11 @@ def conclude(
         ),
         level=rule.level,
         cluster=column,
+        others=tuple(others),
         source=FusedRuns(
             runs=source.runs,
             lists=lists,
             current_value=rule.interval(in_use[CURRENT]) if in_use else None,
-            others=tuple(
-                MeasuredChoice(
-                    str(other),
-                    rule.by(other).interval(found[other][choice.chosen]).value,
-                    rule.by(other).interval(held[other]),
-                )
-                for other in others
-            ),
             sliced=tuple(
                 _sliced(name, about, values[:count], choice, grid, rule) for name in slices
             ),
@@ -324,7 +318,7 @@ def conclude(
                 }
             ).with_columns(pl.exclude("query").fill_nan(None)),
             dialect=source.result.dialect,
-            matched_by=source.result.matched_by[str(first)],
+            matched_by=source.result.matched_by[str(found.measures[0])],
             rule=rule,
             search=search,
         ),

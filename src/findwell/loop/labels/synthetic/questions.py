@@ -1,4 +1,4 @@
-"""`findwell.questions`: a gold of questions that a model wrote about the passages of a corpus.
+"""`findwell.questions`: gold labels of questions that a model wrote about the passages of a corpus.
 
 Drafts are written and checked in rounds: as many of each kind as are still missing, about the next
 passages, until there are enough, or too many were dropped. Which passages come next follows from
@@ -66,10 +66,10 @@ KINDS = [str(kind) for kind in QuestionKind]
 class SyntheticQuestions:
     """Questions that a model wrote, with the places in the documents that answer them.
 
-    `records` are findwell's own shape of a gold: query, question, reference, gold (spans, all of
-    which are needed; none for a question that nothing answers), kind, source (the document it was
-    written about) and synthetic (the model). `summary` has one row per kind, `dropped` one per kind
-    and reason, `manifest` says how they were made.
+    `records` are findwell's own shape of gold labels: query, question, reference, gold (spans,
+    all of which are needed; none for a question that nothing answers), kind, source (the document
+    it was written about) and synthetic (the model). `summary` has one row per kind, `dropped` one
+    per kind and reason, `manifest` says how they were made.
     """
 
     records: tuple[dict[str, Any], ...]
@@ -87,7 +87,7 @@ class SyntheticQuestions:
         return len(self.records)
 
     def gold(self) -> Gold:
-        """Return them as a gold, with the places of its spans."""
+        """Return them as gold labels, with the places of its spans."""
         return load_gold(list(self.records), texts=True)
 
     def jsonl(self) -> str:
@@ -121,7 +121,7 @@ def questions(
     id_from: str | None = None,
     progress: Report | None = None,
 ) -> SyntheticQuestions:
-    """Let a model write questions about a corpus, check them, and return them as a gold of spans.
+    """Let a model write questions about a corpus, check them, and return them as gold spans.
 
     `corpus` is anything that `findwell.load_corpus` takes, `judge` a language model:
     `openai:MODEL`, or a `findwell.Judge` that also says how it is asked and what it may cost.

@@ -136,7 +136,7 @@ class Span:
     quote: str
 
     def as_dict(self) -> dict[str, Json]:
-        """Return the span as a gold holds it."""
+        """Return the span as gold labels holds it."""
         place: dict[str, Json] = {"doc": self.doc, "start": self.start, "end": self.end}
         return {**place, "quote": self.quote, "grade": 1}
 
