@@ -24,6 +24,7 @@ from findwell.judges.cards.card import (
 )
 from findwell.judges.cards.labels import LabelledPairs, LabelledSamples, load_labels, match_rate
 from findwell.judges.find import find_judge
+from findwell.judges.limits import judge_lines
 from findwell.judges.local import LocalJudge
 from findwell.judges.replay import FunctionJudge
 from findwell.statistics.agreement import kappa
@@ -438,6 +439,25 @@ def test_a_result_cites_a_card_about_what_was_judged_and_in_the_same_way() -> No
     assert card is not None
     replace(card, about={**card.about, "version": 0}).save()  # with other weights
     assert cited("context_precision") == "None"
+
+
+def test_a_card_of_other_questions_says_so_and_gives_way_to_one_of_these() -> None:
+    def cited(question: str) -> str:
+        sample = {"question": question, "contexts": ["Rome."], "reference": "In Italy."}
+        result = findwell.evaluate([sample], measures="context_precision", judge="local:text")
+        assert result.judge["card"] in judge_lines([result.judge])[0].replace(
+            "judge local:text: ", "local:text: "
+        )
+        return str(result.judge["card"])
+
+    elsewhere = "labels of labels, relevance, of other questions than these"
+    judge_card(ROWS, judge="local:text").save()
+    assert elsewhere not in cited(ROWS[0]["question"])
+    assert elsewhere in cited("How does a heat pump work?")
+    other = [row | {"question": "How does a heat pump work?"} for row in ROWS[:3]]
+    judge_card(other, judge="local:text").save()
+    assert " on 3 labels" in cited("How does a heat pump work?")
+    assert " on 4 labels" in cited(ROWS[0]["question"])
 
 
 def test_cards_in_a_place_of_your_own(tmp_path: Path) -> None:

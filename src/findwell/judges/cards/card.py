@@ -18,6 +18,8 @@ import numpy as np
 from findwell.core.errors import InputError, OptionError, SaveError, choose
 from findwell.core.estimate import Estimate
 from findwell.core.forks import refuse_after_fork
+from findwell.core.frames import pl
+from findwell.core.texts.sentences import split
 from findwell.io.storage.database import cache_folder
 from findwell.io.storage.files import make_folder, write_text
 from findwell.judges.aspects import ASPECTS
@@ -104,8 +106,9 @@ class JudgeCard:
     confusion: Confusion  # the judge's grades in rows, people's in columns
     slices: tuple[Slice, ...] = ()
     created: str = ""
-    calibration: Calibration | None = None  # where the judge tells probabilities
+    calibration: Calibration | None = None  # where the judge reports probabilities
     bias: BiasProbe | None = None  # where it was probed for
+    asked: tuple[str, ...] = ()  # short hashes of the questions or claims of the labels
 
     def __iter__(self) -> Iterator[CardFigure]:
         """Go through the figures."""
@@ -161,14 +164,19 @@ class JudgeCard:
             )
         return card
 
-    def cite(self) -> str:
-        """Return the card in one line, for results."""
+    def is_about(self, texts: Iterable[str]) -> bool:
+        """Tell whether the card was measured on any of these questions or claims."""
+        return not frozenset(self.asked).isdisjoint(map(_short, texts))
+
+    def cite(self, *, applies: bool = True) -> str:
+        """Return the card in one line, for results; `applies`: it was measured on their data."""
         kappa = self["kappa"]
         value = "undefined" if kappa.value is None else f"{kappa.value:.2f}"
         limits = "" if kappa.low is None else f" ({kappa.low:.2f}…{kappa.high:.2f})"
         about = f"{self.pairs} labels of {self.labels}, {self.aspect}"
         chance = ", which may be chance" if kappa.is_chance else ""
-        return f"{self.judge}: κ {value}{limits} on {about}{chance}"
+        elsewhere = "" if applies else ", of other questions than these"
+        return f"{self.judge}: κ {value}{limits} on {about}{elsewhere}{chance}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -293,6 +301,7 @@ def measure_judge(
         bias=find_bias(asked, samples, said, given.queries, level=level, progress=progress)
         if probe_bias
         else None,
+        asked=tuple(sorted({_short(question) for question in given.questions})),
     )
     return card, values
 
@@ -389,12 +398,16 @@ def _kappa(  # noqa: PLR0917
 
 
 def find_card(
-    judge: str, *, aspects: Collection[str] | None = None, about: Mapping[str, Any] | None = None
+    judge: str,
+    *,
+    aspects: Collection[str] | None = None,
+    about: Mapping[str, Any] | None = None,
+    texts: Collection[str] = (),
 ) -> JudgeCard | None:
     """Return the newest card of a judge, None if it has none; damaged files are passed over.
 
     With `aspects` it is about one of these, and with `about`, what the judge says of itself, it was
-    asked in the same way then.
+    asked in the same way then. One that was measured on any of the `texts` comes first.
     """
     found = []
     for path in (cache_folder() / FOLDER).glob(f"*-{_short(judge)}-*.json"):
@@ -405,7 +418,25 @@ def find_card(
         fits = aspects is None or card.aspect in aspects
         if card.judge == judge and fits and (about is None or _alike(card.about, about)):
             found.append(card)
-    return max(found, key=lambda card: card.created, default=None)
+    return max(found, key=lambda card: (card.is_about(texts), card.created), default=None)
+
+
+def cite_card(
+    judge: str, aspects: Collection[str], about: Mapping[str, Any], queries: pl.DataFrame
+) -> str:
+    """Return what the card of a judge says, in one line; '' without a card.
+
+    A card that was measured on other questions than these says so: another data set is another
+    judge's task.
+    """
+    columns = (queries.get_column(name, default=None) for name in ("question", "reference"))
+    given = [each.drop_nulls().cast(pl.String).to_list() for each in columns if each is not None]
+    texts = {text for column in given for text in column}
+    if find_card(judge, aspects=aspects, about=about) is None:
+        return ""
+    texts |= {claim for claims in split(list(texts)) for claim in claims}
+    card = find_card(judge, aspects=aspects, about=about, texts=texts)
+    return "" if card is None else card.cite(applies=card.is_about(texts))
 
 
 def _alike(one: Mapping[str, Any], other: Mapping[str, Any]) -> bool:
@@ -441,6 +472,7 @@ def _card(given: dict[str, Any]) -> JudgeCard:
             ),
             "calibration": Calibration.of(curve, given["level"]),
             "bias": BiasProbe(**{**bias, "figures": read(bias["figures"])}) if bias else None,
+            "asked": tuple(given.get("asked", ())),
         }
     )
 
