@@ -14,7 +14,7 @@ import pytest
 from findwell.core.errors import OptionError
 from findwell.core.texts.languages import languages_of
 from findwell.judges.aspects import ASPECTS
-from findwell.judges.aspects.relevance import RELEVANCE
+from findwell.judges.aspects.built_in import RELEVANCE
 from findwell.judges.client.endpoint import Endpoint
 from findwell.judges.llm.matrix import plan_calls
 from findwell.judges.llm.prompts import (

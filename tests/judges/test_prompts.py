@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from findwell.core.errors import InputError
 from findwell.judges.aspects import ASPECTS
-from findwell.judges.aspects.relevance import RELEVANCE
+from findwell.judges.aspects.built_in import RELEVANCE
 from findwell.judges.client.budget import estimate_tokens
 from findwell.judges.llm.judge import LLMJudge
 from findwell.judges.llm.matrix import plan_calls

@@ -28,7 +28,7 @@ from findwell.core.progress import Progress, Report
 from findwell.io.storage.files import write_text
 from findwell.io.storage.spool import refuse_device
 from findwell.judges.aspects import ASPECTS, Aspect, VerdictShape, find_aspect
-from findwell.judges.client.protocol import Reason
+from findwell.judges.client.protocol import Reason, parse_json
 from findwell.judges.quotes import proves
 from findwell.judges.verdicts import (
     AspectVerdicts,
@@ -376,8 +376,8 @@ def _read(path: Path) -> tuple[dict[str, Any], dict[str, dict[str, Any]]]:
 
 def _object(line: str, where: str) -> dict[str, Any]:
     try:
-        found = json.loads(line)
-    except (ValueError, RecursionError):
+        found = parse_json(line)
+    except ValueError:
         raise InputError("this is not JSON", where=where, fix=FIX) from None
     if not isinstance(found, dict):
         raise InputError(f"a {type(found).__name__}, not an object", where=where, fix=FIX)

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 from findwell.core.errors import InputError, OptionError, nearest
 from findwell.io.storage.spool import refuse_device
-from findwell.judges.client.protocol import Answer, Failure, Outcome, Reason, Usage
+from findwell.judges.client.protocol import Answer, Failure, Outcome, Reason, Usage, parse_json
 
 if TYPE_CHECKING:
     from findwell.judges.client.cache import Cache
@@ -81,7 +81,7 @@ def load_prices(source: str | Path, model: str) -> Prices:
     try:
         refuse_device(Path(source))
         text = Path(source).read_text(encoding="utf-8")
-        tables = tomllib.loads(text) if where.endswith(".toml") else json.loads(text)
+        tables = tomllib.loads(text) if where.endswith(".toml") else parse_json(text)
     except OSError as error:
         raise InputError(f"cannot be read: {error.strerror}", where=where) from None
     except (ValueError, RecursionError) as error:

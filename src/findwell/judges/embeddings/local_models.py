@@ -20,7 +20,6 @@ import contextlib
 import functools
 import hashlib
 import importlib
-import json
 import os
 import tomllib
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -36,6 +35,7 @@ import numpy as np
 
 from findwell.core.errors import EmbeddingError, OptionError, needs_package
 from findwell.core.texts.languages import ENGLISH
+from findwell.judges.client.protocol import parse_json
 from findwell.judges.embeddings.embedder import TextEmbedder, Vectors
 
 RECIPE = 2  # raised when the same files and settings begin to give other vectors
@@ -176,7 +176,7 @@ class OnnxEncoder:
 
 def _unknown_token(tokenizer: Any) -> int:  # noqa: ANN401
     """Return the number of the token that stands for unknown words, −1 where there is none."""
-    model = json.loads(tokenizer.to_str())["model"]
+    model = parse_json(tokenizer.to_str())["model"]
     number = model.get("unk_id")
     if number is None and model.get("unk_token") is not None:
         number = tokenizer.token_to_id(model["unk_token"])
@@ -365,7 +365,7 @@ def _read_json(path: Path) -> dict[str, Any]:
     if not path.is_file():
         return {}
     try:
-        settings = json.loads(path.read_text(encoding="utf-8"))
+        settings = parse_json(path.read_bytes())
     except (OSError, ValueError) as error:
         raise EmbeddingError(f"this is not a JSON file: {error}", where=str(path)) from None
     if not isinstance(settings, dict):

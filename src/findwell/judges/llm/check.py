@@ -25,7 +25,7 @@ from findwell.core.forks import refuse_after_fork
 from findwell.core.progress import Progress
 from findwell.io.storage.database import cache_folder
 from findwell.io.storage.files import make_folder, write_text
-from findwell.judges.client.protocol import Reason
+from findwell.judges.client.protocol import Reason, parse_json
 from findwell.judges.client.providers import OUTPUT_MODES
 from findwell.judges.limits import CHANCE
 from findwell.judges.llm.judge import LLMJudge, total
@@ -380,7 +380,7 @@ def load_check(judge: LLMJudge) -> JudgeCheck | None:
     if place is None:
         return None
     try:
-        given = json.loads(place.read_text(encoding="utf-8"))
+        given = parse_json(place.read_bytes())
         known = {each.name: given[each.name] for each in fields(JudgeCheck) if each.name in given}
         known["ways"] = tuple(WayCheck(**way) for way in given["ways"])
         found = JudgeCheck(**known | {"left_out": tuple(given["left_out"]), "stored": True})

@@ -72,9 +72,8 @@ def relevance(
 ) -> list[AspectVerdicts]:
     """Grade the chunks of each sample by its question."""
     rows = [[[(sample.question, chunk) for chunk in sample.chunks]] for sample in samples]
-    return list(
-        map(AspectVerdicts, _filled(rows, _verdicts(_pairs(rows), model, embedder, reader)))
-    )
+    found = _verdicts(_pairs(rows), model, embedder, reader)
+    return list(map(AspectVerdicts, _filled(rows, found)))
 
 
 def claims(
