@@ -124,13 +124,13 @@ def test_labels_as_people_write_them(label: object, number: int) -> None:
 
 @pytest.mark.parametrize("label", [4, "maybe", 1.5, [1], "inf"])
 def test_labels_that_are_none(label: object) -> None:
-    with pytest.raises(InputError, match="the label is") as error:
+    with pytest.raises(InputError, match="is not a valid label") as error:
         load_labels([{"question": "q", "chunk": "c", "label": label}])
     assert "record 1" in str(error.value)
 
 
 def test_a_judgement_that_is_no_label_is_named_with_its_query_and_document() -> None:
-    with pytest.raises(InputError, match=r"the label is '7\.0'") as error:
+    with pytest.raises(InputError, match=r"'7\.0' is not a valid label") as error:
         load_labels({"q1": {"d1": 7}}, corpus={"d1": "one"}, questions={"q1": "?"})
     assert error.value.where == "labels, query q1, d1"
 
@@ -161,7 +161,7 @@ def test_other_names_for_the_columns() -> None:
         ([{"question": " ", "chunk": "c", "label": 1}], "the question is ' ', not a text"),
         ([{"question": "q", "chunk": None, "label": 1}], "the chunk is 'None', not a text"),
         ([7], "a int, not an object"),
-        ([], "there is no label"),
+        ([], "no pair has a label"),
         ({"question": "q"}, "a dict holds no labels"),
         (7, "a int holds no labels"),
     ],

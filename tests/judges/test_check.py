@@ -204,7 +204,7 @@ def test_a_way_that_is_chance_is_not_recommended_though_it_takes_the_fewest_call
 
 def test_a_check_that_did_not_end_is_not_kept(tmp_path: Path) -> None:
     with serve(both) as server:
-        with pytest.raises(JudgeError, match="did not come to its end"):
+        with pytest.raises(JudgeError, match="did not finish"):
             findwell.judge_check(settings(server, max_calls=3))
         assert not list((tmp_path / "cache").glob("judge-checks/*"))
         found = findwell.judge_check(settings(server))
@@ -217,7 +217,7 @@ def test_a_check_on_a_busy_server_says_nothing_about_the_model(tmp_path: Path) -
     later = Reaction(b"", 429, {"Retry-After": "1000"})
     with (
         serve(lambda call: later if call.number % 3 == 2 else both(call)) as server,
-        pytest.raises(JudgeError, match="did not come to its end"),
+        pytest.raises(JudgeError, match="did not finish"),
     ):
         findwell.judge_check(settings(server))
     assert not list((tmp_path / "cache").glob("judge-checks/*"))
@@ -281,7 +281,7 @@ def test_the_way_that_a_kept_check_recommends_is_the_default() -> None:
 def test_a_check_that_breaks_ends_the_job_and_no_matrix_is_asked(tmp_path: Path) -> None:
     with serve(both) as server:
         judge = judge_of(server, ask="auto", cache="use", max_calls=3)
-        with pytest.raises(JudgeError, match="did not come to its end") as stop:
+        with pytest.raises(JudgeError, match="did not finish") as stop:
             judge.judge([sample()], frozenset({"relevance"}))
         assert "--ask matrix or --ask single" in stop.value.fix
         assert len(server.calls) == 3

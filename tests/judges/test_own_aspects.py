@@ -276,7 +276,7 @@ def test_the_example_of_an_entry_has_the_form_of_its_schema(name: str) -> None:
         ({"shape": "chunk"}, "did you mean chunks"),
         ({"prompt": "  "}, "has no prompt"),
         ({"needs": "answer"}, "unknown need of an aspect"),
-        ({"grades": {1: "yes"}}, "the grades 1 of mine"),
+        ({"grades": {1: "yes"}}, "the grades of mine are 1, not 0, 1, 2 …"),
         ({"grades": {0: "a", 1: "b", 2: "c"}, "shape": "parts"}, "only chunks are graded"),
         ({"item": "Topic 1", "shape": "items"}, "is not a valid name of an item"),
         ({"list_prompt": "x"}, "chunks are not listed"),

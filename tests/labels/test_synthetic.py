@@ -430,7 +430,7 @@ def test_who_cannot_write_is_refused(judge: object, why: str) -> None:
         ({"shares": {"multi-hop": 0.7, "single-hop": 0.4}}, "add up to 1.1"),
         ({"shares": dict.fromkeys(["single-hop", "paraphrased", "multi-hop", "unanswerable"], 0)},
          "add up to 0"),
-        ({"judge": "openai:"}, "needs a name behind the colon"),
+        ({"judge": "openai:"}, "needs the name of a"),
         ({"judge": "opnai:m"}, "unknown judge"),
     ],
 )  # fmt: skip

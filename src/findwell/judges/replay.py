@@ -76,9 +76,9 @@ def _plain(verdict: Judgement) -> dict[str, Any]:
     if verdict.failure is not None:
         return {"value": None, **_reason(verdict.failure)}
     fields = {"reason": verdict.reason, "quote": verdict.quote, "unproven": verdict.unproven}
-    told = {} if verdict.probability is None else {"probability": verdict.probability}
+    chance = {} if verdict.probability is None else {"probability": verdict.probability}
     return (
-        {"value": verdict.value} | {name: value for name, value in fields.items() if value} | told
+        {"value": verdict.value} | {name: value for name, value in fields.items() if value} | chance
     )
 
 

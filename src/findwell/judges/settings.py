@@ -89,7 +89,7 @@ class Judge:
         """Check what can be checked without a server."""
         if not isinstance(self.model, str):
             raise OptionError(
-                f"a Judge has the name of a judge, such as openai:MODEL, not a "
+                f"Judge needs the name of a judge, such as openai:MODEL, not a "
                 f"{type(self.model).__name__}",
                 fix="give functions, objects and lists of judges as they are: judge=function",
             )

@@ -201,14 +201,15 @@ def judge_card(
     """Let a judge label what people have labelled, and measure how far they agree.
 
     `labels` are records with question, chunk and label (0 to 3, or yes and no), as a path, a data
-    frame or a list of dicts; or, with `corpus` and `questions`, the texts by id, a gold. `judge` is
-    that of `findwell.evaluate`. With the `aspect` claims the question is a claim and the label says
-    whether the chunk supports it; with statements the chunk is a statement, and with sufficiency it
-    is all that was retrieved, in one text. `slices` are columns of the labels to slice by, `rel` is
-    the label from which people say yes (1), and intervals have this `level` (0.95). `probe_bias`
-    asks twice more, with the chunks in another order and the same again without a cache, and says
-    how many verdicts flip (`BiasProbe`). `card.save()` keeps the card where results look for one to
-    cite. Labels that set the judge's own threshold (`local(labels=FILE)`) are refused.
+    frame or a list of dicts; or gold labels, with `corpus` and `questions`, the texts by id.
+    `judge` is that of `findwell.evaluate`. With the `aspect` claims the question is a claim and the
+    label says whether the chunk supports it; with statements the chunk is a statement, and with
+    sufficiency it is all that was retrieved, in one text. `slices` are columns of the labels to
+    slice by, `rel` is the label from which people say yes (1), and intervals have this `level`
+    (0.95). `probe_bias` asks twice more, with the chunks in another order and the same again
+    without a cache, and says how many verdicts flip (`BiasProbe`). `card.save()` keeps the card
+    where results look for one to cite. Labels that set the judge's own threshold
+    (`local(labels=FILE)`) are refused.
 
     A judge that reports probabilities has a `calibration` as well: how far to believe them. People
     say yes from `rel` on, and the probability is that of a yes.
@@ -533,7 +534,8 @@ def compare_judges(
     names = [each.name for each in asked]
     if len(asked) < 2 or len(set(names)) < len(names):
         raise OptionError(
-            f"the judges are {', '.join(names) or 'none'}", fix="name two judges or more, each once"
+            f"two different judges or more are compared, not {', '.join(names) or 'none'}",
+            fix="name each judge once",
         )
     plan = CardPlan(aspect, _columns(slices, given), rel, level, probe_bias)
     measured = [plan.measure(given, judge, progress) for judge in asked]

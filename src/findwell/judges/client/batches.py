@@ -282,7 +282,7 @@ class BatchTransport:
         status = _text(ended, "status")
         if status == "failed":
             self.records.remove(record.tag)
-            self._give_up(f"the server turned a batch down: {_errors(ended)}", None)
+            self._give_up(f"the server rejected a batch: {_errors(ended)}", None)
         seconds = time.monotonic() - begun
         answers: dict[str, Reply | Failure] = {}
         for part in ("output_file_id", "error_file_id"):
@@ -419,7 +419,7 @@ class BatchTransport:
             patient = method == "GET" and time.monotonic() - since < self.retry.max_wait
             if attempt + 1 >= self.retry.attempts and not patient:
                 said = str(reply) if isinstance(reply, Failure) else str(_error(reply))
-                self._give_up(f"the server of batches does not answer ({said})", None)
+                self._give_up(f"the batch server does not answer ({said})", None)
             await self._pause(reply, attempt)
             attempt += 1
 
@@ -443,8 +443,8 @@ class BatchTransport:
         if reply.status in ABSENT_STATUSES and path in ("/files", "/batches"):
             self._give_up(f"the server has no batches ({error})", error, "leave --batch out")
         if reply.status in (401, 403):
-            self._give_up(f"the server gives no access ({error})", error, endpoint.fix_access)
-        self._give_up(f"the server of batches turned a call down ({error})", error)
+            self._give_up(f"the server denies access ({error})", error, endpoint.fix_access)
+        self._give_up(f"the batch server rejected a call ({error})", error)
 
     def _give_up(self, what: str, error: ErrorResponse | None, fix: str = AGAIN_LATER) -> NoReturn:
         endpoint = self.transport.endpoint

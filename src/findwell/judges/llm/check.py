@@ -146,7 +146,7 @@ class JudgeCheck:
     recommended: str  # '' if every way is chance
     ways: tuple[WayCheck, ...]
     output: str  # the structured output that the server accepts: json_schema, json_object or none
-    logprobs: bool  # whether the server tells how likely each word was
+    logprobs: bool  # whether the server reports how likely each word was
     longest: int  # tokens of the longest complete answer
     left_out: tuple[str, ...]  # fields of calls that the server does not accept
     cases: str  # the hash of the cases
@@ -255,7 +255,7 @@ def run_check(
         checked = _check_way(asked, cases, progress or (lambda _: None), len(done), len(ways))
         if checked is None:
             raise JudgeError(
-                "the check did not come to its end: a limit was reached, or the server is gone",
+                "the check did not finish: a limit was reached, or the server is gone",
                 where=judge.endpoint.identity,
                 fix="allow more calls, or start the server again; what was answered is in the "
                 "cache. Or name a way to ask: --ask matrix or --ask single",
@@ -281,7 +281,7 @@ def run_check(
 def _check_way(
     judge: LLMJudge, cases: Sequence[LabelledCase], progress: Report, before: int, ways: int
 ) -> WayCheck | None:
-    """Judge the cases in the way that a judge is asked; None if it did not come to its end.
+    """Judge the cases in the way that a judge is asked; None if it did not finish.
 
     `before` is the number of ways that were tried before, of all `ways`.
     """

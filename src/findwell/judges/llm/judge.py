@@ -161,7 +161,7 @@ class OpenSample:
         self.aspects = [each for each in self.aspects if each.name != aspect]
 
     def limit(self, tokens: int) -> int | None:
-        """Return how long an answer may be that usually has so many tokens.
+        """Return how long an answer may be that usually has this many tokens.
 
         Usually there is no limit where all is asked at once: that is for models which know when to
         stop, and which may think before they answer.

@@ -113,7 +113,9 @@ def _check_fills(template: Template, known: frozenset[str], where: str) -> None:
         raise InputError(f"the prompt has {wrong}", where=where, fix=fix)
     if missing := known - names - OPTIONAL_FILLS:
         raise InputError(
-            f"the prompt lacks ${', $'.join(sorted(missing))}", where=where, fix="see the package's"
+            f"the prompt lacks ${', $'.join(sorted(missing))}",
+            where=where,
+            fix="see the prompt of this name in the package",
         )
 
 
@@ -177,7 +179,7 @@ def _own_files(folder: Path, known: Collection[str]) -> list[Path]:
         raise InputError(
             "there are no prompts in this folder",
             where=str(folder),
-            fix=f"put files there to take the place of {', '.join(f'{name}.md' for name in known)}",
+            fix=f"put files there that replace {', '.join(f'{name}.md' for name in known)}",
         )
     for path in paths:
         if path.stem not in known:
@@ -545,9 +547,9 @@ class PromptWriter:
         """Ask for JSON: first the instructions, which are the same for all data, the task last."""
         if attempt > 1:
             tasks = [*tasks, self.prompts["again"].fill(attempt=attempt)]
-        told = "\n\n".join([self.prompts[self.role].text, *instructions])
+        said_first = "\n\n".join([self.prompts[self.role].text, *instructions])
         asked = "\n".join([*data, "", self.words["task"], "\n\n".join(tasks)])
-        messages = (Message("system", told), Message("user", asked))
+        messages = (Message("system", said_first), Message("user", asked))
         return ChatRequest(messages, form, self.options_of(vote), vote, "verdicts", limit)
 
     def plain_request(
