@@ -23,7 +23,7 @@ from typing import Any
 import findwell
 from findwell.judges.client.cache import Cache
 from findwell.judges.client.client import RetryPolicy
-from findwell.judges.llm.check import ORDER
+from findwell.judges.settings import WAYS
 
 SERVER = """
 import sys
@@ -100,7 +100,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("model", type=Path)
     parser.add_argument("--passages", type=Path)
-    parser.add_argument("--way", choices=ORDER, action="append")
+    parser.add_argument("--way", choices=WAYS, action="append")
     parser.add_argument("--cache", type=Path, default=Path(".benchmarks/small_judges"))
     parser.add_argument("--port", type=int, default=18077)
     parser.add_argument("--threads", type=int, default=2)
@@ -108,7 +108,7 @@ def main() -> None:
     name = f"openai:{given.model.stem}"
     retry = RetryPolicy(concurrency=1, timeout=1800.0)
     with served(given.model, given.port, given.threads) as url, Cache.open(given.cache) as cache:
-        for way in given.way or ORDER:
+        for way in given.way or WAYS:
             judge = findwell.Judge(
                 name, base_url=url, key="none", cache=cache, retry=retry, ask=way
             )

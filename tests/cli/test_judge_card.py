@@ -162,7 +162,10 @@ def test_pairs_without_a_label_are_told(cli: Findwell, save: Save) -> None:
             ["--judge", "local:text", "--judge", "local:text(relevance=0.4)", "--votes", "3"],
             "votes",
         ),
-        (["--judge", "local:text", "--judge", "local:text"], "the judges are local:text, local:t"),
+        (
+            ["--judge", "local:text", "--judge", "local:text"],
+            "two different judges or more are compared",
+        ),
     ],
 )
 def test_mistakes_are_named(

@@ -229,7 +229,7 @@ def test_a_batch_that_is_turned_down_stops_the_job(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     ("status", "what"),
-    [(404, "has no batches"), (401, "gives no access"), (422, "turned a call down")],
+    [(404, "has no batches"), (401, "denies access"), (422, "rejected a call")],
 )
 def test_a_server_that_takes_no_batches(status: int, what: str) -> None:
     with serve(lambda _: error(status, f"no {KEY}")) as server:

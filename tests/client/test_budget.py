@@ -238,3 +238,23 @@ def test_calls_that_were_never_sent_or_turned_down_cost_nothing() -> None:
     with serve(lambda _: error(500, "no")) as server:
         ask(server, question(), budget=budget)
     assert (budget.tokens, budget.unanswered_calls) == (0, 0)
+
+
+def test_a_refused_connection_is_not_a_call_and_spends_nothing() -> None:
+    budget = Budget(Limits(max_calls=5))
+    with serve(echo) as server:
+        endpoint = endpoint_of(server)
+        for outcome in ask(server, *map(question, range(3)), endpoint=endpoint, budget=budget):
+            assert isinstance(outcome, Answer)
+    # the server is gone: 40 requests, each tried several times
+    lost = ask(server, *map(question, range(10, 50)), endpoint=endpoint, budget=budget)
+    assert {failure.reason for failure in lost if isinstance(failure, Failure)} == {
+        Reason.UNREACHABLE,
+        Reason.STOPPED,
+    }
+    assert (len(lost), budget.calls, budget.answered) == (40, 3, 3)
+    with serve(echo) as other:
+        after = ask(other, *map(question, range(50, 54)), budget=budget)
+        assert len(other.calls) == 2  # what is left of five
+    failed = [each.reason for each in after if isinstance(each, Failure)]
+    assert failed == [Reason.BUDGET, Reason.BUDGET]

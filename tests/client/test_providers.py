@@ -400,7 +400,7 @@ def test_names_of_models_may_hold_colons_and_slashes() -> None:
     assert find_judge("ollama:qwen2.5:1.5b").name == "ollama:qwen2.5:1.5b"
     assert find_judge("openrouter:meta-llama/llama-3:free").name.endswith(":free")
     assert split_spec("local") is None
-    with pytest.raises(OptionError, match="ollama needs a name behind the colon"):
+    with pytest.raises(OptionError, match="ollama needs the name of a"):
         find_judge("ollama:")
 
 

@@ -254,8 +254,8 @@ def test_tokens_are_those_reported_or_a_guess(usage: Any, reported: bool) -> Non
 
 
 STOPS: dict[str, tuple[Reaction, str]] = {
-    "a wrong key": (error(401, f"bad key {KEY}"), "no access"),
-    "no right": (error(403, "forbidden"), "no access"),
+    "a wrong key": (error(401, f"bad key {KEY}"), "denies access"),
+    "no right": (error(403, "forbidden"), "denies access"),
     "no such model": (error(404, "The model `m` does not exist"), "no model 'some-model'"),
     "no such model, as a mistake": (error(400, "m is not a valid model ID"), "no model"),
     "no such address": (Reaction(b"Not Found", 404), "nothing to ask"),

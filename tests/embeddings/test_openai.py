@@ -257,7 +257,7 @@ def test_the_key_is_in_no_error_no_log_and_no_cache(
 
 @pytest.mark.parametrize("key", ["sk-секрет", "sk-a\nsecret", "sk-\x00secret", "two secret"])
 def test_a_key_that_cannot_be_sent_is_not_shown(key: str) -> None:
-    with pytest.raises(OptionError, match="characters that no key has") as caught:
+    with pytest.raises(OptionError, match="characters that keys cannot have") as caught:
         openai_embedder("m", base_url="http://127.0.0.1:1", api_key=key)
     assert "secret" not in "".join(traceback.format_exception(caught.value))
     assert "секрет" not in str(caught.value)
@@ -314,5 +314,5 @@ def test_openai_itself_needs_a_key(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_a_text_of_no_characters_makes_no_sense() -> None:
-    with pytest.raises(OptionError, match="max_chars is 0"):
+    with pytest.raises(OptionError, match="max_chars must be at least 1, not 0"):
         openai_embedder("m", base_url="http://127.0.0.1:1", max_chars=0)

@@ -1,7 +1,8 @@
 """A model that answers prompts by simple rules, as a script for the test server.
 
-It reads a prompt as a model should: data stand between marks with one number, and the task comes
-after the last mark. What it says depends on the data only, so tests can tell what is right.
+It reads a prompt as a model should: data stand between marks with one number, and the task, fields
+with their ids, comes after the last mark. What it says depends on the data only, so tests can tell
+what is right.
 """
 
 from __future__ import annotations
@@ -46,7 +47,7 @@ class Read:
 
     def ids(self, name: str) -> list[str]:
         """Return the ids that a part of the task names."""
-        named = re.split(rf'^"{name}" ?[:：]', self.task, flags=re.MULTILINE)[1].partition("\n{")[0]
+        named = re.split(rf'^"{name}":', self.task, flags=re.MULTILINE)[1].partition("\n")[0]
         found = []
         for first, last in ID.findall(named):
             head, start = re.fullmatch(r"(.*?)(\d+)", first).groups()  # type: ignore[union-attr]
@@ -78,7 +79,7 @@ def words(text: str) -> set[str]:
 def answer(prompt: str) -> Said:
     """Answer all that a prompt asks for, well."""
     read = read_prompt(prompt)
-    names = re.findall(r'^"(\w+)" ?[:：]', read.task, re.MULTILINE)
+    names = re.findall(r'^"(\w+)"', read.task, re.MULTILINE)
     return {name: PARTS[name](read) for name in names}
 
 

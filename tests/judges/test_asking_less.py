@@ -1,4 +1,4 @@
-"""A model that cannot answer much at once: halves, pieces, limits, and where judging stops."""
+"""A model that cannot answer much at once: halves, limits, and where judging stops."""
 
 from __future__ import annotations
 
@@ -49,33 +49,21 @@ def test_what_is_cut_off_is_asked_for_by_halves_down_to_one_verdict() -> None:
     assert min(asked) == 1
 
 
-def test_pieces_are_small_and_limited_and_a_matrix_is_as_before() -> None:
+def test_a_matrix_asks_for_all_at_once_and_has_no_limit() -> None:
     texts = [f"The capital of Brazil number {number}." for number in range(7)]
     one = sample(chunks=texts)
     with serve(well) as server:
-        judge = judge_of(server, ask="pieces")
+        judge = judge_of(server)
         [judged] = judge.judge([one], ALL)
     check_shape(one, judged)
-    assert judged["claims"] == expect(one)["claims"]
-    assert judged["relevance"] == expect(one)["relevance"]
-    assert judge.about()["ask"] == "pieces"
-    for call in server.calls:
-        said = answer(call.prompt)
-        assert sum(map(len, said.values())) <= 8
-        shown = call.prompt.count("</c")
-        assert "reference" in call.prompt or shown <= 8
-        assert 64 < call.body["max_tokens"] < 1000
-        assert call.body["response_format"]["type"] == "json_schema"
-    with serve(well) as server:
-        judge = judge_of(server)
-        judge.judge([one], ALL)
+    assert judged == expect(one)
     assert len(server.calls) == 3
     assert not any("max_tokens" in call.body for call in server.calls)
     assert judge.about()["ask"] == "matrix"
 
 
 def test_answers_that_are_in_a_cache_are_found_as_before() -> None:
-    """The keys of all requests of a matrix, as they were before there was another way to ask."""
+    """The keys of all requests of a matrix: what was answered stays known while they do."""
     with serve(well) as server:
         judge = judge_of(server, base_url="http://localhost:8000/v1")
         opened = judge._open(sample(), ALL, JudgeStats())
@@ -85,9 +73,9 @@ def test_answers_that_are_in_a_cache_are_found_as_before() -> None:
             question.guess()
         keys += [question.request().key(judge.endpoint) for question in opened.questions()]
     assert [key.hex()[:16] for key in keys] == [
-        "e4b9abb031bc0dab",
-        "3002dc73a2c20f73",
-        "8ea158f91795b151",
+        "e944f379f78283fb",
+        "c52367ae3c11f078",
+        "a5c96d36f701ffb8",
     ]
 
 

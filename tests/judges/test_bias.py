@@ -289,7 +289,7 @@ def test_differences_are_measured_on_what_both_have_judged() -> None:
 
 @pytest.mark.parametrize("judges", [["local:text"], ["local:text", "local:text"], []])
 def test_judges_that_cannot_be_compared(judges: list[str]) -> None:
-    with pytest.raises(OptionError, match="the judges are"):
+    with pytest.raises(OptionError, match="two different judges or more are compared"):
         findwell.compare_judges(ROWS, judges)
 
 

@@ -24,6 +24,7 @@ from findwell.judges.cards.card import (
 )
 from findwell.judges.cards.labels import LabelledPairs, LabelledSamples, load_labels, match_rate
 from findwell.judges.find import find_judge
+from findwell.judges.limits import judge_lines
 from findwell.judges.local import LocalJudge
 from findwell.judges.replay import FunctionJudge
 from findwell.statistics.agreement import kappa
@@ -124,13 +125,13 @@ def test_labels_as_people_write_them(label: object, number: int) -> None:
 
 @pytest.mark.parametrize("label", [4, "maybe", 1.5, [1], "inf"])
 def test_labels_that_are_none(label: object) -> None:
-    with pytest.raises(InputError, match="the label is") as error:
+    with pytest.raises(InputError, match="is not a valid label") as error:
         load_labels([{"question": "q", "chunk": "c", "label": label}])
     assert "record 1" in str(error.value)
 
 
 def test_a_judgement_that_is_no_label_is_named_with_its_query_and_document() -> None:
-    with pytest.raises(InputError, match=r"the label is '7\.0'") as error:
+    with pytest.raises(InputError, match=r"'7\.0' is not a valid label") as error:
         load_labels({"q1": {"d1": 7}}, corpus={"d1": "one"}, questions={"q1": "?"})
     assert error.value.where == "labels, query q1, d1"
 
@@ -161,7 +162,7 @@ def test_other_names_for_the_columns() -> None:
         ([{"question": " ", "chunk": "c", "label": 1}], "the question is ' ', not a text"),
         ([{"question": "q", "chunk": None, "label": 1}], "the chunk is 'None', not a text"),
         ([7], "a int, not an object"),
-        ([], "there is no label"),
+        ([], "no pair has a label"),
         ({"question": "q"}, "a dict holds no labels"),
         (7, "a int holds no labels"),
     ],
@@ -439,6 +440,25 @@ def test_a_result_cites_a_card_about_what_was_judged_and_in_the_same_way() -> No
     assert card is not None
     replace(card, about={**card.about, "version": 0}).save()  # with other weights
     assert cited("context_precision") == "None"
+
+
+def test_a_card_of_other_questions_says_so_and_gives_way_to_one_of_these() -> None:
+    def cited(question: str) -> str:
+        sample = {"question": question, "contexts": ["Rome."], "reference": "In Italy."}
+        result = findwell.evaluate([sample], measures="context_precision", judge="local:text")
+        assert result.judge["card"] in judge_lines([result.judge])[0].replace(
+            "judge local:text: ", "local:text: "
+        )
+        return str(result.judge["card"])
+
+    elsewhere = "labels of labels, relevance, of other questions than these"
+    judge_card(ROWS, judge="local:text").save()
+    assert elsewhere not in cited(ROWS[0]["question"])
+    assert elsewhere in cited("How does a heat pump work?")
+    other = [row | {"question": "How does a heat pump work?"} for row in ROWS[:3]]
+    judge_card(other, judge="local:text").save()
+    assert " on 3 labels" in cited("How does a heat pump work?")
+    assert " on 4 labels" in cited(ROWS[0]["question"])
 
 
 def test_cards_in_a_place_of_your_own(tmp_path: Path) -> None:

@@ -129,11 +129,11 @@ def test_a_model_that_is_cut_off_is_asked_one_by_one() -> None:
     with serve(only(single, chat("{", finish="length"))) as server:
         found = findwell.judge_check(settings(server))
         assert found.recommended == "single"
-        assert [each.way for each in found.ways] == ["matrix", "pieces", "single"]
+        assert [each.way for each in found.ways] == ["matrix", "single"]
         assert found["matrix"].failed == found["matrix"].verdicts
         assert set(found["matrix"].reasons) == {"cut off"}
         assert found["matrix"].given_up
-        assert (found["matrix"].calls, found["pieces"].calls) == (3, 6)  # of three cases
+        assert found["matrix"].calls == 3  # of three cases
         assert found["single"].right == found["single"].verdicts
         assert all("max_tokens" in call.body for call in server.calls)
         count = len(server.calls)
@@ -147,7 +147,7 @@ def test_a_model_that_is_cut_off_is_asked_one_by_one() -> None:
         assert not findwell.judge_check(other).stored
 
 
-def test_pieces_are_for_a_model_that_writes_well_and_little() -> None:
+def test_what_fails_least_is_recommended_where_nothing_else_is_better_than_chance() -> None:
     def script(call: Call) -> Reaction:
         if "response_format" not in call.body:
             return chat("yes")
@@ -160,7 +160,7 @@ def test_pieces_are_for_a_model_that_writes_well_and_little() -> None:
     # the long case fails as a matrix, and nothing else
     long = next(case for case in CASES if len(case.sample.chunks) >= 10)
     assert found["matrix"].failed == len(long.pairs(Judged()))
-    assert (found["pieces"].failed, found.recommended) == (0, "pieces")
+    assert found.recommended == "matrix"
 
 
 def test_a_judge_that_says_yes_to_all_is_chance_and_never_recommended() -> None:
@@ -175,10 +175,13 @@ def test_a_judge_that_says_yes_to_all_is_chance_and_never_recommended() -> None:
         again = findwell.judge_check(settings(server))
         assert (again.stored, again.recommended) == (True, "")
         sample = {"question": "Why?", "contexts": ["So."]}
-        with pytest.raises(JudgeError, match="no better than chance"):
-            findwell.evaluate(
-                [sample], measures="P@1/relevance", judge=settings(server, ask="auto")
-            )
+        for judge in (
+            settings(server, ask="auto"),
+            settings(server),
+            settings(server, cache="off"),
+        ):
+            with pytest.raises(JudgeError, match="no better than chance"):
+                findwell.evaluate([sample], measures="P@1/relevance", judge=judge)
 
 
 def test_a_way_that_is_chance_is_not_recommended_though_it_takes_the_fewest_calls() -> None:
@@ -201,7 +204,7 @@ def test_a_way_that_is_chance_is_not_recommended_though_it_takes_the_fewest_call
 
 def test_a_check_that_did_not_end_is_not_kept(tmp_path: Path) -> None:
     with serve(both) as server:
-        with pytest.raises(JudgeError, match="did not come to its end"):
+        with pytest.raises(JudgeError, match="did not finish"):
             findwell.judge_check(settings(server, max_calls=3))
         assert not list((tmp_path / "cache").glob("judge-checks/*"))
         found = findwell.judge_check(settings(server))
@@ -214,7 +217,7 @@ def test_a_check_on_a_busy_server_says_nothing_about_the_model(tmp_path: Path) -
     later = Reaction(b"", 429, {"Retry-After": "1000"})
     with (
         serve(lambda call: later if call.number % 3 == 2 else both(call)) as server,
-        pytest.raises(JudgeError, match="did not come to its end"),
+        pytest.raises(JudgeError, match="did not finish"),
     ):
         findwell.judge_check(settings(server))
     assert not list((tmp_path / "cache").glob("judge-checks/*"))
@@ -249,6 +252,51 @@ def test_auto_goes_by_the_check() -> None:
         plain = judge_of(server, ask="single", cache="use")
         assert plain.judge([sample()], aspects) == [judged]
         assert len(server.calls) == count
+
+
+def test_the_way_that_a_kept_check_recommends_is_the_default() -> None:
+    """Never the matrix against its advice, and nothing is checked without being asked to."""
+    cut_off = chat("{", finish="length")
+    aspects = frozenset({"relevance"})
+    with serve(only(single, cut_off)) as server:
+        assert judge_of(server).find_way(ask=True) == "matrix"
+        assert not server.calls
+        findwell.judge_check(settings(server))
+        server.script = only(lambda _: chat("no"), cut_off)
+        for more in ({"cache": "use"}, {"cache": "refresh"}, {"cache": "off"}):
+            server.calls.clear()
+            judge = judge_of(server, **more)
+            assert judge.dry_run([sample()], aspects).calls == len(sample().chunks)
+            [judged] = judge.judge([sample()], aspects)
+            assert [verdict.value for verdict in judged["relevance"].row] == [0] * 5
+            assert not any("response_format" in call.body for call in server.calls)
+            assert judge.about()["ask"] == "single"
+            [finding] = judge.findings()
+            assert finding.kind == "way-to-ask"
+        named = judge_of(server, ask="matrix", cache="use")
+        named.judge([sample()], aspects)
+        assert named.about()["ask"] == "matrix"
+
+
+def test_a_check_that_breaks_ends_the_job_and_no_matrix_is_asked(tmp_path: Path) -> None:
+    with serve(both) as server:
+        judge = judge_of(server, ask="auto", cache="use", max_calls=3)
+        with pytest.raises(JudgeError, match="did not finish") as stop:
+            judge.judge([sample()], frozenset({"relevance"}))
+        assert "--ask matrix or --ask single" in stop.value.fix
+        assert len(server.calls) == 3
+        asked = {question for question, _ in RELEVANT}
+        assert all(read_prompt(call.prompt).data["question"] in asked for call in server.calls)
+    assert not list((tmp_path / "cache").glob("judge-checks/*"))
+
+
+def test_a_dry_run_of_a_model_that_will_be_checked_counts_the_check() -> None:
+    aspects = frozenset({"relevance"})
+    with serve(both) as server:
+        judge = judge_of(server, ask="auto")
+        check = forecast_check(settings(server, cache="off"))
+        assert judge.dry_run([sample()], aspects).calls == check.calls + len(sample().chunks)
+        assert not server.calls
 
 
 def test_a_check_is_no_batch_and_costs_what_single_calls_cost() -> None:
@@ -312,7 +360,7 @@ def test_the_command_shows_the_check(cli: Findwell) -> None:
         assert "--refresh checks it again" in again.err
         shown = json.loads(again.out)
         assert shown["recommended"] == "single"
-        assert [way["way"] for way in shown["ways"]] == ["matrix", "pieces", "single"]
+        assert [way["way"] for way in shown["ways"]] == ["matrix", "single"]
         one = cli(*command, "--ask", "matrix", "--format", "json")
         assert [way["way"] for way in json.loads(one.out)["ways"]] == ["matrix"]
     bad = cli("judge-check", "local:text")

@@ -10,10 +10,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+import findwell
+from findwell.judges.client.protocol import Reason
 from findwell.judges.llm.answers import Fault, ParsedAnswer, read_answer
 from findwell.judges.llm.prompts import number_items, schema
 from findwell.judges.quotes import is_quoted, proves
-from findwell.judges.verdicts import Judgement, Sample
+from findwell.judges.verdicts import Judged, JudgeFailure, Judgement, JudgeReason, Sample
 from tests.judges.building import FOUR
 from tests.strategies import examples
 
@@ -280,3 +282,27 @@ def test_every_id_has_verdicts_or_a_fault(said: dict[str, Any]) -> None:
     for (aspect, each, chunk), verdict in reading.verdicts.items():
         assert verdict.value in (range(4) if aspect == "relevance" else (0, 1))
         assert chunk == each or aspect != "relevance"
+
+
+@pytest.mark.parametrize(
+    ("reason", "fix"),
+    [
+        (Reason.TIMEOUT, "run it again: what was judged is kept"),
+        (Reason.STOPPED, "run it again: what was judged is kept"),
+        (Reason.BUDGET, "raise the limit that was reached"),
+        (Reason.CUT_OFF, "findwell judge-check"),
+        (JudgeReason.MALFORMED, "findwell judge-check"),
+        (Reason.FILTERED, "if it is run again, the same comes out"),
+        (JudgeReason.NO_REFERENCE, "give these queries a reference"),
+        (JudgeReason.NEEDS_MODEL, "ask a language model"),
+    ],
+)
+def test_run_it_again_is_said_only_where_it_can_help(reason: Any, fix: str) -> None:
+    def judge(_: Sample) -> Judged:
+        return Judged(failures={"relevance": JudgeFailure(reason, "so")})
+
+    sample = {"question": "Why?", "contexts": ["So."]}
+    result = findwell.evaluate([sample], measures="P@1/relevance", judge=judge)
+    [finding] = [each for each in result.findings if each.kind == "judge-failed"]
+    assert fix in finding.fix
+    assert ("run it again" in finding.fix) is (reason in {Reason.TIMEOUT, Reason.STOPPED, "budget"})

@@ -56,7 +56,7 @@ def test_only_what_is_asked_for_is_asked(aspect: Any) -> None:
     with serve(well) as server:
         [judged] = judge_of(server).judge([sample()], frozenset({aspect}))
         assert len(server.calls) == 1 + (aspect == "entities")
-        assert all(f'"{aspect}":' in call.prompt for call in server.calls)
+        assert all(f'"{aspect}"' in call.prompt for call in server.calls)
     assert judged == Judged({aspect: expect(sample())[aspect]})
 
 

@@ -376,7 +376,7 @@ def test_options_that_make_no_sense(options: dict[str, Any], what: str) -> None:
 
 
 def test_a_judge_needs_a_model() -> None:
-    with pytest.raises(OptionError, match="openai needs a name behind the colon"):
+    with pytest.raises(OptionError, match="openai needs the name of a"):
         find_judge("openai:")
 
 

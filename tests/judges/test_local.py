@@ -439,9 +439,12 @@ def test_another_threshold_leaves_the_judge_as_it_was() -> None:
 @pytest.mark.parametrize(
     ("thresholds", "message"),
     [
-        ({"relevance": 0.0}, "the threshold of relevance is 0.0"),
-        ({"relevance": 1.5}, "the threshold of relevance is 1.5"),
-        ({"relevance": float("nan")}, "the threshold of relevance is nan"),
+        ({"relevance": 0.0}, "the threshold of relevance must be between 0 and 1, not 0.0"),
+        ({"relevance": 1.5}, "the threshold of relevance must be between 0 and 1, not 1.5"),
+        (
+            {"relevance": float("nan")},
+            "the threshold of relevance must be between 0 and 1, not nan",
+        ),
         ({"relevanse": 0.5}, "did you mean relevance"),
         ({"entities": 0.5}, "unknown aspect with a threshold 'entities'"),
     ],

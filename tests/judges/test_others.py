@@ -388,7 +388,7 @@ def test_how_far_the_judges_agree_is_told() -> None:
 
 
 def test_a_panel_needs_two_and_a_known_way() -> None:
-    with pytest.raises(OptionError, match="a panel of one judge"):
+    with pytest.raises(OptionError, match="a panel needs at least two judges"):
         PanelJudge([fixed("a", 1, 1)])
     with pytest.raises(OptionError, match="unknown way to decide 'vote'"):
         PanelJudge([fixed("a", 1, 1), fixed("b", 1, 1)], how="vote")  # type: ignore[arg-type]
@@ -447,13 +447,13 @@ def test_a_replay_by_its_spec(tmp_path: Path) -> None:
         ("local:txt", "unknown judge 'local:txt'"),
         ("local:text(relevanse=0.5)", "did you mean relevance"),
         ("local:text(relevance=high)", "is not a number"),
-        ("local:text(relevance=7)", "the threshold of relevance is 7"),
-        ("replay", "write replay:FILE"),
-        ("replay:", "write replay:FILE"),
+        ("local:text(relevance=7)", "the threshold of relevance must be between 0 and 1, not 7"),
+        ("replay", "needs the name of a file: replay:FILE"),
+        ("replay:", "needs the name of a file: replay:FILE"),
         ("", "unknown judge ''"),
         (7, "int is not a judge"),
         ([], "list is not a judge"),
-        (["local:text"], "a panel of one"),
+        (["local:text"], "a panel needs at least two judges"),
     ],
 )
 def test_specs_that_name_nothing(spec: object, message: str) -> None:

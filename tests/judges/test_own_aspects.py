@@ -128,11 +128,12 @@ def test_a_model_judges_them() -> None:
     with serve(answer) as server:
         asked = judge_of(server)
         result = findwell.evaluate(ROWS, measures=MEASURED, judge=asked)
-        texts = [call.prompt for call in server.calls]
+        texts = ["\n".join(each["content"] for each in it.body["messages"]) for it in server.calls]
     assert result.values == pytest.approx(MEASURED)
     assert not [each for each in result.findings if each.kind != "text-as-id"]
     (recent,) = [text for text in texts if '"recent":' in text]
-    assert "Does the chunk name a year? It costs $5. One entry for each of c1 to c3:" in recent
+    assert "Does the chunk name a year? It costs $5. One entry for each id:" in recent
+    assert '\n"recent": c1 to c3\n' in recent
     assert '{"chunk": "c1", "quote": "…", "yes": true}' in recent
     assert "2: it names 2024" in recent
     assert asked.about()["prompts"]["recent"]["own"] is True
@@ -215,7 +216,8 @@ def test_a_model_lists_items_of_its_own() -> None:
 
     def script(call: Call) -> Reaction:
         if "<reference" in call.prompt:
-            assert "what the reference is about, in one word each. The entries" in call.prompt
+            system = call.body["messages"][0]["content"]
+            assert "what the reference is about, in one word each. The entries" in system
             return chat('{"topics": ["Tea", "tea", "Milk"]}')
         return answer(call)
 
@@ -229,7 +231,9 @@ def test_a_model_lists_items_of_its_own() -> None:
 
 
 def test_prompts_of_a_folder_take_their_place(tmp_path: Path) -> None:
-    (tmp_path / "recent.md").write_text('version: 7\n\n"recent": ask $ids\n', encoding="utf-8")
+    (tmp_path / "recent.md").write_text(
+        'version: 7\n\n"recent": ask about each id\n', encoding="utf-8"
+    )
     with serve(answer) as server:
         asked = judge_of(server, prompts=tmp_path)
     assert asked.about()["prompts"]["recent"]["version"] == "7"
@@ -272,7 +276,7 @@ def test_the_example_of_an_entry_has_the_form_of_its_schema(name: str) -> None:
         ({"shape": "chunk"}, "did you mean chunks"),
         ({"prompt": "  "}, "has no prompt"),
         ({"needs": "answer"}, "unknown need of an aspect"),
-        ({"grades": {1: "yes"}}, "the grades 1 of mine"),
+        ({"grades": {1: "yes"}}, "the grades of mine are 1, not 0, 1, 2 …"),
         ({"grades": {0: "a", 1: "b", 2: "c"}, "shape": "parts"}, "only chunks are graded"),
         ({"item": "Topic 1", "shape": "items"}, "is not a valid name of an item"),
         ({"list_prompt": "x"}, "chunks are not listed"),

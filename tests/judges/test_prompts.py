@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import re
+from dataclasses import replace
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +15,7 @@ from hypothesis import strategies as st
 
 from findwell.core.errors import InputError
 from findwell.judges.aspects import ASPECTS
-from findwell.judges.aspects.relevance import RELEVANCE
+from findwell.judges.aspects.built_in import RELEVANCE
 from findwell.judges.client.budget import estimate_tokens
 from findwell.judges.llm.judge import LLMJudge
 from findwell.judges.llm.matrix import plan_calls
@@ -50,8 +52,11 @@ def prompts_of(sample: Sample) -> list[str]:
     with serve(well) as server:
         judge = LLMJudge(Judge("openai:m", base_url=server.url, key="", cache="off", retry=HASTE))
         judge.judge([sample], ALL)
-        assert {call.body["messages"][0]["content"] for call in server.calls} == {
-            load_prompts()["judge"].text
+        prompts = load_prompts()
+        told = {call.body["messages"][0]["content"] for call in server.calls}
+        assert told == {
+            "\n\n".join([prompts["judge"].text, *(prompts[name].fill() for name in names)])
+            for names in (["list-entities"], ["relevance", "claims", "entities"], ["statements"])
         }
         return [call.prompt for call in server.calls]
 
@@ -179,28 +184,61 @@ def test_a_verdict_without_a_verifiable_quote_is_flagged() -> None:
     assert judge.about()["unproven"] == {"relevance": 1}
 
 
-def test_calls_about_the_same_chunks_begin_alike() -> None:
+def _common(one: str, other: str) -> int:
+    """Return how many characters two texts begin with alike."""
+    pairs = enumerate(zip(one, other, strict=False))
+    return next(at for at, (left, right) in pairs if left != right)
+
+
+def test_calls_begin_with_instructions_that_are_the_same_for_all_samples() -> None:
+    """Servers that remember beginnings read them once; docs/judging.md has the figures."""
+    page = (Path(__file__).parents[2] / "docs" / "judging.md").read_text(encoding="utf-8")
+    shown = []
+    for aspects in (["relevance"], ["relevance", "claims"], ["relevance", "claims", "entities"]):
+        with serve(well) as server:
+            settings = Judge("openai:m", base_url=server.url, key="", cache="off", retry=HASTE)
+            questions = [f"What is it, number {number}?" for number in range(4)]
+            samples = [sample(f"{each} A city.", "Ferries.", question=each) for each in questions]
+            LLMJudge(replace(settings, concurrency=1)).judge(samples, frozenset(aspects))
+            texts = [
+                "\n".join(each["content"] for each in call.body["messages"])
+                for call in server.calls
+                if '"relevance"' in call.prompt
+            ]
+        assert len(texts) == len(samples)
+        prompts = load_prompts()
+        told = [prompts["judge"].text, *(prompts[name].fill() for name in aspects)]
+        common = min(map(_common, *zip(*pairwise(texts), strict=True)))
+        assert texts[0][:common].startswith("\n\n".join(told))
+        shown.append(f"{common:,} characters, about {estimate_tokens(texts[0][:common])} tokens")
+    rows = re.findall(
+        r"^\| `relevance`.*\| ([\d,]+ characters, about \d+ tokens) \|$", page, re.MULTILINE
+    )
+    assert rows == shown
+
+
+def test_after_the_data_only_fields_and_ids_follow() -> None:
+    """So calls about the same chunks share the data, too, when some ids are asked for again."""
     texts = sample("Brasília is a city.", "Ferries are boats.")
     one = number_items(texts, 1000, {"claims": ["a"], "entities": ["b"]}, {}, {})
     writer = PromptWriter(load_prompts())
-    aspects = [ASPECTS[name] for name in ("relevance", "claims", "entities")]
-    calls = plan_calls(one, aspects, 1000, separate_calls=True)
-    first, second, third = (writer.for_verdicts(call, one) for call in calls)
-    data = first.messages[1].content.partition("\nTask:")[0]
+    [call] = plan_calls(one, [ASPECTS["relevance"]], 1000, separate_calls=True)
+    first, again = (writer.for_verdicts(each, one) for each in (call, replace(call, attempt=2)))
+    data, _, task = first.messages[1].content.partition("\nTask:\n")
     assert "Ferries are boats." in data
-    for other in (second, third):
-        assert other.messages[0] == first.messages[0]
-        assert other.messages[1].content.startswith(data)
+    assert task == '"relevance": c1 to c2'
+    assert again.messages[0] == first.messages[0]
+    assert again.messages[1].content.startswith(first.messages[1].content)
 
 
 def test_the_rubric_and_the_word_json_are_in_the_prompts() -> None:
     prompts = load_prompts()
     assert "JSON" in prompts["judge"].text
-    rubric = prompts["relevance"].fill(ids="c1")
+    rubric = prompts["relevance"].fill()
     assert all(f"{grade}: {meaning}" in rubric for grade, meaning in RELEVANCE.grades.items())
     fields = {"relevance": "chunk quote grade", "claims": "claim found", "entities": "entity found"}
     for name, words in {**fields, "statements": "statement relevant"}.items():
-        text = prompts[name].fill(ids="x1")
+        text = prompts[name].fill()
         assert all(f'"{word}"' in text for word in (name, *words.split()))
 
 
@@ -221,9 +259,9 @@ def test_prompts_have_versions_and_hashes() -> None:
 
 
 def test_a_folder_takes_the_place_of_some(tmp_path: Path) -> None:
-    (tmp_path / "claims.md").write_text("version: mine-2\n\nBelegt $ids? Kosten: $$5.\n")
+    (tmp_path / "claims.md").write_text("version: mine-2\n\nBelegt? Kosten: $$5.\n")
     prompts = load_prompts(tmp_path)
-    assert prompts["claims"].fill(ids="k1") == "Belegt k1? Kosten: $5."
+    assert prompts["claims"].fill() == "Belegt? Kosten: $5."
     assert prompts["relevance"] == load_prompts()["relevance"]
     judge = LLMJudge(Judge("openai:m", base_url="http://localhost:1/v1", prompts=tmp_path))
     about = judge.about()["prompts"]["claims"]
@@ -233,12 +271,13 @@ def test_a_folder_takes_the_place_of_some(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("name", "text", "what"),
     [
-        ("claim.md", "version: 1\n$ids", "did you mean claims"),
-        ("claims.md", "Which of $ids?", "begins with its version"),
+        ("claim.md", "version: 1\nWhich?", "did you mean claims"),
+        ("claims.md", "Which?", "begins with its version"),
         ("claims.md", "version: 1\n\n", "begins with its version"),
-        ("claims.md", "version: 1\nNo ids.", r"lacks \$ids"),
-        ("claims.md", "version: 1\n$ids $grades", r"has \$grades"),
-        ("claims.md", "version: 1\n$ids costs 5$", "has a single"),
+        ("again.md", "version: 1\nOnce more.", r"lacks \$attempt"),
+        ("claims.md", "version: 1\nOf $ids", r"has \$ids"),
+        ("claims.md", "version: 1\n$grades", r"has \$grades"),
+        ("claims.md", "version: 1\nIt costs 5$", "has a single"),
         ("judge.md", "version: 1\n$question", r"has \$question"),
         ("notes.txt", "version: 1", "no prompts in this folder"),
     ],
@@ -250,7 +289,7 @@ def test_a_folder_that_cannot_be_used(tmp_path: Path, name: str, text: str, what
 
 
 def test_a_file_that_cannot_be_read(tmp_path: Path) -> None:
-    (tmp_path / "claims.md").write_bytes(b"version: 1\n\xff\xfe$ids")
+    (tmp_path / "claims.md").write_bytes(b"version: 1\n\xff\xfe")
     with pytest.raises(InputError, match="not UTF-8"):
         load_prompts(tmp_path)
     (tmp_path / "claims.md").unlink()

@@ -430,7 +430,7 @@ def test_who_cannot_write_is_refused(judge: object, why: str) -> None:
         ({"shares": {"multi-hop": 0.7, "single-hop": 0.4}}, "add up to 1.1"),
         ({"shares": dict.fromkeys(["single-hop", "paraphrased", "multi-hop", "unanswerable"], 0)},
          "add up to 0"),
-        ({"judge": "openai:"}, "needs a name behind the colon"),
+        ({"judge": "openai:"}, "needs the name of a"),
         ({"judge": "opnai:m"}, "unknown judge"),
     ],
 )  # fmt: skip
@@ -518,7 +518,7 @@ def test_a_folder_of_prompts_takes_their_place(server: Server, tmp_path: Path) -
     (tmp_path / "single-hop.md").write_text(
         "version: mine\n\nWrite one question that the passage c1 answers. First a rhyme, then.\n"
     )
-    (tmp_path / "relevance.md").write_text("version: x\n\nGrade $ids.\n")  # the judge's
+    (tmp_path / "relevance.md").write_text("version: x\n\nGrade each id.\n")  # the judge's
     made = findwell.questions(corpus(3), judge=model_of(server, prompts=tmp_path), n=2, shares=ONLY)
     assert len(made) == 2
     assert made.manifest["prompts"]["single-hop"]["version"] == "mine"

@@ -17,7 +17,7 @@ from findwell.show.judge_check import CHECK_FORMATS
     "--ask",
     "ways",
     multiple=True,
-    type=click.Choice(["matrix", "pieces", "single"]),
+    type=click.Choice(["matrix", "single"]),
     help="Try only this way of asking, and keep nothing; may be repeated.",
 )
 @options.output(CHECK_FORMATS)
@@ -32,9 +32,9 @@ def command(
 ) -> None:
     """Let a model judge findwell's own labelled cases, in several ways, and say which suits it.
 
-    A large model gives all verdicts about a sample in one answer (matrix), a small one a few of
-    them (pieces), or one at a time, by one word (single). What was found is kept by server and
-    model: --ask auto goes by it, and a second check costs nothing (--refresh checks again).
+    A large model gives all verdicts about a sample in one answer (matrix), a small one gives one
+    at a time, by one word (single). What was found is kept by server and model: it is asked that
+    way from then on, and a second check costs nothing (--refresh checks again).
 
     \b
     findwell judge-check openai:llama3.2 --base-url http://localhost:11434/v1

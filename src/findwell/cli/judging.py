@@ -192,8 +192,9 @@ _asking = options.option_set(
     click.option(
         "--ask",
         metavar="WAY",
-        help="How a model is asked: matrix (all verdicts about a sample at once), pieces, single "
-        "(one verdict, one word), or auto: as findwell judge-check says (default: matrix).",
+        help="How a model is asked: matrix (all verdicts about a sample at once), single (one "
+        "verdict, one word), kept (as findwell judge-check recommended, matrix without a check; "
+        "the default), or auto (check the model first if it was not checked).",
     ),
     click.option(
         "--quotes",

@@ -119,7 +119,8 @@ def _from_settings(settings: Judge) -> JudgeProtocol:
     judges = known_judges()
     known = next((each for each in judges if each.startswith(f"{kind}:") and kind != "local"), "")
     if kind and known:
-        raise OptionError(f"{kind} needs a name behind the colon", fix=f"write {known}")
+        named = known.partition(":")[2].lower()
+        raise OptionError(f"{kind} needs the name of a {named}: {known}")
     raise unknown("judge", spec, judges)
 
 

@@ -49,7 +49,7 @@ class PanelJudge:
 
     def __init__(self, judges: Sequence[JudgeProtocol], *, how: How = "majority") -> None:
         if len(judges) < FEWEST:
-            raise OptionError("a panel of one judge", fix="give two judges or more")
+            raise OptionError("a panel needs at least two judges")
         choose("way to decide", how, ("majority", "mean"))
         self.judges = list(judges)
         self._names = [judge.name for judge in judges]

@@ -28,7 +28,7 @@ from findwell.core.progress import Progress, Report
 from findwell.io.storage.files import write_text
 from findwell.io.storage.spool import refuse_device
 from findwell.judges.aspects import ASPECTS, Aspect, VerdictShape, find_aspect
-from findwell.judges.client.protocol import Reason
+from findwell.judges.client.protocol import Reason, parse_json
 from findwell.judges.quotes import proves
 from findwell.judges.verdicts import (
     AspectVerdicts,
@@ -76,9 +76,9 @@ def _plain(verdict: Judgement) -> dict[str, Any]:
     if verdict.failure is not None:
         return {"value": None, **_reason(verdict.failure)}
     fields = {"reason": verdict.reason, "quote": verdict.quote, "unproven": verdict.unproven}
-    told = {} if verdict.probability is None else {"probability": verdict.probability}
+    chance = {} if verdict.probability is None else {"probability": verdict.probability}
     return (
-        {"value": verdict.value} | {name: value for name, value in fields.items() if value} | told
+        {"value": verdict.value} | {name: value for name, value in fields.items() if value} | chance
     )
 
 
@@ -376,8 +376,8 @@ def _read(path: Path) -> tuple[dict[str, Any], dict[str, dict[str, Any]]]:
 
 def _object(line: str, where: str) -> dict[str, Any]:
     try:
-        found = json.loads(line)
-    except (ValueError, RecursionError):
+        found = parse_json(line)
+    except ValueError:
         raise InputError("this is not JSON", where=where, fix=FIX) from None
     if not isinstance(found, dict):
         raise InputError(f"a {type(found).__name__}, not an object", where=where, fix=FIX)

@@ -18,7 +18,8 @@ if TYPE_CHECKING:
 CALL_TOKENS = 32_000
 LANGUAGES = ("en", "de", "fr", "es", "zh", "ja")  # of the prompts
 AUTO = "auto"  # each question's own, as far as there are prompts in it
-WAYS = ("matrix", "pieces", "single", "auto")  # to ask a language model
+WAYS = ("matrix", "single")  # to ask a language model, from the fewest calls to the most
+KEPT_CHECK, NEW_CHECK = "kept", "auto"  # the way that a check recommends
 RECORDED = {"recorded": True}  # settings that the manifest names
 OWN_FIELDS = ("model", "messages", "stream", "response_format")  # of a call, set by findwell alone
 
@@ -35,11 +36,12 @@ class Judge:
     `batch` sends the calls as batches, which take up to a day and cost half. `language` is that of
     the prompts: en, de, fr, es, zh, ja, or `auto`, that of each question.
 
-    `ask` is how it is asked: `matrix` for all verdicts about a sample at once, `pieces` for a few
-    of them at a time, `single` for one verdict by one word, with its probability where the server
-    tells it, `auto` for what `findwell.judge_check` recommends. `max_failures` is the share of
-    failed verdicts at which judging stops after the first samples; 1 lets it go on. `quotes` asks
-    for a quote with every single verdict that is a yes; the other ways always do.
+    `ask` is how it is asked: `matrix` for all verdicts about a sample at once, `single` for one
+    verdict by one word, with its probability where the server reports it. `kept` (the default) is
+    what `findwell.judge_check` recommended for this model, and `matrix` for a model that was not
+    checked; `auto` checks such a model first. `max_failures` is the share of failed verdicts at
+    which judging stops after the first samples; 1 lets it go on. `quotes` asks for a quote with
+    every single verdict that is a yes; a matrix always has quotes.
 
     `votes` asks every question this many times and takes the majority, of grades the median.
     `decompose` lets the model list claims and statements instead of sentences. `separate_calls`
@@ -66,7 +68,7 @@ class Judge:
     max_tokens: int | None = None
     max_cost: float | None = None
     prices: str | os.PathLike[str] | Prices | None = None
-    ask: str = "matrix"
+    ask: str = KEPT_CHECK
     max_failures: float = 0.2
     quotes: bool = False
     votes: int = field(default=1, metadata=RECORDED)
@@ -87,7 +89,7 @@ class Judge:
         """Check what can be checked without a server."""
         if not isinstance(self.model, str):
             raise OptionError(
-                f"a Judge has the name of a judge, such as openai:MODEL, not a "
+                f"Judge needs the name of a judge, such as openai:MODEL, not a "
                 f"{type(self.model).__name__}",
                 fix="give functions, objects and lists of judges as they are: judge=function",
             )
@@ -99,7 +101,7 @@ class Judge:
             for name in OWN_FIELDS:
                 if name in (getattr(self, given) or {}):
                     raise OptionError(f"{given} has {name!r}, which findwell sets itself")
-        choose("way to ask", self.ask, WAYS)
+        choose("way to ask", self.ask, [*WAYS, KEPT_CHECK, NEW_CHECK])
         if not 0 < self.max_failures <= 1:
             raise OptionError(
                 f"max_failures must be more than 0, at most 1, not {self.max_failures}"

@@ -7,7 +7,8 @@ measures read the relations; see `findwell.relations.match.judged`.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import TYPE_CHECKING, Any, Protocol
@@ -47,6 +48,38 @@ class JudgeFailure:
 
     def __str__(self) -> str:
         return f"{self.reason}: {self.detail}" if self.detail else str(self.reason)
+
+
+# what can be done about the most common reason; by others the same comes out again
+RUN_AGAIN = "run it again: what was judged is kept, only the rest is asked for"
+LOOK_AT_QUERIES = "look at these queries: if it is run again, the same comes out"
+FIXES = {
+    JudgeReason.NEEDS_MODEL: "ask a language model: --judge openai:MODEL",
+    JudgeReason.NO_QUESTION: "give these queries a question",
+    JudgeReason.NO_REFERENCE: "give these queries a reference",
+    JudgeReason.NOT_RECORDED: "record the verdicts about these queries as well",
+    JudgeReason.ERROR: "look at the function of the judge: it failed",
+    "budget": f"raise the limit that was reached (--max-calls and the like), then {RUN_AGAIN}",
+    "too long": "measure fewer chunks (@K), or use a model that reads more at once",
+    **dict.fromkeys(
+        (JudgeReason.MALFORMED, "cut off", "empty"),
+        "see how the model is asked best: findwell judge-check JUDGE",
+    ),
+    **dict.fromkeys(
+        ("timeout", "unreachable", "connection", "server error", "unreadable body"), RUN_AGAIN
+    ),
+    **dict.fromkeys(("rate limited", "stopped", "unfinished batch"), RUN_AGAIN),
+}
+
+
+def fix_for(failures: Iterable[JudgeFailure]) -> str:
+    """Say what helps against the most common reason of some failures.
+
+    >>> fix_for([JudgeFailure(JudgeReason.NO_QUESTION)])
+    'give these queries a question'
+    """
+    [(reason, _)] = Counter(str(failure.reason) for failure in failures).most_common(1) or [("", 0)]
+    return FIXES.get(reason, LOOK_AT_QUERIES)
 
 
 class _ByAspect(dict[str, Any]):

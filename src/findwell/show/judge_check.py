@@ -16,7 +16,6 @@ if TYPE_CHECKING:
 CHECK_FORMATS = ("table", "json", "markdown")
 IN_WORDS = {
     "matrix": "all verdicts about a sample at once",
-    "pieces": "a few verdicts at a time",
     "single": "one verdict at a time",
 }
 

@@ -27,6 +27,7 @@ from findwell.judges.client.client import BUSY, Pacer, RetryPolicy, Transport
 from findwell.judges.client.endpoint import Endpoint
 from findwell.judges.client.protocol import ChatRequest, Failure, Message, Usage
 from findwell.judges.client.providers import BEARER, OPENAI, split_spec
+from findwell.judges.llm.check import kept_way
 
 if TYPE_CHECKING:
     from collections.abc import Coroutine, Mapping
@@ -145,6 +146,7 @@ class ModelGateway:
             key=self._token,
             headers=None,
             cache="off",
+            ask=kept_way(self._given),
             max_calls=None,
             max_tokens=None,
             max_cost=None,

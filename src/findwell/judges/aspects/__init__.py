@@ -1,8 +1,8 @@
 """What can be judged about a sample, and what relations read of the verdicts.
 
-One module per aspect, with a name in `BUILT_IN`; installed packages add others by the entry points
-`findwell.aspects`. All else (prompts, answers, records, panels,
-relations) goes by the shape of an aspect and does not know its name.
+Those of findwell are in `built_in`; installed packages add others by the entry points
+`findwell.aspects`. All else (prompts, answers, records, panels, relations) goes by the shape of an
+aspect and does not know its name.
 """
 
 from __future__ import annotations
@@ -13,20 +13,13 @@ from findwell.core.errors import OptionError
 from findwell.core.frames import pl
 from findwell.core.plugins import Registry
 from findwell.judges.aspects.aspect import Aspect, Listing, VerdictShape
-from findwell.judges.aspects.claims import CLAIMS
-from findwell.judges.aspects.entities import ENTITIES
-from findwell.judges.aspects.relevance import RELEVANCE
-from findwell.judges.aspects.statements import STATEMENTS
-from findwell.judges.aspects.sufficiency import SUFFICIENCY
+from findwell.judges.aspects.built_in import BUILT_IN
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     from findwell.judges.verdicts import Judged, Judgement, Sample
 
-BUILT_IN = {
-    aspect.name: aspect for aspect in (RELEVANCE, CLAIMS, ENTITIES, STATEMENTS, SUFFICIENCY)
-}
 DESCRIBED = ("about", "shape", "needs", "unit", "prefix", "value", "prompt", "list_prompt")
 UNKNOWN = "(unknown: the judge did not list any)"
 VERDICTS = {
@@ -38,7 +31,7 @@ VERDICTS = {
     "reason": pl.String,
     "quote": pl.String,
     "unproven": pl.Boolean,
-    "probability": pl.Float64,  # of a yes; null if the judge tells none
+    "probability": pl.Float64,  # of a yes; null if the judge reports none
 }
 
 

@@ -72,7 +72,7 @@ class Aspect:
             )
         if sorted(self.grades) != [*range(len(self.grades))] or len(self.grades) < len(YES_OR_NO):
             raise OptionError(
-                f"the grades {', '.join(map(str, self.grades))} of {self.name}",
+                f"the grades of {self.name} are {', '.join(map(str, self.grades))}, not 0, 1, 2 …",
                 fix="give each of 0, 1, … a meaning, for example {0: 'old', 1: 'new'}",
             )
         if self.is_graded and self.shape is not VerdictShape.CHUNKS:
@@ -81,7 +81,9 @@ class Aspect:
                 fix="leave the grades out: the verdicts are yes and no",
             )
         if self.shape is VerdictShape.ITEMS and self.needs != "reference":
-            raise OptionError(f"the items of {self.name} come from the reference", fix="need it")
+            raise OptionError(
+                f"the items of {self.name} come from the reference", fix="set needs='reference'"
+            )
 
     @property
     def highest(self) -> int:

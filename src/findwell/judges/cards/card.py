@@ -9,7 +9,6 @@ import re
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -18,10 +17,13 @@ import numpy as np
 from findwell.core.errors import InputError, OptionError, SaveError, choose
 from findwell.core.estimate import Estimate
 from findwell.core.forks import refuse_after_fork
+from findwell.core.frames import pl
+from findwell.core.texts.sentences import split
 from findwell.io.storage.database import cache_folder
 from findwell.io.storage.files import make_folder, write_text
 from findwell.judges.aspects import ASPECTS
 from findwell.judges.cards.labels import LabelledPairs, LabelledSamples, load_labels
+from findwell.judges.client.protocol import parse_json
 from findwell.judges.find import find_judge
 from findwell.statistics.agreement import (
     ONE_SIDED,
@@ -104,8 +106,9 @@ class JudgeCard:
     confusion: Confusion  # the judge's grades in rows, people's in columns
     slices: tuple[Slice, ...] = ()
     created: str = ""
-    calibration: Calibration | None = None  # where the judge tells probabilities
+    calibration: Calibration | None = None  # where the judge reports probabilities
     bias: BiasProbe | None = None  # where it was probed for
+    asked: tuple[str, ...] = ()  # short hashes of the questions or claims of the labels
 
     def __iter__(self) -> Iterator[CardFigure]:
         """Go through the figures."""
@@ -147,7 +150,7 @@ class JudgeCard:
     def load(cls, path: str | os.PathLike[str]) -> JudgeCard:
         """Read a card that was saved."""
         try:
-            given = json.loads(Path(path).read_text(encoding="utf-8"))
+            given = parse_json(Path(path).read_bytes())
             kind: tuple[object, object] = (given.pop("findwell"), given.pop("layout"))
             card = _card(given)
         except (OSError, ValueError, LookupError, TypeError, AttributeError) as error:
@@ -161,14 +164,15 @@ class JudgeCard:
             )
         return card
 
-    def cite(self) -> str:
-        """Return the card in one line, for results."""
+    def cite(self, *, applies: bool = True) -> str:
+        """Return the card in one line, for results; `applies`: it was measured on their data."""
         kappa = self["kappa"]
         value = "undefined" if kappa.value is None else f"{kappa.value:.2f}"
         limits = "" if kappa.low is None else f" ({kappa.low:.2f}…{kappa.high:.2f})"
         about = f"{self.pairs} labels of {self.labels}, {self.aspect}"
         chance = ", which may be chance" if kappa.is_chance else ""
-        return f"{self.judge}: κ {value}{limits} on {about}{chance}"
+        elsewhere = "" if applies else ", of other questions than these"
+        return f"{self.judge}: κ {value}{limits} on {about}{elsewhere}{chance}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -197,16 +201,17 @@ def judge_card(
     """Let a judge label what people have labelled, and measure how far they agree.
 
     `labels` are records with question, chunk and label (0 to 3, or yes and no), as a path, a data
-    frame or a list of dicts; or, with `corpus` and `questions`, the texts by id, a gold. `judge` is
-    that of `findwell.evaluate`. With the `aspect` claims the question is a claim and the label says
-    whether the chunk supports it; with statements the chunk is a statement, and with sufficiency it
-    is all that was retrieved, in one text. `slices` are columns of the labels to slice by, `rel` is
-    the label from which people say yes (1), and intervals have this `level` (0.95). `probe_bias`
-    asks twice more, with the chunks in another order and the same again without a cache, and says
-    how many verdicts flip (`BiasProbe`). `card.save()` keeps the card where results look for one to
-    cite. Labels that set the judge's own threshold (`local(labels=FILE)`) are refused.
+    frame or a list of dicts; or gold labels, with `corpus` and `questions`, the texts by id.
+    `judge` is that of `findwell.evaluate`. With the `aspect` claims the question is a claim and the
+    label says whether the chunk supports it; with statements the chunk is a statement, and with
+    sufficiency it is all that was retrieved, in one text. `slices` are columns of the labels to
+    slice by, `rel` is the label from which people say yes (1), and intervals have this `level`
+    (0.95). `probe_bias` asks twice more, with the chunks in another order and the same again
+    without a cache, and says how many verdicts flip (`BiasProbe`). `card.save()` keeps the card
+    where results look for one to cite. Labels that set the judge's own threshold
+    (`local(labels=FILE)`) are refused.
 
-    A judge that tells probabilities also has a `calibration`: how far they can be believed. People
+    A judge that reports probabilities has a `calibration` as well: how far to believe them. People
     say yes from `rel` on, and the probability is that of a yes.
 
     >>> labels = [
@@ -220,81 +225,91 @@ def judge_card(
     """
     refuse_after_fork()
     given = load_labels(labels, corpus=corpus, questions=questions)
-    card, _ = measure_judge(
-        given,
-        find_judge(judge),
-        aspect=aspect,
-        slices=slices,
-        rel=rel,
-        level=level,
-        probe_bias=probe_bias,
-        progress=progress,
-    )
-    return card
+    plan = CardPlan(aspect, _columns(slices, given), rel, level, probe_bias)
+    return plan.measure(given, find_judge(judge), progress)[0]
 
 
-def measure_judge(
-    given: LabelledPairs,
-    asked: JudgeProtocol,
-    *,
-    aspect: str,
-    slices: Iterable[str] | str,
-    rel: int,
-    level: float,
-    probe_bias: bool,
-    progress: Report | None,
-) -> tuple[JudgeCard, list[int | None]]:
-    """Return the card of a judge, see `judge_card`, and its verdicts about the labelled pairs."""
-    aspects = ASPECTS.items()
-    choose("aspect with labels", aspect, [name for name, it in aspects if not it.judge_lists])
-    check_share("level", level)
+def _columns(slices: Iterable[str] | str, given: LabelledPairs) -> list[str]:
     columns = list(dict.fromkeys([slices] if isinstance(slices, str) else slices))
-    for column in columns:
-        choose("column of the labels", column, given.columns)
-    _refuse_own_labels(asked, given)
-    if probe_bias:
-        probing_judges(asked)  # before it is paid
-    samples = LabelledSamples.of(given, aspect)
-    said = samples.ask(asked, progress)
-    values = [None if each is None else each.value for each in said]
-    known = np.array([value is not None for value in values])
-    if not known.any():
-        raise InputError("the judge gave no verdict at all", where=asked.name)
-    graded = np.array([value or 0 for value in values], dtype=np.int64)
-    true = np.array(given.labels, dtype=np.int64)
+    return [choose("column of the labels", column, given.columns) for column in columns]
 
-    def measured(which: Ints) -> tuple[CardFigure, ...]:
-        names = [given.queries[at] for at in which.tolist()]
-        return tuple(figures(graded[which], true[which], names, rel=rel, level=level))
 
-    card = JudgeCard(
-        judge=asked.name,
-        about=asked.about(),
-        aspect=aspect,
-        labels=given.name,
-        sha256=_fingerprint(given),
-        pairs=int(known.sum()),
-        questions=len({query for query, ok in zip(given.queries, known, strict=True) if ok}),
-        failed=int((~known).sum()),
-        blank=given.blank,
-        rel=rel,
-        level=level,
-        figures=measured(np.flatnonzero(known)),
-        confusion=confusion(graded[known].tolist(), true[known].tolist()),
-        slices=tuple(
-            Slice(column, value, len(which), measured(which))
-            for column in columns
-            for value, which in _parts(given.columns[column], known)
-        ),
-        created=datetime.now(UTC).isoformat(timespec="seconds"),
-        calibration=calibration(
-            [_chance(each) for each in said], true >= rel, level=level, clusters=given.queries
-        ),
-        bias=find_bias(asked, samples, said, given.queries, level=level, progress=progress)
-        if probe_bias
-        else None,
-    )
-    return card, values
+@dataclass(frozen=True, slots=True)
+class CardPlan:
+    """What is measured about each judge; see `judge_card`."""
+
+    aspect: str
+    columns: Sequence[str]
+    rel: int
+    level: float
+    probe_bias: bool
+
+    def __post_init__(self) -> None:
+        able = [name for name, aspect in ASPECTS.items() if not aspect.judge_lists]
+        choose("aspect with labels", self.aspect, able)
+        check_share("level", self.level)
+
+    def measure(
+        self, given: LabelledPairs, asked: JudgeProtocol, progress: Report | None
+    ) -> tuple[JudgeCard, list[int | None]]:
+        """Return the card of a judge, and its verdicts about the labelled pairs."""
+        rel, level = self.rel, self.level
+        _refuse_own_labels(asked, given)
+        if self.probe_bias:
+            probing_judges(asked)  # before it is paid
+        samples = LabelledSamples.of(given, self.aspect)
+        said = samples.ask(asked, progress)
+        values = [None if each is None else each.value for each in said]
+        known = np.array([value is not None for value in values])
+        if not known.any():
+            raise InputError("the judge gave no verdict at all", where=asked.name)
+        graded = np.array([value or 0 for value in values], dtype=np.int64)
+        true = np.array(given.labels, dtype=np.int64)
+        chances = [
+            np.nan
+            if each is None or each.value is None or each.probability is None
+            else each.probability
+            for each in said
+        ]
+
+        def measured(which: Ints) -> tuple[CardFigure, ...]:
+            names = [given.queries[at] for at in which.tolist()]
+            return tuple(figures(graded[which], true[which], names, rel=rel, level=level))
+
+        slices = []
+        for name in self.columns:
+            column = np.array(given.columns[name], dtype=object)
+            for value in sorted(set(given.columns[name])):
+                which = np.flatnonzero((column == value) & known)
+                if len(which):
+                    slices.append(Slice(name, value, len(which), measured(which)))
+        content = [given.questions, given.chunks, given.labels]
+        bias = (
+            find_bias(asked, samples, said, given.queries, level=level, progress=progress)
+            if self.probe_bias
+            else None
+        )
+        card = JudgeCard(
+            judge=asked.name,
+            about=asked.about(),
+            aspect=self.aspect,
+            labels=given.name,
+            sha256=hashlib.sha256(json.dumps(content).encode()).hexdigest(),
+            pairs=int(known.sum()),
+            questions=len({query for query, ok in zip(given.queries, known, strict=True) if ok}),
+            failed=int((~known).sum()),
+            blank=given.blank,
+            rel=rel,
+            level=level,
+            figures=measured(np.flatnonzero(known)),
+            confusion=confusion(graded[known].tolist(), true[known].tolist()),
+            slices=tuple(slices),
+            created=datetime.now(UTC).isoformat(timespec="seconds"),
+            calibration=calibration(chances, true >= rel, level=level, clusters=given.queries),
+            bias=bias,
+            asked=tuple(sorted({_short(question) for question in given.questions})),
+        )
+        return card, values
 
 
 def _refuse_own_labels(asked: JudgeProtocol, given: LabelledPairs) -> None:
@@ -305,32 +320,12 @@ def _refuse_own_labels(asked: JudgeProtocol, given: LabelledPairs) -> None:
         if not own:
             continue
         kappa = judge.about()["recalibrated"]["kappa_held_out"]
-        told = "unknown" if kappa is None else f"{kappa:.2f}"
+        held_out = "unknown" if kappa is None else f"{kappa:.2f}"
         raise OptionError(
             f"{own} of the {len(questions)} questions set the threshold of {judge.name}, so that "
-            f"a card of these labels would flatter it; its held-out κ is {told}",
+            f"a card of these labels would flatter it; its held-out κ is {held_out}",
             fix="make the card from labels of other questions",
         )
-
-
-def _chance(verdict: Judgement | None) -> float:
-    """Return the probability of a verdict; NaN without one."""
-    told = None if verdict is None or verdict.value is None else verdict.probability
-    return float("nan") if told is None else told
-
-
-def _parts(values: Sequence[str], known: Any) -> Iterator[tuple[str, Ints]]:  # noqa: ANN401
-    """Go through the values of a column, and the pairs that have them and a verdict."""
-    column = np.array(values, dtype=object)
-    for value in sorted(set(values)):
-        which = np.flatnonzero((column == value) & known)
-        if len(which):
-            yield value, which
-
-
-def _fingerprint(labels: LabelledPairs) -> str:
-    content = [labels.questions, labels.chunks, labels.labels]
-    return hashlib.sha256(json.dumps(content).encode()).hexdigest()
 
 
 def figures(
@@ -389,13 +384,22 @@ def _kappa(  # noqa: PLR0917
 
 
 def find_card(
-    judge: str, *, aspects: Collection[str] | None = None, about: Mapping[str, Any] | None = None
+    judge: str,
+    *,
+    aspects: Collection[str] | None = None,
+    about: Mapping[str, Any] | None = None,
 ) -> JudgeCard | None:
     """Return the newest card of a judge, None if it has none; damaged files are passed over.
 
     With `aspects` it is about one of these, and with `about`, what the judge says of itself, it was
     asked in the same way then.
     """
+    return max(_cards(judge, aspects, about), key=lambda card: card.created, default=None)
+
+
+def _cards(
+    judge: str, aspects: Collection[str] | None, about: Mapping[str, Any] | None
+) -> list[JudgeCard]:
     found = []
     for path in (cache_folder() / FOLDER).glob(f"*-{_short(judge)}-*.json"):
         try:
@@ -405,7 +409,27 @@ def find_card(
         fits = aspects is None or card.aspect in aspects
         if card.judge == judge and fits and (about is None or _alike(card.about, about)):
             found.append(card)
-    return max(found, key=lambda card: card.created, default=None)
+    return found
+
+
+def cite_card(
+    judge: str, aspects: Collection[str], about: Mapping[str, Any], queries: pl.DataFrame
+) -> str:
+    """Return what the newest card of a judge says, in one line; '' without a card.
+
+    A card of any of the questions or references of these queries comes first. One of other
+    questions says so: how far a judge agrees with people depends on the data.
+    """
+    cards = _cards(judge, aspects, about)
+    if not cards:
+        return ""
+    columns = (queries.get_column(name, default=None) for name in ("question", "reference"))
+    given = [each.drop_nulls().cast(pl.String).to_list() for each in columns if each is not None]
+    texts = [text for column in given for text in column]
+    hashes = {_short(part) for parts in (texts, *split(texts)) for part in parts}
+    applying = [card for card in cards if not hashes.isdisjoint(card.asked)]
+    newest = max(applying or cards, key=lambda card: card.created)
+    return newest.cite(applies=bool(applying))
 
 
 def _alike(one: Mapping[str, Any], other: Mapping[str, Any]) -> bool:
@@ -441,6 +465,7 @@ def _card(given: dict[str, Any]) -> JudgeCard:
             ),
             "calibration": Calibration.of(curve, given["level"]),
             "bias": BiasProbe(**{**bias, "figures": read(bias["figures"])}) if bias else None,
+            "asked": tuple(given.get("asked", ())),
         }
     )
 
@@ -509,19 +534,11 @@ def compare_judges(
     names = [each.name for each in asked]
     if len(asked) < 2 or len(set(names)) < len(names):
         raise OptionError(
-            f"the judges are {', '.join(names) or 'none'}", fix="name two judges or more, each once"
+            f"two different judges or more are compared, not {', '.join(names) or 'none'}",
+            fix="name each judge once",
         )
-    measure = partial(
-        measure_judge,
-        given,
-        aspect=aspect,
-        slices=slices,
-        rel=rel,
-        level=level,
-        probe_bias=probe_bias,
-        progress=progress,
-    )
-    measured = [measure(judge) for judge in asked]
+    plan = CardPlan(aspect, _columns(slices, given), rel, level, probe_bias)
+    measured = [plan.measure(given, judge, progress) for judge in asked]
     (_, first), *others = measured
     right = np.array(given.labels) >= rel
     differences = []

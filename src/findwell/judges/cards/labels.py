@@ -63,7 +63,7 @@ class LabelledPairs:
 
 
 def load_labels(data: object, *, corpus: object = None, questions: object = None) -> LabelledPairs:
-    """Read labels; with `corpus` and `questions`, the texts by id, `data` is a gold.
+    """Read labels; with `corpus` and `questions`, the texts by id, `data` are gold labels.
 
     A pool with labels, or its labels.db, holds the texts itself.
 
@@ -112,7 +112,7 @@ def _from_database(name: str, path: Path) -> LabelledPairs:
     rows = labelled_pairs(path)
     if not rows.height:
         raise InputError(
-            "there is no label", where=str(path), fix="label some pairs: findwell label"
+            "no pair has a label", where=str(path), fix="label some pairs: findwell label"
         )
     blank = rows.filter(pl.col("text").str.strip_chars() == "")
     if blank.height:
@@ -199,7 +199,7 @@ def _from_records(name: str, listed: Iterable[Entry], where: str) -> LabelledPai
         rows.append((question, chunk, label, str(query)))
         about.append(_slices(record, names))
     if not rows:
-        raise InputError("there is no label", where=where, fix="give at least one labelled pair")
+        raise InputError("no pair has a label", where=where, fix="give at least one labelled pair")
     columns = dict.fromkeys(column for each in about for column in each)
     slices = {column: tuple(each.get(column, "") for each in about) for column in columns}
     questions, chunks, labels, queries = zip(*rows, strict=True)
@@ -238,7 +238,7 @@ def _label(value: object, where: Callable[[], str]) -> int | None:
         number = HIGHEST + 1.0
     if not number.is_integer() or number > HIGHEST:
         raise InputError(
-            f"the label is {str(value)[:40]!r}",
+            f"{str(value)[:40]!r} is not a valid label",
             where=where(),
             fix=f"labels are whole numbers from 0 to {HIGHEST}, or yes and no",
         )

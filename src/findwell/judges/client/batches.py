@@ -34,6 +34,7 @@ from findwell.judges.client.protocol import (
     Reason,
     Reply,
     dig,
+    json_object,
     listed,
     read_error,
 )
@@ -281,7 +282,7 @@ class BatchTransport:
         status = _text(ended, "status")
         if status == "failed":
             self.records.remove(record.tag)
-            self._give_up(f"the server turned a batch down: {_errors(ended)}", None)
+            self._give_up(f"the server rejected a batch: {_errors(ended)}", None)
         seconds = time.monotonic() - begun
         answers: dict[str, Reply | Failure] = {}
         for part in ("output_file_id", "error_file_id"):
@@ -315,7 +316,7 @@ class BatchTransport:
         for attempt in range(self.retry.attempts):
             reply = await self._once("POST", "/batches", json.dumps(fields).encode(), JSON)
             if isinstance(reply, Reply) and reply.status < 300:
-                return _text(_json(reply), "id")
+                return _text(json_object(reply.body), "id")
             if isinstance(reply, Reply) and reply.status not in RETRIED_STATUSES:
                 self._refuse(reply, "/batches")
             await self._pause(reply, attempt)
@@ -330,7 +331,7 @@ class BatchTransport:
             reply = await self._call("GET", f"/batches/{batch}", absent=True)
             if reply.status in ABSENT_STATUSES:
                 return None
-            said = _json(reply)
+            said = json_object(reply.body)
             counts = [
                 dig(said, "request_counts", name) for name in ("completed", "failed", "total")
             ]
@@ -380,7 +381,7 @@ class BatchTransport:
     async def _ask(self, method: str, path: str, *, upload: bytes = b"") -> dict[str, Json]:
         """Ask for an object."""
         if not upload:
-            return _json(await self._call(method, path))
+            return json_object((await self._call(method, path)).body)
         boundary = uuid.uuid4().hex
         form = b"".join(
             (
@@ -393,7 +394,7 @@ class BatchTransport:
             )
         )
         kind = f"multipart/form-data; boundary={boundary}"
-        return _json(await self._call(method, path, form, kind))
+        return json_object((await self._call(method, path, form, kind)).body)
 
     async def _call(
         self,
@@ -418,7 +419,7 @@ class BatchTransport:
             patient = method == "GET" and time.monotonic() - since < self.retry.max_wait
             if attempt + 1 >= self.retry.attempts and not patient:
                 said = str(reply) if isinstance(reply, Failure) else str(_error(reply))
-                self._give_up(f"the server of batches does not answer ({said})", None)
+                self._give_up(f"the batch server does not answer ({said})", None)
             await self._pause(reply, attempt)
             attempt += 1
 
@@ -442,8 +443,8 @@ class BatchTransport:
         if reply.status in ABSENT_STATUSES and path in ("/files", "/batches"):
             self._give_up(f"the server has no batches ({error})", error, "leave --batch out")
         if reply.status in (401, 403):
-            self._give_up(f"the server gives no access ({error})", error, endpoint.fix_access)
-        self._give_up(f"the server of batches turned a call down ({error})", error)
+            self._give_up(f"the server denies access ({error})", error, endpoint.fix_access)
+        self._give_up(f"the batch server rejected a call ({error})", error)
 
     def _give_up(self, what: str, error: ErrorResponse | None, fix: str = AGAIN_LATER) -> NoReturn:
         endpoint = self.transport.endpoint
@@ -458,12 +459,8 @@ class BatchTransport:
 def _read_lines(content: bytes, seconds: float) -> Iterator[tuple[str, Reply | Failure]]:
     """Go through the lines of a file, in whatever order; other content is passed over."""
     for text in content.splitlines():
-        try:
-            line = json.loads(text)
-        except (ValueError, RecursionError):
-            continue
-        name = line.get("custom_id") if isinstance(line, dict) else None
-        if isinstance(name, str):
+        line = json_object(text)
+        if name := _text(line, "custom_id"):
             yield name, _read_line(line, seconds)
 
 
@@ -476,14 +473,6 @@ def _read_line(line: dict[str, Json], seconds: float) -> Reply | Failure:
     ended = any(word in message for word in ("expired", "cancelled"))
     reason = Reason.UNFINISHED if ended else Reason.SERVER
     return Failure(reason, message or "a line without an answer")
-
-
-def _json(reply: Reply) -> dict[str, Json]:
-    try:
-        said = json.loads(reply.body)
-    except (ValueError, RecursionError):
-        said = None
-    return said if isinstance(said, dict) else {}
 
 
 def _error(reply: Reply) -> ErrorResponse:

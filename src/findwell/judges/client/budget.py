@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 from findwell.core.errors import InputError, OptionError, nearest
 from findwell.io.storage.spool import refuse_device
-from findwell.judges.client.protocol import Answer, Outcome, Usage
+from findwell.judges.client.protocol import Answer, Failure, Outcome, Reason, Usage, parse_json
 
 if TYPE_CHECKING:
     from findwell.judges.client.cache import Cache
@@ -81,7 +81,7 @@ def load_prices(source: str | Path, model: str) -> Prices:
     try:
         refuse_device(Path(source))
         text = Path(source).read_text(encoding="utf-8")
-        tables = tomllib.loads(text) if where.endswith(".toml") else json.loads(text)
+        tables = tomllib.loads(text) if where.endswith(".toml") else parse_json(text)
     except OSError as error:
         raise InputError(f"cannot be read: {error.strerror}", where=where) from None
     except (ValueError, RecursionError) as error:
@@ -165,7 +165,7 @@ class Budget:
 
     limits: Limits = field(default_factory=Limits)
     prices: Prices | None = None
-    calls: int = 0  # sent, also those that were turned down
+    calls: int = 0  # sent, also those that were turned down; not those that found no server
     requests: int = 0  # = answered + stored + repeated + failed, when a job has ended
     answered: int = 0
     stored: int = 0  # answered from the cache
@@ -180,6 +180,7 @@ class Budget:
     under_way: str = ""  # batches that are waited for, in words
     _seconds: array[float] = field(default_factory=lambda: array("d"), repr=False)
     _waited: float = 0.0  # their sum
+    _under_way: int = 0  # calls
     _reserved: Usage = field(default_factory=lambda: Usage(0, 0))
     _guesses: int = 0  # what was guessed of the prompts that the server then counted
     _counted: int = 0
@@ -227,7 +228,7 @@ class Budget:
     def capacity(self, request: Request) -> Capacity:
         """Say whether a call fits in addition to what was spent and what is under way."""
         if self.limits.max_calls is not None and self.calls >= self.limits.max_calls:
-            return Capacity.NEVER
+            return Capacity.LATER if self._under_way else Capacity.NEVER
         if self.limits.max_tokens is None and self.limits.max_cost is None:
             return Capacity.NOW
         alone = self.spent + self.expect(request)
@@ -251,11 +252,18 @@ class Budget:
         """Count a call that is about to be sent, and reserve what it may use."""
         expected = self.expect(request)
         self.calls += 1
+        self._under_way += 1
         self._reserved += expected
         return expected
 
     def end(self, request: Request, expected: Usage, outcome: Outcome | None) -> None:
-        """Replace what was reserved by what a call used; None is a call that ended in an error."""
+        """Replace what was reserved by what a call used; None is a call that ended in an error.
+
+        A refused connection is not a call: nothing was sent.
+        """
+        self._under_way -= 1
+        if isinstance(outcome, Failure) and outcome.reason is Reason.UNREACHABLE:
+            self.calls -= 1
         self._reserved = Usage(
             self._reserved.prompt - expected.prompt, self._reserved.completion - expected.completion
         )

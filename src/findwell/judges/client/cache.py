@@ -16,7 +16,7 @@ from typing import Self
 
 from findwell.core.errors import choose
 from findwell.io.storage.database import Database, cache_folder
-from findwell.judges.client.protocol import Answer, TokenChoices, Usage
+from findwell.judges.client.protocol import Answer, TokenChoices, Usage, parse_json
 
 FILE = "answers.sqlite"
 LAYOUT = 1
@@ -124,5 +124,5 @@ class Cache:
 
 def _tokens(choices: str | None) -> tuple[TokenChoices, ...]:
     """Return what a model might have written, as it was stored."""
-    places = json.loads(choices) if choices else []
+    places = parse_json(choices) if choices else []
     return tuple(tuple((text, chance) for text, chance in place) for place in places)

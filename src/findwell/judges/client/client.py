@@ -314,7 +314,9 @@ class Client:
         pending = _Pending(request, self.endpoint.support.format)
         while True:
             if self._failed_in_a_row >= max(HOPELESS_FAILURES, self.retry.concurrency):
-                return Failure(Reason.STOPPED, f"{self._failed_in_a_row} failed in a row before")
+                return Failure(
+                    Reason.STOPPED, f"{self._failed_in_a_row} requests in a row failed before"
+                )
             if not await self._pacer.enter(lambda: self.budget.capacity(request)):
                 return Failure(Reason.BUDGET, self.budget.refusal())
             try:
@@ -416,7 +418,7 @@ class Client:
             fix = "name a model that the server has"
             self._give_up(f"there is no model {self.endpoint.model!r}", error, fix)
         if error.status in (401, 403):
-            self._give_up("the server gives no access", error, self.endpoint.fix_access)
+            self._give_up("the server denies access", error, self.endpoint.fix_access)
         if 300 <= error.status < 400:
             what = "the server redirects to another address, to which nothing is sent"
             self._give_up(what, error, "set the base URL to where the server is")

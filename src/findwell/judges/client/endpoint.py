@@ -378,11 +378,12 @@ def _headers(
     for name, value in given.items():
         if not HEADER.fullmatch(name) or name.lower() in FIXED_HEADERS:
             raise OptionError(
-                f"{name!r} is not a header that can be given", fix="for example 'X-Team: search'"
+                f"{name!r} cannot be given as a header", fix="for example 'X-Team: search'"
             )
         if not (value.isascii() and value.isprintable()):
             raise OptionError(
-                f"the header {name} has characters that no header has", fix="give it again"
+                f"the header {name} has characters that headers cannot have",
+                fix="use printable ASCII characters",
             )
         found = {each: kept for each, kept in found.items() if each.lower() != name.lower()}
         found[name] = Secret(value.strip())
@@ -404,7 +405,7 @@ def _checked(key: str, provider: Provider) -> Secret:
     bare = key.strip()
     if not all("!" <= letter <= "~" for letter in bare):
         names = " or ".join(name for _, name in _homes(provider))
-        raise OptionError("the key has characters that no key has", fix=f"set {names} again")
+        raise OptionError("the key has characters that keys cannot have", fix=f"set {names} again")
     return Secret(bare)
 
 

@@ -192,7 +192,7 @@ class _Thread(threading.Thread):
         started: list[asyncio.Task[None]] = []
 
         def finished(task: asyncio.Task[None]) -> None:
-            _ = task.cancelled() or task.exception()  # seen, whether anybody asks for it or not
+            _ = task.cancelled() or task.exception()  # seen, also if it is never asked for
             ended.put(None)
 
         def start() -> None:

@@ -20,7 +20,7 @@ from dataclasses import dataclass, field, replace
 from datetime import UTC
 from email.utils import parsedate_to_datetime
 from enum import StrEnum
-from typing import TYPE_CHECKING, ClassVar, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, TypeAlias
 from urllib.parse import urlsplit
 
 from findwell.core.errors import OptionError
@@ -218,6 +218,28 @@ def dig(value: Json, *path: str | int) -> Json:
     return value
 
 
+def parse_json(data: str | bytes) -> Any:  # noqa: ANN401 - whatever JSON holds
+    """Parse JSON; all that is wrong with it is a ValueError.
+
+    >>> parse_json("[" * 100_000)
+    Traceback (most recent call last):
+    ValueError: nested too deeply
+    """
+    try:
+        return json.loads(data)
+    except RecursionError:
+        raise ValueError("nested too deeply") from None
+
+
+def json_object(data: str | bytes) -> dict[str, Json]:
+    """Return the JSON object that a text is; an empty one for any other text."""
+    try:
+        found = parse_json(data)
+    except ValueError:
+        return {}
+    return found if isinstance(found, dict) else {}
+
+
 def listed(value: Json) -> list[Json]:
     """Return a list; none of its entries if it is something else."""
     return value if isinstance(value, list) else []
@@ -228,8 +250,8 @@ def read_reply(reply: Reply, request: Request) -> Outcome | ErrorResponse:
     if reply.status != OK:
         return read_error(reply.status, reply.headers, reply.body)
     try:
-        body: Json = json.loads(reply.body)
-    except (ValueError, RecursionError) as error:
+        body: Json = parse_json(reply.body)
+    except ValueError as error:
         return Failure(Reason.BODY, f"not JSON: {error}")
     if not isinstance(body, dict):
         return Failure(Reason.BODY, "not a JSON object")
@@ -244,11 +266,7 @@ def read_reply(reply: Reply, request: Request) -> Outcome | ErrorResponse:
 def read_error(status: int, headers: Mapping[str, str], body: bytes) -> ErrorResponse:
     """Read an error response."""
     text = body.decode("utf-8", "replace")
-    try:
-        parsed: Json = json.loads(text)
-    except (ValueError, RecursionError):
-        parsed = None
-    message, named = _message(parsed)
+    message, named = _message(json_object(text))
     if 300 <= status < 400:
         message = f"to {_host(headers.get('location', ''))}"
     return ErrorResponse(status, message or text, named.partition(".")[0], retry_after(headers))
@@ -263,9 +281,9 @@ def _host(url: str) -> str:
     return f"{parts.scheme}://{parts.netloc.rpartition('@')[2]}" if parts.netloc else "elsewhere"
 
 
-def _message(body: Json) -> tuple[str, str]:
+def _message(body: dict[str, Json]) -> tuple[str, str]:
     """Find the message, and the field it is about, in the bodies that servers send."""
-    if not isinstance(body, dict):
+    if not body:
         return "", ""
     error = body.get("error", body.get("detail", body))
     if isinstance(error, str):

@@ -20,12 +20,13 @@ import contextlib
 import functools
 import hashlib
 import importlib
-import json
 import os
+import tomllib
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from importlib.metadata import distribution
+from importlib.resources import files
 from io import BufferedReader
 from pathlib import Path
 from typing import Any
@@ -34,8 +35,8 @@ import numpy as np
 
 from findwell.core.errors import EmbeddingError, OptionError, needs_package
 from findwell.core.texts.languages import ENGLISH
+from findwell.judges.client.protocol import parse_json
 from findwell.judges.embeddings.embedder import TextEmbedder, Vectors
-from findwell.judges.embeddings.signed_weights import multiplies_signed, with_signed_weights
 
 RECIPE = 2  # raised when the same files and settings begin to give other vectors
 MODEL, TOKENIZER = "model.onnx", "tokenizer.json"
@@ -67,6 +68,9 @@ MINILM_SETTINGS = EncoderSettings(max_tokens=256, pooling="mean")
 MODEL_SHA256 = "b941bf19f1f1283680f449fa6a7336bb5600bdcd5f84d10ddc5cd72218a0fd21"
 TOKENIZER_SHA256 = "be50c3628f2bf5bb5e3a7f17b1f74611b2561a3a27eeab05e5aa30f411572037"
 MINILM = f"minilm:{MINILM_SETTINGS.max_tokens}:{MODEL_SHA256[:12]}:{RECIPE}"
+PROCESSOR = Path("/proc/cpuinfo")
+SIGNED_INSTRUCTIONS = frozenset({"avx512_vnni", "avx_vnni"})
+SIGNED_TYPE, SIGN_BIT = 3, 128
 
 
 class OnnxEncoder:
@@ -172,7 +176,7 @@ class OnnxEncoder:
 
 def _unknown_token(tokenizer: Any) -> int:  # noqa: ANN401
     """Return the number of the token that stands for unknown words, −1 where there is none."""
-    model = json.loads(tokenizer.to_str())["model"]
+    model = parse_json(tokenizer.to_str())["model"]
     number = model.get("unk_id")
     if number is None and model.get("unk_token") is not None:
         number = tokenizer.token_to_id(model["unk_token"])
@@ -195,6 +199,36 @@ def _load_minilm(folder: Path) -> TextEmbedder:
         model = with_signed_weights(model)
     encoder = OnnxEncoder(model, tokenizer, MINILM_SETTINGS, "minilm")
     return TextEmbedder(MINILM, encoder, reads=ENGLISH, unknown_share=encoder.unknown_share)
+
+
+def multiplies_signed() -> bool:
+    """Tell whether the processor multiplies unsigned by signed bytes in a single instruction.
+
+    Where that cannot be found out, it does not. Without it sums of signed weights overflow.
+    """
+    try:
+        lines = PROCESSOR.read_text("utf-8", errors="replace").splitlines()
+    except OSError:
+        return False
+    flags = next((line for line in lines if line.startswith("flags")), "")
+    return not SIGNED_INSTRUCTIONS.isdisjoint(flags.split())
+
+
+def with_signed_weights(model: bytes) -> bytes:
+    """Return minilm with signed weights: the same vectors, bit for bit, but sooner.
+
+    128 is taken from each weight and from its zero point, which leaves every product as it was.
+    """
+    places = tomllib.loads(
+        (files("findwell.judges.embeddings") / "minilm_weights.toml").read_text(encoding="utf-8")
+    )
+    changed = np.frombuffer(model, np.uint8).copy()
+    changed[places["types"]] = SIGNED_TYPE
+    for first, last in places["weights"]:
+        changed[first:last] ^= SIGN_BIT
+    for first, last in places["zero_points"]:  # 80 01 is 128, and 80 00 is 0
+        changed[first + 1 : last : 2] = 0
+    return changed.tobytes()
 
 
 def packaged_minilm() -> Path:
@@ -310,8 +344,8 @@ def transformers_embedder(model: str) -> TextEmbedder:
         ) from error
     name = f"sentence-transformers:{model}"
     if local:
-        files = [path for path in folder.rglob("*") if path.is_file()]
-        name = f"sentence-transformers:{folder.resolve().name}:{_fingerprint(files)}"
+        parts = [path for path in folder.rglob("*") if path.is_file()]
+        name = f"sentence-transformers:{folder.resolve().name}:{_fingerprint(parts)}"
 
     def encode(texts: Sequence[str]) -> Any:  # noqa: ANN401
         return encoder.encode(
@@ -331,7 +365,7 @@ def _read_json(path: Path) -> dict[str, Any]:
     if not path.is_file():
         return {}
     try:
-        settings = json.loads(path.read_text(encoding="utf-8"))
+        settings = parse_json(path.read_bytes())
     except (OSError, ValueError) as error:
         raise EmbeddingError(f"this is not a JSON file: {error}", where=str(path)) from None
     if not isinstance(settings, dict):

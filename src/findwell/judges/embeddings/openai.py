@@ -59,7 +59,7 @@ def openai_embedder(
     )
     endpoint.require_access()
     if max_chars is not None and max_chars < 1:
-        raise OptionError(f"max_chars is {max_chars}", fix="a number of characters above 0")
+        raise OptionError(f"max_chars must be at least 1, not {max_chars}")
     cut = f":{max_chars}" if max_chars else ""
     session = Session(endpoint, retry)
 
@@ -71,7 +71,10 @@ def openai_embedder(
     def refuse(failure: Failure) -> EndpointError:
         fix = FIXES.get(failure.reason, "check the base URL and that the server is up")
         return EndpointError(
-            f"no embeddings: {failure}", where=endpoint.identity, status=failure.status, fix=fix
+            f"the server gave no embeddings: {failure}",
+            where=endpoint.identity,
+            status=failure.status,
+            fix=fix,
         )
 
     return TextEmbedder(f"{provider.name}:{endpoint.model}@{endpoint.identity}{cut}", embed)

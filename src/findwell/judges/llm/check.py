@@ -1,13 +1,14 @@
 """How a model is asked best, found out with findwell's own labelled cases.
 
-The cases are judged in one way after another. The first of them that hardly ever fails, and is not
-clearly worse than the best, is recommended: a matrix takes the fewest calls, then pieces, then
-single verdicts. A way that agrees with the labels no better than chance is never recommended. The
-result is kept next to the cache of answers, by server, model and prompts.
+The cases are judged as a matrix and by single verdicts. The matrix, which takes fewer calls, is
+recommended if it hardly ever fails and is not clearly worse. A way that agrees with the labels no
+better than chance is never recommended. The result is kept next to the cache of answers, by server,
+model and prompts.
 """
 
 from __future__ import annotations
 
+import functools
 import hashlib
 import json
 import time
@@ -24,7 +25,7 @@ from findwell.core.forks import refuse_after_fork
 from findwell.core.progress import Progress
 from findwell.io.storage.database import cache_folder
 from findwell.io.storage.files import make_folder, write_text
-from findwell.judges.client.protocol import Reason
+from findwell.judges.client.protocol import Reason, parse_json
 from findwell.judges.client.providers import OUTPUT_MODES
 from findwell.judges.limits import CHANCE
 from findwell.judges.llm.judge import LLMJudge, total
@@ -38,8 +39,6 @@ if TYPE_CHECKING:
 
 LAYOUT = 1
 FOLDER = "judge-checks"
-ORDER = WAYS[:3]  # from the fewest calls to the most
-FIRST_WAYS = ("matrix", "single")  # what is tried with every model
 TOLERATED_FAILURES = 0.05  # of the verdicts may fail
 TOLERATED_LOSS = 0.05  # by which the share of right verdicts may be below the best
 LEVEL = 0.95  # of the interval of κ
@@ -80,6 +79,7 @@ class LabelledCase:
         return found
 
 
+@functools.cache
 def load_cases() -> tuple[Sequence[LabelledCase], str]:
     """Return the cases, and the hash of their file."""
     content = (files("findwell.judges.llm") / CASES_FILE).read_bytes()
@@ -146,7 +146,7 @@ class JudgeCheck:
     recommended: str  # '' if every way is chance
     ways: tuple[WayCheck, ...]
     output: str  # the structured output that the server accepts: json_schema, json_object or none
-    logprobs: bool  # whether the server tells how likely each word was
+    logprobs: bool  # whether the server reports how likely each word was
     longest: int  # tokens of the longest complete answer
     left_out: tuple[str, ...]  # fields of calls that the server does not accept
     cases: str  # the hash of the cases
@@ -179,27 +179,20 @@ class JudgeCheck:
 def judge_check(
     judge: str | Judge, *, ways: Sequence[str] | None = None, progress: Report | None = None
 ) -> JudgeCheck:
-    """Find out with labelled cases how a model is asked best: matrix, pieces or single verdicts.
+    """Find out with labelled cases how a model is asked best: as a matrix or by single verdicts.
 
-    What was found is kept by server and model, and `ask="auto"` goes by it; a judge with
-    `cache="refresh"` is checked again. `ways` are those to try; by default pieces only if the model
-    fails at a matrix.
+    What was found is kept by server and model, and judges go by it unless `ask` names a way; a
+    judge with `cache="refresh"` is checked again. `ways` are those to try; by default both.
     """
     refuse_after_fork()
     asked = LLMJudge(_settings_of(judge, ways))
-    known = None if ways else load_check(asked)
-    if known is not None:
-        return known
-    found = run_check(asked, ways, progress)
-    if found is None:
-        raise JudgeError(
-            "the check did not come to its end: a limit was reached, or the server is gone",
-            where=asked.endpoint.identity,
-            fix="allow more calls, or start the server again; what was answered is in the cache",
-        )
-    if not ways:
-        save_check(asked, found)
-    return found
+    if ways:
+        return run_check(asked, ways, progress)
+    known = None if asked.settings.cache == "refresh" else load_check(asked)
+    if known is None:
+        known = run_check(asked, WAYS, progress)
+        save_check(asked, known)
+    return known
 
 
 def _settings_of(judge: str | Judge, ways: Sequence[str] | None) -> Judge:
@@ -209,7 +202,7 @@ def _settings_of(judge: str | Judge, ways: Sequence[str] | None) -> Judge:
     if not settings.asks_model:
         raise OptionError(f"the judge {settings.model} asks no model", fix="name openai:MODEL")
     for way in ways or ():
-        choose("way to ask", way, ORDER)
+        choose("way to ask", way, WAYS)
     return replace(settings, batch=False)  # which would take a day
 
 
@@ -217,28 +210,32 @@ def forecast_check(judge: str | Judge, ways: Sequence[str] | None = None) -> For
     """Estimate what a check would take, without asking; what is in the cache is free."""
     settings = _settings_of(judge, ways)
     samples = [case.sample for case in load_cases()[0]]
-    tried = [LLMJudge(replace(settings, ask=way)) for way in ways or FIRST_WAYS]
+    tried = [LLMJudge(replace(settings, ask=way)) for way in ways or WAYS]
     seen: set[bytes] = set()
     return total([each.dry_run(samples, CHECKED_ASPECTS, seen=seen) for each in tried])
 
 
 def find_check(judge: LLMJudge, *, ask: bool) -> JudgeCheck | None:
     """Return the check of a judge, a new one if there is none and the model may be asked."""
-    found = load_check(judge)
+    found = None if ask and judge.settings.cache == "refresh" else load_check(judge)
     if found is None and ask:
         before, budget = judge.budget.cost or 0.0, judge.budget
         found = run_check(judge)
         if judge.settings.batch and budget.cost is not None:  # at the price of single calls
             budget.surcharge += budget.cost - before
-        if found is not None:
-            save_check(judge, found)
+        save_check(judge, found)
     return found
 
 
+def kept_way(settings: Judge) -> str:
+    """Return the way in which a model is asked with these settings, without checking it now."""
+    return LLMJudge(settings).find_way(ask=False)
+
+
 def run_check(
-    judge: LLMJudge, ways: Sequence[str] | None = None, progress: Report | None = None
-) -> JudgeCheck | None:
-    """Let a model judge the cases in several ways; None if that did not come to its end."""
+    judge: LLMJudge, ways: Sequence[str] = WAYS, progress: Report | None = None
+) -> JudgeCheck:
+    """Let a model judge the cases in several ways."""
     cases, sha256 = load_cases()
     retry = judge.retry
     settings = replace(
@@ -253,25 +250,25 @@ def run_check(
     )
     done: list[WayCheck] = []
     longest, logprobs = 0, False
-    planned = list(ways or FIRST_WAYS)
-    while planned:
-        way = planned.pop(0)
+    for way in ways:
         asked = LLMJudge(replace(settings, ask=way), endpoint=judge.endpoint, probe=True)
-        in_all = len(done) + len(planned) + 1
-        checked = _check_way(asked, cases, progress or (lambda _: None), len(done), in_all)
+        checked = _check_way(asked, cases, progress or (lambda _: None), len(done), len(ways))
         if checked is None:
-            return None
+            raise JudgeError(
+                "the check did not finish: a limit was reached, or the server is gone",
+                where=judge.endpoint.identity,
+                fix="allow more calls, or start the server again; what was answered is in the "
+                "cache. Or name a way to ask: --ask matrix or --ask single",
+            )
         done.append(checked)
         longest = max(longest, asked.stats.longest)
         logprobs = logprobs or bool(asked.stats.single[True])
-        if ways is None and way == "matrix" and checked.failed_share > TOLERATED_FAILURES:
-            planned.append("pieces")
     support = judge.endpoint.support
     return JudgeCheck(
         judge=judge.name,
         endpoint=judge.endpoint.identity,
         recommended=recommend(done),
-        ways=tuple(sorted(done, key=lambda each: ORDER.index(each.way))),
+        ways=tuple(sorted(done, key=lambda each: WAYS.index(each.way))),
         output=next((mode for mode in OUTPUT_MODES if mode in support.modes), "none"),
         logprobs=logprobs,
         longest=longest,
@@ -284,9 +281,9 @@ def run_check(
 def _check_way(
     judge: LLMJudge, cases: Sequence[LabelledCase], progress: Report, before: int, ways: int
 ) -> WayCheck | None:
-    """Judge the cases in the way that a judge is asked; None if it did not come to its end.
+    """Judge the cases in the way that a judge is asked; None if it did not finish.
 
-    So many ways were tried `before`, of those that are to be tried now.
+    `before` is the number of ways that were tried before, of all `ways`.
     """
 
     def ask(first: int, last: int | None) -> list[Judged]:
@@ -343,11 +340,11 @@ def recommend(ways: Sequence[WayCheck]) -> str:
     ...     return WayCheck(way, 100, failed, right, None, {}, 0, 0, 0, 0, 0.0)
     >>> recommend([made("matrix", 1, 85), made("single", 0, 88)])
     'matrix'
-    >>> recommend([made("matrix", 34, 50), made("pieces", 9, 70), made("single", 0, 80)])
+    >>> recommend([made("matrix", 34, 50), made("single", 0, 80)])
     'single'
     """
     able = (each for each in ways if each.failed < each.verdicts and not each.is_chance)
-    ordered = sorted(able, key=lambda each: ORDER.index(each.way))
+    ordered = sorted(able, key=lambda each: WAYS.index(each.way))
     if not ordered:
         return ""
     sound = [each for each in ordered if each.failed_share <= TOLERATED_FAILURES]
@@ -358,12 +355,11 @@ def recommend(ways: Sequence[WayCheck]) -> str:
 
 
 def _place(judge: LLMJudge) -> Path | None:
-    """Return where the check of a judge is kept, None if nothing is kept."""
+    """Return where the check of a judge is kept; None if its cache is in memory only."""
     kept = judge.settings.cache
-    if isinstance(kept, str):
-        folder = None if kept == "off" else cache_folder()
-    else:
-        folder = None if kept.path is None else kept.path.parent
+    folder = None if not isinstance(kept, str) else cache_folder()
+    if not isinstance(kept, str) and kept.path is not None:
+        folder = kept.path.parent
     if folder is None:
         return None
     parts = [
@@ -381,22 +377,22 @@ def _place(judge: LLMJudge) -> Path | None:
 def load_check(judge: LLMJudge) -> JudgeCheck | None:
     """Return the check that was kept; one that cannot be read is made again."""
     place = _place(judge)
-    if place is None or judge.settings.cache == "refresh":
+    if place is None:
         return None
     try:
-        given = json.loads(place.read_text(encoding="utf-8"))
+        given = parse_json(place.read_bytes())
         known = {each.name: given[each.name] for each in fields(JudgeCheck) if each.name in given}
         known["ways"] = tuple(WayCheck(**way) for way in given["ways"])
         found = JudgeCheck(**known | {"left_out": tuple(given["left_out"]), "stored": True})
     except (OSError, ValueError, LookupError, TypeError):
         return None
-    return found if found.recommended in (*ORDER, "") else None
+    return found if found.recommended in (*WAYS, "") else None
 
 
 def save_check(judge: LLMJudge, check: JudgeCheck) -> None:
     """Keep a check, if possible: it can be made again."""
     place = _place(judge)
-    if place is None:
+    if place is None or judge.settings.cache == "off":
         return
     try:
         make_folder(place.parent)

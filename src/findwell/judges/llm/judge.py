@@ -30,7 +30,7 @@ from findwell.judges.client.jobs import Ask, Conversation, Session
 from findwell.judges.client.protocol import Reason
 from findwell.judges.client.providers import OPENAI, Provider, requires_batches, split_spec
 from findwell.judges.llm.matrix import (
-    EXTENTS,
+    CALL_EXTENT,
     ItemListing,
     PartListing,
     VerdictCall,
@@ -55,7 +55,7 @@ from findwell.judges.llm.prompts import (
 from findwell.judges.llm.single import LineListing, SingleQuestion, single_questions
 from findwell.judges.llm.stats import FailureGuard, JudgeStats
 from findwell.judges.quotes import distinct
-from findwell.judges.settings import AUTO
+from findwell.judges.settings import AUTO, NEW_CHECK, WAYS
 from findwell.judges.verdicts import AspectVerdicts, Judged, JudgeFailure, Judgement, JudgeReason
 
 if TYPE_CHECKING:
@@ -161,7 +161,7 @@ class OpenSample:
         self.aspects = [each for each in self.aspects if each.name != aspect]
 
     def limit(self, tokens: int) -> int | None:
-        """Return how long an answer may be that usually has so many tokens.
+        """Return how long an answer may be that usually has this many tokens.
 
         Usually there is no limit where all is asked at once: that is for models which know when to
         stop, and which may think before they answer.
@@ -199,7 +199,7 @@ class OpenSample:
         for aspect in wanted:
             if aspect.shape is VerdictShape.PARTS:
                 self.parts[aspect.name] = [()] * len(self.sample.chunks)
-                most = 1 if single else EXTENTS[self.way].chunks
+                most = 1 if single else CALL_EXTENT.chunks
                 for chunks in pack(self.items.chunks, self.settings.call_tokens, most):
                     if single:
                         yield LineListing(self, aspect, chunks[0])
@@ -214,11 +214,7 @@ class OpenSample:
         if self.way == "single":
             return list(single_questions(self))
         calls = plan_calls(
-            self.items,
-            self.aspects,
-            how.call_tokens,
-            separate_calls=how.separate_calls or self.way == "pieces",
-            most=EXTENTS[self.way],
+            self.items, self.aspects, how.call_tokens, separate_calls=how.separate_calls
         )
         return [VerdictQuestion(self, call, vote) for call in calls for vote in range(how.votes)]
 
@@ -308,7 +304,8 @@ class LLMJudge:
         self._by_language = {self._language: self._prompts}  # those that were needed so far
         self._languages: dict[str, str] = {}  # of questions
         self._check: JudgeCheck | None = None
-        self._choose("matrix" if settings.ask == "auto" else settings.ask)
+        self._way_noted = False
+        self._choose(settings.ask if settings.ask in WAYS else WAYS[0])
 
     def _choose(self, way: str) -> None:
         """Ask in this way from now on."""
@@ -328,7 +325,10 @@ class LLMJudge:
         Stops with an error when too many of the verdicts about the first samples failed.
         """
         self.stats.begin()
-        self._find_way(ask=bool(samples))
+        self.find_way(ask=bool(samples))
+        if self._check is not None and not self._way_noted:
+            self._way_noted = True
+            self.stats.note("way-to-ask", self._check.in_words())
         self._detect(sample.question for sample in samples)
         guard = FailureGuard(self, len(samples))
 
@@ -345,22 +345,22 @@ class LLMJudge:
         guard.end()
         return judged
 
-    def _find_way(self, *, ask: bool) -> None:
-        """Take what suits the model, as a check says: one that is known, or else a new one."""
-        if self.settings.ask != "auto" or self._check is not None:
-            return
+    def find_way(self, *, ask: bool) -> str:
+        """Return the way that a check recommends: one that was kept or, with `auto`, a new one."""
+        if self.settings.ask in WAYS or self._check is not None:
+            return self.way
         from findwell.judges.llm.check import find_check  # noqa: PLC0415 - it imports this module
 
-        self._check = find_check(self, ask=ask)
+        self._check = find_check(self, ask=ask and self.settings.ask == NEW_CHECK)
         if self._check is not None:
             if not self._check.recommended:
                 raise JudgeError(
                     f"{self.name} judges {self._check.in_words()}",
                     where=self.endpoint.identity,
-                    fix="take another model, or name a way to ask all the same: --ask matrix",
+                    fix="use another model, or name a way to ask all the same: --ask matrix",
                 )
             self._choose(self._check.recommended)
-            self.stats.note("way-to-ask", self._check.in_words())
+        return self.way
 
     def again(self, *, cached: bool) -> LLMJudge:
         """Return a judge that asks the same model in the same way, from the same budget.
@@ -417,7 +417,12 @@ class LLMJudge:
         parts: list[Forecast] = []
         seen = set() if seen is None else seen
         stats = JudgeStats()  # these are not verdicts
-        self._find_way(ask=False)
+        self.find_way(ask=False)
+        if self._check is None and self.settings.ask == NEW_CHECK:
+            from findwell.judges.llm.check import forecast_check  # noqa: PLC0415
+
+            parts.append(forecast_check(replace(self.settings, cache=self.cache)))
+            self._choose(WAYS[-1])  # the check may recommend it, and it takes the most calls
         self._know(aspects)
         self._detect(sample.question for sample in samples)
         cache = self.cache

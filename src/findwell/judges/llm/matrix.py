@@ -43,7 +43,7 @@ class Extent(NamedTuple):
     parts: int
 
 
-EXTENTS = {"matrix": Extent(40, 60, 200), "pieces": Extent(3, 3, 8)}
+CALL_EXTENT = Extent(40, 60, 200)
 MARK_TOKENS = 16  # around a chunk
 # a smaller call may do: it is shorter, or no longer holds what a filter minds
 DIVISIBLE_REASONS = frozenset(
@@ -114,7 +114,7 @@ def plan_calls(
     tokens: int,
     *,
     separate_calls: bool,
-    most: Extent = EXTENTS["matrix"],
+    most: Extent = CALL_EXTENT,
 ) -> list[VerdictCall]:
     """Divide what is to be judged into calls, each with about this many tokens of chunks at most.
 
@@ -258,10 +258,14 @@ class PartListing(MatrixQuestion):
         """Show the chunks."""
         items, writer, name = self.opened.items, self.opened.writer, self._aspect.name
         data = [items.fence.block(chunk, items.chunks[chunk]) for chunk in self.call.shown]
-        task = writer.about(f"list-{name}", self.call.shown)
-        form = object_of({"chunks": array_of(object_of({"chunk": TEXT, name: array_of(PART)}))})
-        limit = self.opened.limit(self.answer_tokens)
-        return writer.request(data, [task], form, self.call.attempt, limit=limit)
+        return writer.request(
+            data,
+            [writer.field("chunks", self.call.shown)],
+            object_of({"chunks": array_of(object_of({"chunk": TEXT, name: array_of(PART)}))}),
+            self.call.attempt,
+            instructions=[writer.prompts[f"list-{name}"].fill()],
+            limit=self.opened.limit(self.answer_tokens),
+        )
 
     def _take(self, content: str) -> tuple[dict[Ids, Fault], Counter[Fault]]:
         extra: Counter[Fault] = Counter()
@@ -317,9 +321,14 @@ class ItemListing:
         """Show the reference, and the question where it helps to understand it."""
         opened, name = self.opened, self.aspect.name
         data = opened.data_to_list(self.aspect, "reference", opened.sample.reference)
-        task = opened.writer.prompts[f"list-{name}"].fill()
-        form, limit = object_of({name: array_of(TEXT)}), opened.limit(self.answer_tokens)
-        return opened.writer.request(data, [task], form, self.attempt, limit=limit)
+        return opened.writer.request(
+            data,
+            [f'"{name}"'],
+            object_of({name: array_of(TEXT)}),
+            self.attempt,
+            instructions=[opened.writer.prompts[f"list-{name}"].fill()],
+            limit=opened.limit(self.answer_tokens),
+        )
 
     def settle(self, outcome: Outcome) -> list[ItemListing]:
         """Take the items if they are sound, otherwise ask again."""

@@ -1,15 +1,16 @@
 """What a model reads: prompts, and the data of a sample between marks that no data can imitate.
 
 The prompts of the package are one file for each language, `prompts/CODE.toml`. A folder of a user's
-may hold others, `NAME.md`, each beginning with a line `version: N`. `$ids`, `$grades`, `$values`
-and `$attempt` are filled in: never data.
+may hold others, `NAME.md`, each beginning with a line `version: N`. `$grades`, `$values` and
+`$attempt` are filled in: never data.
 
 Every piece of data is between <NAME NUMBER> and </NAME NUMBER>. The number follows from the data,
 so that the same data make the same prompt, and is one that the data do not contain, however its
 digits are written. In a list each piece is one line that begins with its id.
 
-A prompt begins alike for all calls about the same chunks: instructions, question, chunks. Servers
-that remember beginnings need not read them again.
+Instructions come first and data last, so that all calls about the same aspects begin alike, and
+servers that remember beginnings read the instructions once. After the data only the fields and ids
+to answer are named: calls about the same chunks share these, too.
 """
 
 from __future__ import annotations
@@ -112,7 +113,9 @@ def _check_fills(template: Template, known: frozenset[str], where: str) -> None:
         raise InputError(f"the prompt has {wrong}", where=where, fix=fix)
     if missing := known - names - OPTIONAL_FILLS:
         raise InputError(
-            f"the prompt lacks ${', $'.join(sorted(missing))}", where=where, fix="see the package's"
+            f"the prompt lacks ${', $'.join(sorted(missing))}",
+            where=where,
+            fix="see the prompt of this name in the package",
         )
 
 
@@ -176,7 +179,7 @@ def _own_files(folder: Path, known: Collection[str]) -> list[Path]:
         raise InputError(
             "there are no prompts in this folder",
             where=str(folder),
-            fix=f"put files there to take the place of {', '.join(f'{name}.md' for name in known)}",
+            fix=f"put files there that replace {', '.join(f'{name}.md' for name in known)}",
         )
     for path in paths:
         if path.stem not in known:
@@ -195,11 +198,10 @@ def aspect_prompts(aspect: Aspect, *, language: str = ENGLISH) -> dict[str, Prom
     aspects are asked for after a yes, those of a user's at once.
     """
     name, own = aspect.name, aspect.prompt is not None
-    lists, ids = aspect.listing is not None, frozenset({"ids"})
-    nothing = frozenset[str]()
-    fills = {name: ids | {"grades"} if aspect.is_graded else ids}
+    lists, nothing = aspect.listing is not None, frozenset[str]()
+    fills = {name: OPTIONAL_FILLS & {"grades"} if aspect.is_graded else nothing}
     if lists:
-        fills[f"list-{name}"] = ids if aspect.shape is VerdictShape.PARTS else nothing
+        fills[f"list-{name}"] = nothing
     if not (aspect.is_graded and own):
         fills[f"single-{name}"] = nothing
     if aspect.is_graded:
@@ -217,7 +219,7 @@ def aspect_prompts(aspect: Aspect, *, language: str = ENGLISH) -> dict[str, Prom
 
 
 def _own_texts(aspect: Aspect) -> dict[str, str]:
-    """Return the prompts of an aspect that a user added, with ids and the form of the answer."""
+    """Return the prompts of an aspect that a user added, with the form of the answer."""
     name, unit = aspect.name, aspect.unit
     asked, listed = (
         (text or "").strip().replace("$", "$$")  # in which nothing is filled in
@@ -232,7 +234,7 @@ def _own_texts(aspect: Aspect) -> dict[str, str]:
     }.get(aspect.shape, "")
     grades = "\nGrades:\n$grades" if aspect.is_graded else ""
     return {
-        name: f'"{name}": {asked} One entry for each of $ids:\n{entry}{grades}',
+        name: f'"{name}": {asked} One entry for each id:\n{entry}{grades}',
         f"list-{name}": f'"{name}": {listed} The entries are texts; [] if there are '
         f"none: {entries}",
         f"single-{name}": f"{asked}{alone} Answer yes or no.",
@@ -494,15 +496,20 @@ class PromptWriter:
         """What stands before the task, and between the first and the last of some ids."""
         return prompt_file(PACKAGE, self.language)["words"]
 
-    def about(self, name: str, ids: Iterable[str]) -> str:
-        """Return a prompt with the ids that it is about."""
-        return self.prompts[name].fill(ids=ranges(ids, self.words["to"]))
+    def field(self, name: str, ids: Iterable[str]) -> str:
+        """Name a field to answer, with the ids that it is about."""
+        return f'"{name}": {ranges(ids, self.words["to"])}'
 
     def for_verdicts(self, call: VerdictCall, items: PromptItems, vote: int = 0) -> ChatRequest:
         """Ask for verdicts."""
-        data = list(self._data(call, items))
-        tasks = [self.about(name, ids) for name, ids in call.wanted.items()]
-        return self.request(data, tasks, schema(call.wanted), call.attempt, vote=vote)
+        return self.request(
+            list(self._data(call, items)),
+            [self.field(name, ids) for name, ids in call.wanted.items()],
+            schema(call.wanted),
+            call.attempt,
+            instructions=[self.prompts[name].fill() for name in call.wanted],
+            vote=vote,
+        )
 
     @staticmethod
     def _data(call: VerdictCall, items: PromptItems) -> Iterator[str]:
@@ -533,14 +540,16 @@ class PromptWriter:
         form: Mapping[str, Json],
         attempt: int = 1,
         *,
+        instructions: Sequence[str] = (),
         vote: int = 0,
         limit: int | None = None,
     ) -> ChatRequest:
-        """Ask for JSON: the data first and the task last."""
+        """Ask for JSON: first the instructions, which are the same for all data, the task last."""
         if attempt > 1:
             tasks = [*tasks, self.prompts["again"].fill(attempt=attempt)]
+        said_first = "\n\n".join([self.prompts[self.role].text, *instructions])
         asked = "\n".join([*data, "", self.words["task"], "\n\n".join(tasks)])
-        messages = (Message("system", self.prompts[self.role].text), Message("user", asked))
+        messages = (Message("system", said_first), Message("user", asked))
         return ChatRequest(messages, form, self.options_of(vote), vote, "verdicts", limit)
 
     def plain_request(

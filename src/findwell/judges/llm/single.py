@@ -2,11 +2,11 @@
 
 What small models can do. All prompts about a chunk begin alike: instructions, chunk, then the
 question, the claim and what is asked. Servers that remember beginnings read each chunk once; and
-small models judge better if the question stands after the chunk. Where a server tells how likely
+small models judge better if the question stands after the chunk. Where a server reports how likely
 each word was, the verdict has a probability.
 
 A grade of relevance takes two questions: whether the chunk is of any use and, if so, which grade
-it has. Small models place all chunks near the middle of a scale, so that 0 must be told by yes and
+it has. Small models place all chunks near the middle of a scale, so that 0 must be found by yes and
 no; the expected value over the other grades is the grade. A user's own grades are asked for at
 once, and the expected value is over all of them.
 """

@@ -131,8 +131,7 @@ MODEL_REASONS = frozenset(
     {JudgeReason.MALFORMED, Reason.CUT_OFF, Reason.EMPTY, Reason.TIMEOUT, Reason.TOO_LONG}
 )
 ADVICE = {
-    "matrix": "ask for less at once: --ask single, or --ask auto for what suits the model",
-    "pieces": "ask for one verdict at a time: --ask single",
+    "matrix": "ask for one verdict at a time: --ask single, or --ask auto for what suits the model",
     "single": "use another model",
 }
 

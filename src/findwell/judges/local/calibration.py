@@ -82,8 +82,6 @@ def models(kind: str, thresholds: Mapping[str, float] | None = None) -> dict[str
     for aspect, threshold in (thresholds or {}).items():
         choose("aspect with a threshold", aspect, found)
         if not 0 < threshold < 1:
-            raise OptionError(
-                f"the threshold of {aspect} is {threshold}", fix="use a number between 0 and 1"
-            )
+            raise OptionError(f"the threshold of {aspect} must be between 0 and 1, not {threshold}")
         found[aspect] = found[aspect].at(threshold)
     return found

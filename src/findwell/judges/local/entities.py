@@ -129,10 +129,6 @@ _WORD_BEHIND = re.compile(
     r"(?:st|nd|rd|th|er|º)?\s+(?:(?:of|del?)\s+)?([^\W\d_年月日]+)", re.IGNORECASE
 )
 _SEPARATORS = ("-", "/", ".")
-_LINKING = frozenset({"of", "de"})  # between a day and its month; or `del`
-_FIRST = frozenset(name[:3] for name in MONTHS)
-_LAST = frozenset(name[-3:] for name in MONTHS) | {"del"}
-_ORDINAL = frozenset({"st", "nd", "rd", "th", "er"})
 _REACH = 20  # characters from the beginning of a month to the number behind it
 
 
@@ -144,10 +140,7 @@ def find_dates(text: str) -> Iterator[tuple[re.Match[str], str]]:
     """
     end = 0
     for digits in _DIGITS[text.isascii()].finditer(text):
-        number, behind = digits.span()
-        if number < end:  # part of the date before
-            continue
-        if not (_may_follow(text, number) or _may_begin(text, behind)):
+        if digits.start() < end:  # part of the date before
             continue
         for start in _starts(text, digits, end):
             match = DATE.match(text, start)
@@ -155,23 +148,6 @@ def find_dates(text: str) -> Iterator[tuple[re.Match[str], str]]:
                 yield match, word
                 end = match.end()
                 break
-
-
-def _may_follow(text: str, number: int) -> bool:
-    """Tell quickly whether a month may stand before a number: by its last letters."""
-    if not text[number - 1 : number].isspace():
-        return False
-    last = text[max(0, number - _REACH) : number].rstrip(" .,\t\n\r\xa0")[-3:].casefold()[-3:]
-    return last in _LAST or last[-2:] in _LINKING or not last[-1:].isalpha()
-
-
-def _may_begin(text: str, behind: int) -> bool:
-    """Tell quickly whether a date may begin with the number that ends here."""
-    after = text[behind : behind + 4].casefold()
-    if after[:1].isspace():
-        month = after[1:4]
-        return month in _FIRST or month[:2] in _LINKING or month[:1].isspace() or "年" in after
-    return after[:1] in _SEPARATORS or after[:2] in _ORDINAL or after[:1] == "º" or "年" in after
 
 
 def _starts(text: str, digits: re.Match[str], end: int) -> Iterator[int]:
@@ -256,7 +232,6 @@ WORD_CHARACTERS = bytes(
     byte if byte < 128 and (chr(byte).isalnum() or byte == ord("_")) else ord(" ")
     for byte in range(256)
 )
-DATED = re.compile(r"y(\d{4})m\d\d(?:d\d\d)?")
 KINDS = ("auto", "rules", "spacy", "spacy:MODEL")
 
 
@@ -385,11 +360,10 @@ class Holdings:
     [True, True, True, True, False]
     """
 
-    __slots__ = ("_all", "_quick", "_text")
+    __slots__ = ("_all", "_text")
 
     def __init__(self, text: str) -> None:
         self._text = text
-        self._quick = ""
         self._all = ""
 
     @property
@@ -403,37 +377,7 @@ class Holdings:
     def holds(self, entity: str) -> bool:
         """Tell whether the text holds an entity."""
         form = plain_form(entity)
-        return bool(form) and self._may_hold(form) and f" {form} " in self._words
-
-    def _may_hold(self, form: str) -> bool:
-        """Tell quickly whether an entity in plain form may be there: all its letters are."""
-        if not self._quick:
-            folded = _bare(self._text.casefold())
-            self._quick = f" {THOUSANDS.sub('', _joined(folded))}"  # 1,500 is 1500
-        for word in form.split():
-            if word.isalpha():
-                there = word in self._quick or word == "percent"
-            elif word.isdigit():
-                there = self._may_count(word)
-            elif dated := DATED.fullmatch(word):
-                there = dated[1] in self._quick
-            else:
-                there = True
-            if not there:
-                return False
-        return True
-
-    def _may_count(self, number: str) -> bool:
-        """Tell whether a number may be there: with no digit before or behind it, or written out."""
-        place = self._quick.find(number)
-        while place >= 0:
-            around = (
-                self._quick[place - 1] + self._quick[place + len(number) : place + len(number) + 1]
-            )
-            if not any(map(str.isdecimal, around)):
-                return True
-            place = self._quick.find(number, place + 1)
-        return any(scale in self._quick for scale in ZEROS)  # 1.5 million
+        return bool(form) and f" {form} " in self._words
 
     def lacks(self, facts: Sequence[str], language: str = ENGLISH) -> list[str]:
         """Return the entities with a word that is missing, in any form that a language has."""

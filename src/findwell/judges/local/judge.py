@@ -17,7 +17,7 @@ from __future__ import annotations
 import gc
 import re
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from copy import copy
 from functools import cache, partial
@@ -71,9 +71,9 @@ def relevance(
     samples: Sequence[Sample], model: Model, embedder: Embedder | None, reader: Reader
 ) -> list[AspectVerdicts]:
     """Grade the chunks of each sample by its question."""
-    pairs = [(sample.question, chunk) for sample in samples for chunk in sample.chunks]
-    found = iter(_verdicts(pairs, model, embedder, reader))
-    return [AspectVerdicts((tuple(islice(found, len(sample.chunks))),)) for sample in samples]
+    rows = [[[(sample.question, chunk) for chunk in sample.chunks]] for sample in samples]
+    found = _verdicts(_pairs(rows), model, embedder, reader)
+    return list(map(AspectVerdicts, _filled(rows, found)))
 
 
 def claims(
@@ -84,34 +84,33 @@ def claims(
     holdings: Held,
 ) -> list[AspectVerdicts]:
     """Say which chunks support which claims: they share words, and nothing is against it."""
-    listed = [sample.items["claims"] for sample in samples]
-    pairs = [
-        (claim, chunk)
-        for sample, texts in zip(samples, listed, strict=True)
-        for claim in texts
-        for chunk in sample.chunks
+    rows = [
+        [[(claim, chunk) for chunk in sample.chunks] for claim in sample.items["claims"]]
+        for sample in samples
     ]
-    if not pairs:
-        return [AspectVerdicts(((),) * len(texts), items=texts) for texts in listed]
-    entries = [
-        entry
-        for sample, texts in zip(samples, listed, strict=True)
-        for entry in entries_of(texts)
-        for _ in sample.chunks
-    ]
-    signals = compare(pairs, embedder, closest=True, counted=False, reader=reader, entries=entries)
-    judged = _judged(signals, model, "the claim")
-    asked = [bool(verdict.value) for verdict in judged]
-    against = objections(pairs, signals, asked, holdings, entries)
-    found = (
-        Judgement(0, f"{reason}; {verdict.reason}", verdict.quote, probability=0.0)
-        if reason
-        else verdict
-        for verdict, reason in zip(judged, against, strict=True)
-    )
+    found: Iterable[Judgement] = ()
+    if pairs := _pairs(rows):
+        entries = [
+            entry
+            for sample in samples
+            for entry in entries_of(sample.items["claims"])
+            for _ in sample.chunks
+        ]
+        signals = compare(
+            pairs, embedder, closest=True, counted=False, reader=reader, entries=entries
+        )
+        judged = _judged(signals, model, "the claim")
+        asked = [bool(verdict.value) for verdict in judged]
+        against = objections(pairs, signals, asked, holdings, entries)
+        found = (
+            Judgement(0, f"{reason}; {verdict.reason}", verdict.quote, probability=0.0)
+            if reason
+            else verdict
+            for verdict, reason in zip(judged, against, strict=True)
+        )
     return [
-        AspectVerdicts(tuple(tuple(islice(found, len(sample.chunks))) for _ in texts), items=texts)
-        for sample, texts in zip(samples, listed, strict=True)
+        AspectVerdicts(filled, items=sample.items["claims"])
+        for sample, filled in zip(samples, _filled(rows, found), strict=True)
     ]
 
 
@@ -119,18 +118,28 @@ def statements(
     samples: Sequence[Sample], model: Model, embedder: Embedder | None, reader: Reader
 ) -> list[AspectVerdicts]:
     """Say which statements of the chunks are relevant to the question."""
-    parts = [sample.parts["statements"] for sample in samples]
-    pairs = [
-        (sample.question, statement)
-        for sample, chunks in zip(samples, parts, strict=True)
-        for chunk in chunks
-        for statement in chunk
+    rows = [
+        [[(sample.question, part) for part in parts] for parts in sample.parts["statements"]]
+        for sample in samples
     ]
-    found = iter(_verdicts(pairs, model, embedder, reader, related=False))
+    found = _verdicts(_pairs(rows), model, embedder, reader, related=False)
     return [
-        AspectVerdicts(tuple(tuple(islice(found, len(chunk))) for chunk in chunks), parts=chunks)
-        for chunks in parts
+        AspectVerdicts(filled, parts=sample.parts["statements"])
+        for sample, filled in zip(samples, _filled(rows, found), strict=True)
     ]
+
+
+def _pairs(rows: Sequence[Sequence[Pairs]]) -> Pairs:
+    """Return the pairs of all samples, row by row."""
+    return [pair for sample in rows for row in sample for pair in row]
+
+
+def _filled(
+    rows: Sequence[Sequence[Pairs]], found: Iterable[Judgement]
+) -> Iterator[tuple[tuple[Judgement, ...], ...]]:
+    """Go through the samples: rows of verdicts, one for each pair."""
+    verdicts = iter(found)
+    return (tuple(tuple(islice(verdicts, len(row))) for row in sample) for sample in rows)
 
 
 def entities(
@@ -253,13 +262,7 @@ def _facts(claim: str, language: str) -> list[str]:
 
 def _denies(text: str, own: re.Pattern[str] | None) -> bool:
     """Tell whether a text denies something by the words of its language, or else of English."""
-    if own is not None:
-        return own.search(text) is not None
-    if text.isascii():  # most texts need no search
-        small = text.lower()
-        if not any(word in small for word in ("not", "n't", "never", "neither")):
-            return False
-    return NOT.search(text) is not None
+    return (own or NOT).search(text) is not None
 
 
 def negation(claim: str, pieces: tuple[str, str, str], language: str = ENGLISH) -> str:

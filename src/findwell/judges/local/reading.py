@@ -384,8 +384,8 @@ class Reader:
 
         `related` lets English words count that have the same root.
 
-        Words are compared as the language of the pair has them: that of the needle, or where it
-        tells nothing, that of the chunk.
+        Words are compared as the language of the pair has them: that of the needle or, where it is
+        unknown, that of the chunk.
         """
         for chunk in {chunk for _, chunk in pairs}:
             self.pieces_of(chunk)

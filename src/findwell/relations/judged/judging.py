@@ -28,7 +28,7 @@ from findwell.judges.aspects import (
     known_aspects,
     rows_of,
 )
-from findwell.judges.verdicts import JudgeReason, Sample
+from findwell.judges.verdicts import Sample, fix_for
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -256,16 +256,13 @@ def _findings(answers: Iterable[tuple[Task, tuple[Sample, Judged]]]) -> list[Fin
             elif verdict.unproven:
                 unproven.append(sample.query)
     common = Counter(reason for _, reason, _ in failed).most_common(1)
-    unable = all(failure.reason is JudgeReason.NEEDS_MODEL for _, _, failure in failed)
     return [
         *finding_about(
             "judge-failed",
             [query for query, _, _ in failed],
             f"verdict that the judge failed to give, most often: {common and common[0][0]}; its "
             "query has no value, and the bounds say what it could have been",
-            "ask a language model: --judge openai:MODEL"
-            if unable
-            else "run it again: what was judged is kept, only the rest is asked for",
+            fix_for(failure for _, _, failure in failed),
         ),
         *finding_about(
             "unproven-verdict",
