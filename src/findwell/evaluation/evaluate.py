@@ -231,7 +231,7 @@ def assess(
         about={
             name: about for name, about in abouts.items() if about is not None and about.width > 1
         },
-        provenance=provenance_of(plan, asked),
+        provenance=provenance_of(plan, asked, None if judging is None else gold.queries),
         options=SummaryOptions(plan.level, _cluster_of(gold, plan.cluster), plan.bounds),
         kept=Kept(drawing.listed, pl.concat(drawing.verdicts) if drawing.verdicts else None),
     )
@@ -311,7 +311,11 @@ def _judging(plan: Plan, tasks: dict[Matcher, Task]) -> Judging | None:
     return Judging(plan.judge, tasks)
 
 
-def provenance_of(plan: Plan, tasks: Mapping[Matcher, Task] | None = None) -> Provenance:
+def provenance_of(
+    plan: Plan,
+    tasks: Mapping[Matcher, Task] | None = None,
+    queries: pl.DataFrame | None = None,
+) -> Provenance:
     """Say what made the numbers; a judge is asked about what it did, so after it did it."""
     ids = plan.dialect.run_ids if plan.ids == "identity" else plan.ids
     counted = "tokens" in plan.facts
@@ -322,25 +326,28 @@ def provenance_of(plan: Plan, tasks: Mapping[Matcher, Task] | None = None) -> Pr
         settings={name: matcher.settings() for name, matcher in plan.matchers.items()},
         ids=ids if isinstance(ids, str) else getattr(ids, "__qualname__", repr(ids)),
         tokenizer=find_tokenizer(plan.tokenizer).name if counted else "",
-        judge={} if plan.judge is None else _judge_provenance(plan.judge, tasks or {}),
+        judge={} if plan.judge is None else _judge_provenance(plan.judge, tasks or {}, queries),
     )
 
 
-def _judge_provenance(judge: JudgeProtocol, tasks: Mapping[Matcher, Task]) -> dict[str, Any]:
+def _judge_provenance(
+    judge: JudgeProtocol, tasks: Mapping[Matcher, Task], queries: pl.DataFrame | None
+) -> dict[str, Any]:
     """Say who judged, how far it agrees with people where that was measured, and what was asked.
 
     The aspects that a user has registered are described, so that a saved result needs none.
     """
     from findwell.judges.aspects import describe_own  # noqa: PLC0415 - few evaluations have a judge
-    from findwell.judges.cards.card import find_card  # noqa: PLC0415
+    from findwell.judges.cards.card import cite_card  # noqa: PLC0415
 
     about = judge.about()
-    card = find_card(judge.name, aspects={task.aspect for task in tasks.values()}, about=about)
+    aspects = {task.aspect for task in tasks.values()}
+    card = "" if queries is None else cite_card(judge.name, aspects, about, queries)
     own = describe_own(matcher.name for matcher in tasks)
     return {
         "name": judge.name,
         **about,
-        **({} if card is None else {"card": card.cite()}),
+        **({"card": card} if card else {}),
         **({"aspects": own} if own else {}),
     }
 
