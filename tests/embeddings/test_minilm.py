@@ -24,7 +24,6 @@ from findwell.judges.embeddings.local_models import (
     packaged_minilm,
     with_signed_weights,
 )
-from findwell.judges.embeddings.signed_weights import multiplies_signed, with_signed_weights
 from tests.strategies import examples
 
 if TYPE_CHECKING:

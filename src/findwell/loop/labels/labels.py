@@ -31,10 +31,13 @@ from findwell.io.read.labels_database import (
     texts_of_pairs,
 )
 from findwell.io.storage.database import BUSY_TIMEOUT, DurableFile, DurableKind
-from findwell.judges.aspects.relevance import RELEVANCE
-from findwell.loop.labels.exchange import IMPORTED, add_labels, export_labels, import_labels
 from findwell.judges.aspects.built_in import RELEVANCE
-from findwell.loop.labels.exchange import IMPORTED, add_labels, export_labels, read_labels
+from findwell.loop.labels.exchange import (
+    IMPORTED,
+    add_labels,
+    export_labels,
+    import_labels,
+)
 from findwell.loop.labels.label_pool import (
     GRADED,
     LabellingPlan,

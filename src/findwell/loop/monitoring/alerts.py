@@ -43,7 +43,7 @@ from findwell.core.requirement import (
     read_percentile,
     split_line,
 )
-from findwell.evaluation.results.reuse import require_result
+from findwell.evaluation.results.result import require_result
 from findwell.io.storage.folders import is_folder
 from findwell.loop.monitoring.signals import SIGNALS, find_signal
 from findwell.loop.monitoring.times import DAY, EPOCH, UNITS, parse_moment

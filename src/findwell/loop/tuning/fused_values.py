@@ -20,10 +20,8 @@ import numpy as np
 from findwell.core.columns import sort_rows
 from findwell.core.errors import InputError, OptionError, naming_files
 from findwell.core.frames import pl
-from findwell.evaluation.evaluate import assess
-from findwell.core.keys import sort_rows
 from findwell.core.values import Values
-from findwell.evaluation.assessment import assess
+from findwell.evaluation.evaluate import assess
 from findwell.evaluation.inputs import files_of, read_inputs
 from findwell.evaluation.plan import EvaluationOptions, Plan
 from findwell.judges.aspects import VerdictShape, find_aspect

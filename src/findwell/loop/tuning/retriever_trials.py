@@ -25,10 +25,8 @@ from findwell.core.errors import OptionError, RetrieverError, SaveError
 from findwell.core.findings import EXAMPLES, Finding, finding_about
 from findwell.core.frames import pl
 from findwell.core.progress import Progress
-from findwell.evaluation.evaluate import cluster_column, evaluate
 from findwell.core.values import Values
-from findwell.evaluation.assessment import cluster_column
-from findwell.evaluation.evaluate import evaluate
+from findwell.evaluation.evaluate import cluster_column, evaluate
 from findwell.evaluation.inputs import with_columns
 from findwell.evaluation.plan import Plan
 from findwell.evaluation.results.timing import Timing, timing
