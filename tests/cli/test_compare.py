@@ -239,11 +239,11 @@ def test_the_core_compares_two_systems() -> None:
     assert "pip install '.[stats]'" in student.stderr
 
 
-@pytest.mark.parametrize("command", ["compare", "power", "agree"])
+@pytest.mark.parametrize("command", ["compare", "power", "labels agree"])
 def test_help_waits_for_no_heavy_library(command: str) -> None:
     code = (
         "import sys\nfrom findwell.cli import main\n"
-        f"try: main(['{command}', '--help'])\n"
+        f"try: main({command.split()!r} + ['--help'])\n"
         "except SystemExit: pass\n"
         "print(sorted({'numpy', 'polars', 'rich', 'scipy'} & sys.modules.keys()), file=sys.stderr)"
     )

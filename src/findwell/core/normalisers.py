@@ -1,4 +1,4 @@
-"""How ids are made comparable: each way has a name, which `--ids` takes and hints give."""
+"""How ids are made comparable: each way has a name, which `--read ids` takes and hints give."""
 
 from __future__ import annotations
 

@@ -6,18 +6,12 @@ import importlib
 
 import click
 
-from findwell.core.errors import nearest
+from findwell.cli.command import Group
 
-SUBCOMMANDS = (
-    "serve",
-    "ingest",
-    "mark",
-    "show",
-    "check",
-)
+SUBCOMMANDS = ("serve", "ingest", "mark", "show", "check")
 
 
-class _Subcommands(click.Group):
+class _Subcommands(Group):
     """Finds a subcommand in the module of its name."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
@@ -28,8 +22,7 @@ class _Subcommands(click.Group):
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         """Import the subcommand."""
         if cmd_name not in SUBCOMMANDS:
-            suggestion = nearest(cmd_name, SUBCOMMANDS)
-            raise click.UsageError(f"no command {cmd_name!r}. {suggestion}".strip(), ctx)
+            raise self.unknown(ctx, cmd_name)
         command: click.Command = importlib.import_module(f"{__name__}.{cmd_name}").command
         return command
 

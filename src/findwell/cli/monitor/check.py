@@ -8,81 +8,63 @@ from typing import Any
 import click
 
 from findwell.cli import gating, judging, options
+from findwell.cli.command import Command, option
 from findwell.cli.monitor.options import note_judge, signal_options, store_option
 
 FORMATS = ("table", "json", "markdown")
 
 
-@click.command("check", short_help="Raise alarms about signals that have changed.")
+@click.command("check", cls=Command, short_help="Raise alarms about signals that have changed.")
 @store_option
-@click.option(
-    "--alert",
-    "alerts",
-    multiple=True,
+@option(
+    "--alert ALERT...",
+    'What to raise an alarm about, such as "empty>2%". Also: "context_relevancy drops", '
+    '"p95>800ms", "top_score changes by tenant", in quotes; may be repeated.',
+    name="alerts",
     required=True,
-    metavar="ALERT",
-    help='What to raise an alarm about, in quotes: "context_relevancy drops", "empty>2%", '
-    '"p95>800ms", "top_score changes by tenant"; may be repeated.',
 )
-@click.option(
-    "--baseline",
-    metavar="WHAT",
-    help="What to compare with: last-week, yesterday, last-7d, 2026-11-02/2026-11-09, before:MARK, "
-    "the folder of a saved result, or a number.",
+@option(
+    "--baseline WHAT",
+    "What to compare with: a period, a saved result or a number. Such as last-week, yesterday, "
+    "last-7d, 2026-11-02/2026-11-09, before:MARK, or the folder of a saved result.",
 )
-@click.option(
-    "--alpha",
-    type=float,
+@option(
+    "--alpha SHARE",
+    "Highest chance that an alarm is ever raised while nothing changes.",
     default=0.05,
-    metavar="SHARE",
-    help="Highest chance that an alarm is ever raised while nothing changes.",
 )
-@click.option(
-    "--run-length",
-    type=int,
-    metavar="N",
-    help="Instead of --alpha: an alarm while nothing changes comes after N periods or more, on "
-    "average.",
+@option(
+    "--run-length N",
+    "Instead of --alpha: an alarm while nothing changes comes after N periods or more, on average.",
 )
-@click.option(
-    "--period",
-    metavar="LENGTH",
-    help="Calls of one period, such as 1h, are one observation (default: the shortest of 1h, 3h, "
+@option(
+    "--period LENGTH",
+    "Calls of one period, such as 1h, are one observation (default: the shortest of 1h, 3h, "
     "6h, 12h and 1d that the baseline allows; 1h for alerts with a number); call: single calls, "
     "if they do not depend on each other.",
 )
-@click.option(
-    "--season",
-    type=click.Choice(["day", "week"]),
-    help="Compare with the same hour of the day, or of the week, in the baseline.",
+@option(
+    "--season day|week", "Compare with the same hour of the day, or of the week, in the baseline."
 )
-@click.option(
-    "--settle",
+@option(
+    "--settle LENGTH",
+    "Look at a period when it has been over for this long: late calls still count.",
     default="10m",
-    metavar="LENGTH",
-    help="Look at a period when it has been over for this long: late calls still count.",
 )
-@click.option(
-    "--since", metavar="TIME", help="Watch calls from here (default: the baseline's end)."
+@option("--since TIME", "Watch calls from here (default: the baseline's end).")
+@option("--until TIME", "Look at calls up to here (default: now).")
+@option("--rebaseline", "Find the baseline again, and forget alarms that are open.")
+@option(
+    "--new-only", "Exit with 1 only for alarms that this check raises, not for those already open."
 )
-@click.option("--until", metavar="TIME", help="Look at calls up to here (default: now).")
-@click.option(
-    "--rebaseline", is_flag=True, help="Find the baseline again, and forget alarms that are open."
-)
-@click.option(
-    "--new-only",
-    is_flag=True,
-    help="Exit with 1 only for alarms that this check raises, not for those already open.",
-)
-@click.option(
-    "--webhook",
-    metavar="URL",
-    help="Send new and resolved alarms there as JSON, signed with $FINDWELL_WEBHOOK_SECRET; an "
+@option(
+    "--webhook URL",
+    "Send new and resolved alarms there as JSON, signed with $FINDWELL_WEBHOOK_SECRET; an "
     "address that must stay secret as env:VARIABLE or file:PATH.",
 )
-@click.option("--webhook-texts", is_flag=True, help="Send the questions of calls as well.")
-@click.option("--prometheus", metavar="FILE", help="Write the state of all alerts for Prometheus.")
-@click.option("--junit", metavar="FILE", help="Write the verdicts as JUnit XML.")
+@option("--webhook-texts", "Send the questions of calls as well.")
+@option("--prometheus FILE", "Write the state of all alerts for Prometheus.")
+@option("--junit FILE", "Write the verdicts as JUnit XML.")
 @signal_options
 @options.output(FORMATS)
 def command(
@@ -96,6 +78,7 @@ def command(
     junit: str | None,
     how: str,
     output: str | None,
+    judge: judging.JudgeChoice,
     **choices: Any,  # noqa: ANN401
 ) -> int:
     """Check whether signals of production have changed; may be run as often as you like.
@@ -123,13 +106,12 @@ def command(
         hook = Webhook(url, texts=webhook_texts)
         if not hook.secret:
             options.note(f"note: what goes to the webhook is not signed: ${SECRET} is not set")
-    taken = judging.take(choices)
-    choices |= taken
-    dry = isinstance(taken["judge"], judging.DryRunJudge)
+    choices |= judge.options
+    dry = judge.dry_run
     with Monitor.open(store) as monitor:
         opened = monitor.store
         report = monitor.check(alerts, remember=not dry, webhook=None if dry else hook, **choices)
-        if judging.write_dry_run(taken, how, output):
+        if judge.write_forecast(how, output):
             return 0
         failure = "" if hook is None else hook.deliver(opened)
         if hook is not None and failure:
@@ -140,7 +122,7 @@ def command(
             from findwell.loop.monitoring.alarm_text import prometheus_text  # noqa: PLC0415
 
             options.write(prometheus_text(opened), prometheus)
-    note_judge(alerts, taken)
+    note_judge(alerts, judge)
     options.write(render(report, how, **options.screen(output)), output, how)
     if junit is not None:
         from findwell.show.gate import as_junit  # noqa: PLC0415

@@ -7,13 +7,14 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from findwell.cli import options
+from findwell.cli.command import Command
 from findwell.cli.monitor.options import intake_options, store_option, take_intake
 
 if TYPE_CHECKING:
     from findwell.loop.monitoring.ingest import Ingested
 
 
-@click.command("ingest", short_help="Put files of traces into a store.")
+@click.command("ingest", cls=Command, short_help="Put files of traces into a store.")
 @click.argument("files", nargs=-1, required=True, metavar="FILE...")
 @store_option
 @intake_options
@@ -42,8 +43,8 @@ def command(*, files: tuple[str, ...], store: str, **choices: Any) -> None:  # n
     finally:  # what was done before a failure is done
         for each in done:
             counts = {"new calls": each.new, "known": each.repeated, "left out": each.dropped}
-            told = [f"{number:,} {name}" for name, number in counts.items() if number]
-            what = ", ".join(told) or "no calls"
+            counted = [f"{number:,} {name}" for name, number in counts.items() if number]
+            what = ", ".join(counted) or "no calls"
             click.echo(f"{printable(each.file)}: {each.spans:,} spans, {what}")
             for reason, number in each.malformed.items():
                 options.note(f"  {number:,} × {reason}")

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import click
 
+from findwell.cli.command import Command, option
 from findwell.cli.monitor.options import store_option
 
 
-@click.command("mark", short_help="Name a point in time, such as a release.")
+@click.command("mark", cls=Command, short_help="Name a point in time, such as a release.")
 @click.argument("name", metavar="NAME")
 @store_option
-@click.option("--time", "moment", metavar="TIME", help="When it was (default: now; ISO 8601, UTC).")
+@option("--time TIME", "When it was (default: now; ISO 8601, UTC).", name="moment")
 def command(name: str, store: str, moment: str | None) -> None:
     """Name a point in time, so that charts show it and before and after can be compared.
 

@@ -7,6 +7,7 @@ from typing import Any
 
 import click
 
+from findwell.cli.command import Command, option
 from findwell.cli.monitor.options import intake_options, store_option, take_intake
 from findwell.core.errors import needs_package
 
@@ -24,35 +25,31 @@ def _as_token(context: click.Context, parameter: click.Parameter, text: str | No
     return found.reveal()
 
 
-@click.command("serve", short_help="Take traces in, over HTTP (OTLP).")
+@click.command("serve", cls=Command, short_help="Take traces in, over HTTP (OTLP).")
 @store_option
-@click.option(
-    "--port", type=click.IntRange(0, 65535), default=4318, metavar="N", help="Port to listen on."
-)
-@click.option(
-    "--host",
+@option("--port N", "Port to listen on.", low=0, high=65535, default=4318)
+@option(
+    "--host ADDRESS",
+    "Address to listen on; one that others can reach needs --token.",
     default="127.0.0.1",
-    metavar="ADDRESS",
-    help="Address to listen on; one that others can reach needs --token.",
 )
-@click.option(
-    "--token",
+@option(
+    "--token REFERENCE",
+    "What exporters must send as Authorization: Bearer TOKEN: env:VARIABLE or file:PATH "
+    "(default: the value of FINDWELL_MONITOR_TOKEN).",
     envvar="FINDWELL_MONITOR_TOKEN",
     callback=_as_token,
-    metavar="REFERENCE",
-    help="What exporters must send as Authorization: Bearer TOKEN: env:VARIABLE or file:PATH "
-    "(default: the value of FINDWELL_MONITOR_TOKEN).",
 )
-@click.option(
-    "--workers",
-    type=click.IntRange(0, 64),
+@option(
+    "--workers N",
+    "Decode in this many more processes; for more than 10,000 spans a second.",
+    low=0,
+    high=64,
     default=0,
-    metavar="N",
-    help="Decode in so many further processes; for more than 10,000 spans a second.",
 )
-@click.option("--max-request", default="16MiB", metavar="SIZE", help="Longest body of a request.")
-@click.option("--max-rate", type=click.IntRange(1), metavar="N", help="Most spans a second.")
-@click.option("--max-store", default="none", metavar="SIZE", help="Largest size of the store.")
+@option("--max-request SIZE", "Longest body of a request.", default="16MiB")
+@option("--max-rate N", "Most spans a second.", low=1)
+@option("--max-store SIZE", "Largest size of the store.", default="none")
 @intake_options
 def command(
     *,
@@ -74,7 +71,7 @@ def command(
 
     OTLP over HTTP, as protobuf or JSON, with gzip or without. Only retrieval calls are kept. A
     batch is acknowledged when it is on disk; one that is sent twice counts once. Beyond a limit
-    exporters are told to try again later.
+    exporters are asked to try again later.
     """
     from findwell.io.storage.spool import parse_size  # noqa: PLC0415
     from findwell.loop.monitoring.store import TraceStore  # noqa: PLC0415

@@ -7,36 +7,31 @@ from typing import Any
 import click
 
 from findwell.cli import judging, options
+from findwell.cli.command import Command, option
 from findwell.cli.monitor.options import note_judge, signal_options
 
 FORMATS = ("table", "json", "jsonl", "csv", "tsv", "markdown")
 
 
-@click.command("show", short_help="Show signals of production, by time and slice.")
-@click.option("--store", metavar="DIR", help="Folder of the trace store.")
-@click.option("--list", "listing", is_flag=True, help="List all signals, and what they mean.")
-@click.option(
-    "-s",
-    "--signal",
-    "names",
-    multiple=True,
-    metavar="SIGNAL",
-    help="Signal, such as empty or latency_p95; may be repeated (default: all that are cheap and "
+@click.command("show", cls=Command, short_help="Show signals of production, by time and slice.")
+@option("--store DIR", "Folder of the trace store.")
+@option("--list", "List all signals, and what they mean.", name="listing")
+@option(
+    "-s, --signal SIGNAL...",
+    "Signal, such as empty or latency_p95. May be repeated (default: all that are cheap and "
     "need only the traces).",
+    name="names",
 )
-@click.option(
-    "--every",
-    metavar="TIME",
-    help="Show each hour, day, week, 15m or 6h on its own (default: all of the period together).",
+@option(
+    "--every TIME",
+    "Show each hour, day, week, 15m or 6h on its own (default: all of the period together).",
 )
-@click.option("--since", metavar="TIME", help="From here: 2026-05-31T14:00, 7d, or a mark.")
-@click.option("--until", metavar="TIME", help="Up to here.")
-@click.option(
-    "--slice",
-    "by",
-    multiple=True,
-    metavar="NAME",
-    help="Slice by service, user, session, or an attribute such as tenant.id; may be repeated.",
+@option("--since TIME", "From here: 2026-05-31T14:00, 7d, or a mark.")
+@option("--until TIME", "Up to here.")
+@option(
+    "--slice NAME...",
+    "Slice by service, user, session, or an attribute such as tenant.id; may be repeated.",
+    name="by",
 )
 @options.level
 @signal_options
@@ -51,6 +46,7 @@ def command(
     level: float,
     how: str,
     output: str | None,
+    judge: judging.JudgeChoice,
     **choices: Any,  # noqa: ANN401
 ) -> None:
     """Show what is seen of retrieval in production, without a label.
@@ -62,8 +58,7 @@ def command(
     findwell monitor show --store store -s sufficiency --judge openai:MODEL
     findwell monitor show --list
 
-    Intervals are for one look at one number. Whoever looks every hour uses `findwell monitor
-    check`.
+    Intervals are for one look at one number. To look every hour, use `findwell monitor check`.
     """
     from findwell.loop.monitoring.monitor import Monitor  # noqa: PLC0415
     from findwell.show.signals import render, render_signals  # noqa: PLC0415
@@ -76,13 +71,12 @@ def command(
         return
     if store is None:
         raise click.UsageError("name the folder of the trace store: --store DIR")
-    taken = judging.take(choices)
-    looked = {"by": by, **choices, **taken}
+    looked = {"by": by, **choices, **judge.options}
     with Monitor.open(store) as monitor, options.progress("reading calls") as progress:
         table = monitor.buckets(names or None, every, level=level, progress=progress, **looked)
         marks = monitor.marks()
-    if judging.write_dry_run(taken, how, output):
+    if judge.write_forecast(how, output):
         return
-    note_judge(names, taken)
+    note_judge(names, judge)
     text = render(table, how, every=every, by=by, marks=marks, **screen)
     options.write(text, output, how)

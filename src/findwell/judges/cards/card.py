@@ -157,7 +157,7 @@ class JudgeCard:
             raise InputError(
                 f"this is not a judge card of layout {LAYOUT}: {' '.join(map(str, kind)).strip()}",
                 where=str(path),
-                fix="write it again with findwell judge-card",
+                fix="write it again with findwell judge card",
             )
         return card
 

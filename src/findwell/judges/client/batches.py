@@ -440,7 +440,7 @@ class BatchTransport:
         """Raise what a reply means that is not an answer."""
         endpoint, error = self.transport.endpoint, _error(reply)
         if reply.status in ABSENT_STATUSES and path in ("/files", "/batches"):
-            self._give_up(f"the server has no batches ({error})", error, "leave --batch out")
+            self._give_up(f"the server has no batches ({error})", error, "leave -J batch=yes out")
         if reply.status in (401, 403):
             self._give_up(f"the server gives no access ({error})", error, endpoint.fix_access)
         self._give_up(f"the server of batches turned a call down ({error})", error)

@@ -173,7 +173,7 @@ class JudgeCheck:
             f"{each.way}: {each.right_share:.0%} right, {each.failed_share:.0%} failed"
             for each in self.ways
         )
-        return f"{f'--ask {self.recommended}' if self.recommended else CHANCE} ({why})"
+        return f"{f'-J ask={self.recommended}' if self.recommended else CHANCE} ({why})"
 
 
 def judge_check(

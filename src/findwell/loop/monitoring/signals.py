@@ -52,7 +52,7 @@ REFERENCE_FIXES = {
     "corpus": ("a corpus", "name the documents that can be retrieved: --corpus FILE (corpus=)"),
     "questions": (
         "questions of an evaluation",
-        "name the questions of the evaluation: --questions FILE (questions=)",
+        "name the questions of the evaluation: --with questions=FILE (questions=)",
     ),
     "judge": ("a judge", "judged signals are asked for with --judge NAME (judge=)"),
 }
@@ -562,7 +562,7 @@ _register(
 _register(
     "other_language language",
     "1 where the question is in another language than the one that is expected (English, or "
-    "`--expected-language`), else 0; by words and script, undefined where nothing tells",
+    "`--with expected_language`), else 0; by words and script, undefined where nothing tells",
     "share",
     "either",
     _in_another_language,
