@@ -16,7 +16,8 @@ if TYPE_CHECKING:
 
 INTRODUCTION = """# Commands
 
-What `findwell COMMAND --help-all` prints, and the settings that options such as `-J` take. Data goes to standard output, all else to standard error;
+What `findwell COMMAND --help-all` prints, and the settings of options such as `-J`. Data goes to
+standard output, all else to standard error;
 [exit codes](../running.md#exit-codes).
 """.splitlines()
 

@@ -160,7 +160,7 @@ def test_the_summary_for_github(
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ([], "Missing argument"),
+        ([], "RUN... is missing"),
         (["a.json"], "1 system cannot be compared"),
         (["a.json", "b.json", "--baseline", "c"], "unknown baseline 'c'"),
         (["a.json", "b.json", "-m", "recal"], "unknown measure 'recal'"),

@@ -125,7 +125,7 @@ def test_probing_says_before_what_it_takes(cli: Findwell, labels: Path) -> None:
         assert "local:text · probed for bias with 0 calls" in done.out
     done = cli("judge", "card", labels, "--judge", "local:text", "--dry-run")
     assert done.code == 2
-    assert "asks no model" in done.err
+    assert "only applies to judges that ask a model" in done.err
 
 
 def test_judgements_by_id(cli: Findwell, save: Save) -> None:
@@ -157,7 +157,7 @@ def test_pairs_without_a_label_are_told(cli: Findwell, save: Save) -> None:
         (["--judge", "locl"], "did you mean local"),
         (["--judge", "local:text", "--slice", "regoin"], "did you mean region"),
         (["--judge", "local:text", "--save", "x", "--no-save"], "exclude each other"),
-        (["--aspect", "entities"], "Invalid value for '--aspect'"),
+        (["--aspect", "entities"], "--aspect: 'entities' is not one of"),
         (["--judge", "local:text", "--level", "3"], "the level is 3"),
         (
             ["--judge", "local:text", "--judge", "local:text(relevance=0.4)", "-J", "votes=3"],

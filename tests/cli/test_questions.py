@@ -135,7 +135,7 @@ def test_without_a_question_nothing_is_written(
     ("more", "message"),
     [
         (("--judge", "local", "-o", "-"), "the judge local cannot write questions"),
-        (("--judge", "openai:m"), "where shall the questions go?"),
+        (("--judge", "openai:m"), "no file for the questions"),
         (("--judge", "openai:m", "-o", "no/such/file"), "there is no folder 'such'"),
         (("--judge", "openai:m", "-o", "."), "it is a folder"),
         (("--judge", "openai:m", "-o", "-", "--share", "x"), "is not KIND=SHARE"),
@@ -143,8 +143,8 @@ def test_without_a_question_nothing_is_written(
         (("--judge", "openai:m", "-o", "-", "-n", "0"), "0 is not in the range"),
         (("--judge", "openai:m", "-o", "-", "--corpus", "nowhere"), "nowhere"),
         (
-            ("--judge", "openai:m", "-o", "-", "-J", "cache=refresh", "-J", "cache=off"),
-            "exclude each other",
+            ("--judge", "openai:m", "-o", "-", "-J", "cache=never"),
+            "-J cache: 'never' is not one of",
         ),
         (("--judge", "openai:m", "-o", "-", "-J", "max_cost=1"), "needs prices"),
     ],

@@ -468,8 +468,8 @@ def test_every_command_explains_itself(command: str, flag: str, cli: Findwell) -
     ("arguments", "message"),
     [
         (["scor"], "did you mean score"),
-        (["zzz"], "no command 'zzz'"),
-        (["score"], "Missing argument"),
+        (["zzz"], "unknown command 'zzz'"),
+        (["score"], "RUN... is missing"),
         (["score", "-", "-"], "standard input can be read only once"),
         (["score", "a", "--form", "json"], "--format"),
         (["score", "a", "--format", "xml"], "markdown"),

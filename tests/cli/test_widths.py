@@ -43,7 +43,7 @@ PROSE = {  # sentences, which a terminal would break inside of words
     "check": ("check", *RUNS, *GOLD),
     "an error": ("score", *RUNS, *GOLD, "-m", "ndgc@10"),
     "an error with a long fix": ("score", *RUNS, *GOLD, "--judge", "locl", "-m", "context_recall"),
-    "a mistake in the usage": ("score", *RUNS, *GOLD, "--baseline", "there", "--no-such-option"),
+    "a mistake in the usage": ("score", *RUNS, *GOLD, "--" + "-".join(["no-such-option"] * 3)),
     "a gate without a baseline": ("score", *RUNS, *GOLD, "--baseline", "there"),
 }
 

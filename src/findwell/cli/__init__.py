@@ -211,6 +211,9 @@ def _fail(error: BaseException, arguments: Sequence[str]) -> NoReturn:
 
     if _wants_traceback(arguments):
         _say(failures.formatted_traceback(error))
+    if isinstance(error, click.exceptions.NoArgsIsHelpError):
+        _say(error.format_message())
+        _exit(BAD_INPUT)
     if isinstance(error, click.ClickException):
         _exit(BAD_INPUT, str(failures.mistaken_usage(error)))
     if isinstance(error, FindwellError):

@@ -130,7 +130,7 @@ class Setting(click.Option):
         try:
             return self.type.convert(value, self, context)
         except click.BadParameter as error:
-            raise OptionError(f"{self.spelling}: {error.message}") from None
+            raise OptionError(f"{self.spelling}: {plain_message(error)}") from None
 
 
 class Settings(Option):
@@ -179,8 +179,9 @@ class Settings(Option):
         found = self.fields.get(name.strip().replace("-", "_"))
         if found is None:
             shown = re.split(r"[^\w-]", name.strip())[0]  # the rest may be a secret
+            what = f"unknown setting {shown!r} of {self.flag}. {nearest(name, self.fields)}"
             raise OptionError(
-                f"unknown setting {shown!r} of {self.flag}. {nearest(name, self.fields)}".rstrip(),
+                what.rstrip(". "),
                 fix=f"--help-{self.topic} lists the settings",
             )
         return found
@@ -249,6 +250,16 @@ def _described_settings() -> dict[str, dict[str, str]]:
     import tomllib  # noqa: PLC0415 - most commands need no setting
 
     return tomllib.loads(Path(__file__).with_name("settings.toml").read_text(encoding="utf-8"))
+
+
+def plain_message(error: click.BadParameter) -> str:
+    """Return what is wrong with a value, in words that are not those of a programmer."""
+    kinds = {"float": "number", "integer": "whole number", "boolean": "yes or no"}
+    message = error.message.partition(". Recognized")[0].removesuffix(".")
+    for kind, words in kinds.items():
+        article = "" if kind == "boolean" else "a "
+        message = re.sub(rf"is not a valid {kind}( range)?", f"is not {article}{words}", message)
+    return message
 
 
 def read_json(text: str) -> object:
@@ -351,9 +362,9 @@ class Command(click.Command):
     def _write_text(self, formatter: click.HelpFormatter, *, full: bool) -> None:
         """Write what the command does, examples, and, where there is room, what else is to say."""
         parts = inspect.cleandoc(self.help or "").split("\n\n")
-        if not full:
-            examples = [at for at, part in enumerate(parts) if part.startswith("\b")]
-            parts = parts[: examples[0] + 1] if examples else parts[:1]
+        examples = [part for part in parts if part.startswith("\b")]
+        others = [part for part in parts[1:] if not part.startswith("\b")]
+        parts = [*parts[:1], *examples, *(others if full else ())]
         formatter.write_paragraph()
         with formatter.indentation():
             formatter.write_text("\n\n".join(parts))
@@ -403,7 +414,7 @@ class Group(click.Group):
         inside = [f"{group} {name}" for group in known if self._has(ctx, group, name)]
         suggestion = f"did you mean {' or '.join(inside)}?" if inside else nearest(name, known)
         return OptionError(
-            f"unknown command {name!r}. {suggestion}".rstrip(),
+            f"unknown command {name!r}. {suggestion}".rstrip(". "),
             fix=f"`{ctx.command_path} --help` lists the commands",
         )
 

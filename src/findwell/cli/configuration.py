@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from findwell.cli.command import Setting, Settings, settings_of
+from findwell.cli.command import Setting, Settings, plain_message, settings_of
 from findwell.core.errors import InputError, OptionError, nearest
 
 if TYPE_CHECKING:
@@ -222,7 +222,7 @@ class Configuration:
             "n": f"unknown option {key!r}: {owner} has it",
         }[owner[0]]
         return OptionError(
-            f"{what}. {nearest(spelled(key), known)}".strip(),
+            f"{what}. {nearest(spelled(key), known)}".rstrip(". "),
             where=self.where(*names),
             fix=f"`findwell COMMAND --help-all` lists the {kind}s",
         )
@@ -248,7 +248,7 @@ class Configuration:
             try:
                 parameter.type.convert(each if flag else str(each), parameter, context)
             except click.BadParameter as error:
-                raise OptionError(error.message, where=self.where(*keys)) from None
+                raise OptionError(plain_message(error), where=self.where(*keys)) from None
         found = [each if flag else self._placed(parameter, str(each)) for each in values]
         return found if several else found[0]
 

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 import click
 
 from findwell import __version__
-from findwell.cli.command import settings_of
+from findwell.cli.command import plain_message, settings_of
 from findwell.core.errors import OptionError, nearest
 from findwell.io.native import described
 
@@ -50,7 +50,7 @@ def mistaken_usage(error: click.ClickException) -> OptionError:
         return OptionError(f"{named} is missing", fix=fix)
     if isinstance(error, click.BadParameter) and error.param is not None:
         named = max(error.param.opts, key=len)
-        return OptionError(f"{named}: {error.message.removesuffix('.')}", fix=fix)
+        return OptionError(f"{named}: {plain_message(error)}", fix=fix)
     return OptionError(error.format_message().removesuffix("."), fix=fix)
 
 
@@ -69,7 +69,7 @@ def _unknown_option(error: click.NoSuchOption, path: str) -> OptionError:
     known = [name for each in command.params for name in each.opts] if command is not None else []
     suggestion = nearest(error.option_name, [name for name in known if name.startswith("--")])
     return OptionError(
-        f"unknown option {error.option_name}. {suggestion}".rstrip(),
+        f"unknown option {error.option_name}. {suggestion}".rstrip(". "),
         fix=f"`{path} --help-all` lists the options",
     )
 

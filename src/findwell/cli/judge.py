@@ -22,8 +22,8 @@ def command() -> None:
     """Check a judge before you believe it.
 
     \b
-    findwell judge card labels.jsonl --judge local          does it agree with people?
-    findwell judge check openai:MODEL -J base_url=URL       how is a model asked best?
+    findwell judge card labels.jsonl --judge local     does it agree with people?
+    findwell judge check openai:MODEL -J base_url=URL  how is a model asked best?
     """
 
 

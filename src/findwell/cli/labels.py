@@ -120,7 +120,7 @@ def pool(
     """Gather the first documents of every RUN, with their texts, into a folder to label from.
 
     \b
-    findwell labels pool a.trec b.trec --queries q.jsonl --corpus docs.jsonl -o pool
+    findwell labels pool a.trec b.trec --queries q.jsonl --corpus docs -o pool
     findwell labels pool a.jsonl b.jsonl --budget 300 --overlap 20%
     findwell labels pool a.jsonl --for values --budget 200 --judge openai:MODEL
     findwell labels serve pool
@@ -340,7 +340,7 @@ def anchor(*, gold: str, how: str, output: str | None, **choices: Any) -> None: 
     """Find in the documents every chunk or quote that GOLD names, and list what is not there.
 
     \b
-    findwell labels anchor gold.jsonl --chunks chunks.jsonl --corpus docs/ -o spans.jsonl
+    findwell labels anchor gold.jsonl --chunks c.jsonl --corpus docs -o gold2.jsonl
     findwell labels anchor quotes.jsonl --corpus docs/ -o spans.jsonl
 
     The new gold names documents and characters in them, so it is good for any chunker.
@@ -366,7 +366,7 @@ def drift(*, gold: str, how: str, output: str | None, **choices: Any) -> None:  
 
     \b
     findwell labels drift spans.jsonl --corpus new-docs/
-    findwell labels drift spans.jsonl --corpus new-docs/ --before docs/ -o updated.jsonl
+    findwell labels drift spans.jsonl --corpus new/ --before docs/ -o updated.jsonl
     findwell labels drift spans.jsonl --corpus docs/ --chunks new-chunks.jsonl
     """
     from findwell.loop.labels.anchor import drift as find  # noqa: PLC0415
@@ -464,11 +464,11 @@ def agree(
     """Say how far two rankings, two sets of labels, two results or the annotators of a pool agree.
 
     \b
-    findwell labels agree old.trec new.trec                    two rankings
-    findwell labels agree qrels-anna.txt qrels-ben.txt         two sets of labels
-    findwell labels agree anna.csv judge.csv --column verdict  labels in tables
-    findwell labels agree results/gold results/judge           two orders of systems
-    findwell labels agree pool/                                annotators of one pool
+    findwell labels agree old.trec new.trec                two rankings
+    findwell labels agree qrels-anna.txt qrels-ben.txt     two sets of labels
+    findwell labels agree anna.csv judge.csv --column v    labels in tables
+    findwell labels agree results/gold results/judge       two orders of systems
+    findwell labels agree pool/                            annotators of one pool
 
     Rankings are compared by RBO, Kendall's tau and tau-AP, labels by Cohen's kappa, plain and
     weighted, and orders of systems, one for each measure, by tau and tau-AP. Tables of labels
