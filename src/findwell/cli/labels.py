@@ -340,7 +340,7 @@ def anchor(*, gold: str, how: str, output: str | None, **choices: Any) -> None: 
     """Find in the documents every chunk or quote that GOLD names, and list what is not there.
 
     \b
-    findwell labels anchor gold.jsonl --chunks c.jsonl --corpus docs -o gold2.jsonl
+    findwell labels anchor ids.jsonl --chunks all.jsonl --corpus docs -o new.jsonl
     findwell labels anchor quotes.jsonl --corpus docs/ -o spans.jsonl
 
     The new gold names documents and characters in them, so it is good for any chunker.
@@ -366,7 +366,7 @@ def drift(*, gold: str, how: str, output: str | None, **choices: Any) -> None:  
 
     \b
     findwell labels drift spans.jsonl --corpus new-docs/
-    findwell labels drift spans.jsonl --corpus new/ --before docs/ -o updated.jsonl
+    findwell labels drift spans.jsonl --corpus new/ --before docs/ -o moved.jsonl
     findwell labels drift spans.jsonl --corpus docs/ --chunks new-chunks.jsonl
     """
     from findwell.loop.labels.anchor import drift as find  # noqa: PLC0415
