@@ -73,7 +73,7 @@ sample='{"query": "q", "question": "Who?", "retrieved": ["It was Ada."], "gold":
 echo "$sample" > samples.jsonl
 refused findwell score samples.jsonl --by rouge "\.\[text\]"
 refused findwell score samples.jsonl --by semantic "\.\[semantic\]"
-refused findwell score samples.jsonl -m context_precision --judge openai:m --base-url http://localhost:9/v1 "\.\[judge\]"
+refused findwell score samples.jsonl -m context_precision --judge openai:m -J base_url=http://localhost:9/v1 "\.\[judge\]"
 refused findwell compare demo/bm25.trec demo/minilm.trec --gold demo/questions.jsonl --test t "\.\[stats\]"
 refused findwell report monday --plot forest.png "\.\[report\]"
 refused findwell view monday "\.\[web\]"

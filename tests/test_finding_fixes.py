@@ -118,14 +118,14 @@ CASES = [
     ),
     Case(
         "no-shared-document",
-        "use --ids chunk-to-doc:#",
+        "use --read ids=chunk-to-doc:#",
         {"run": {"q": ["a#1", "b#1"]}, "gold": {"q": ["a", "c"]}, "by": "ids"},
         {"ids": "chunk-to-doc:#"},
         1 / 2,
     ),
     Case(  # equal numbers may be chance: only if they are not
         "no-shared-document",
-        "if equal numbers mean the same document, use --ids 'regex:(\\d+)\\D*$'",
+        "if equal numbers mean the same document, use --read ids='regex:(\\d+)\\D*$'",
         {"run": {"q": ["doc7", "doc1"]}, "gold": {"q": ["7", "8"]}},
         {"ids": r"regex:(\d+)\D*$"},
         1 / 2,
@@ -234,7 +234,7 @@ CASES = [
     ),
     Case(
         "id-from-metadata",
-        "--id-from metadata.chunk_id (id_from=)",
+        "--read id_from=metadata.chunk_id (id_from=)",
         {
             "run": {"q": [{"page_content": "x", "metadata": {"chunk_id": "c1"}}]},
             "gold": {"q": ["c1"]},
@@ -257,7 +257,7 @@ CASES = [
     ),
     Case(
         "text-as-id",
-        "name the field that holds one (--id-from",
+        "name the field that holds one (--read id_from",
         {"run": {"q": [CHUNK, OTHER]}, "gold": {"q": ["p2"]}, "by": "ids"},
         {"id_from": "metadata.part"},
         1 / 2,
@@ -499,7 +499,7 @@ CASES = [
     ),
     Case(
         "iteration-column",
-        "use --gold-format subtopic-qrels",
+        "use --read gold_format=subtopic-qrels",
         {"run": {"q": ["a", "b", "c"]}},
         {"gold_format": "subtopic-qrels"},
         1.0,

@@ -71,11 +71,11 @@ def test_a_name_cannot_be_taken_over() -> None:
         findwell.register_measure(Other)
 
 
-def install(folder: Path, target: str) -> None:
+def install(folder: Path, target: str, group: str = "measures") -> None:
     info = folder / "thirdparty-1.0.dist-info"
     info.mkdir()
     (info / "METADATA").write_text("Metadata-Version: 2.1\nName: thirdparty\nVersion: 1.0\n")
-    (info / "entry_points.txt").write_text(f"[findwell.measures]\ndepth = {target}\n")
+    (info / "entry_points.txt").write_text(f"[findwell.{group}]\ndepth = {target}\n")
 
 
 def run(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
@@ -107,3 +107,46 @@ def test_a_broken_plugin_is_named(tmp_path: Path) -> None:
     assert done.returncode == 2
     assert "plugin 'depth'" in done.stderr
     assert "Traceback" not in done.stderr
+
+
+COMMAND = """
+import click
+
+@click.command("{name}", short_help="Say how deep it is.")
+@click.option("--unit", default="m")
+def command(unit):
+    click.echo(f"3 {{unit}}")
+"""
+
+
+def findwell_command(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, "-m", "findwell", *arguments],
+        cwd=folder,
+        env={"PYTHONPATH": os.pathsep.join([str(folder), *filter(None, sys.path)])},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+
+def test_a_package_brings_a_command(tmp_path: Path) -> None:
+    (tmp_path / "thirdparty.py").write_text(COMMAND.format(name="depth"))
+    install(tmp_path, "thirdparty:command", "commands")
+    assert findwell_command(tmp_path, "depth").stdout == "3 m\n"
+    assert "Say how deep it is." in findwell_command(tmp_path, "--help").stdout
+    (tmp_path / "findwell.toml").write_text('[depth]\nunit = "km"\n')
+    done = findwell_command(tmp_path, "--trust", "depth")
+    assert (done.stdout, "config: findwell.toml sets unit" in done.stderr) == ("3 km\n", True)
+
+
+@pytest.mark.parametrize("target", ["thirdparty:command", "thirdparty_that_is_gone:command"])
+def test_a_command_that_cannot_be_added_is_named(tmp_path: Path, target: str) -> None:
+    (tmp_path / "thirdparty.py").write_text(COMMAND.format(name="score"))
+    install(tmp_path, target, "commands")
+    assert findwell_command(tmp_path, "measures").returncode == 0  # it is not asked for
+    assert findwell_command(tmp_path, "--help").returncode == 0
+    done = findwell_command(tmp_path, "depth")
+    assert (done.returncode, "Traceback" in done.stderr) == (2, False)
+    assert "command" in done.stderr
+    assert "fix: " in done.stderr

@@ -9,13 +9,15 @@ from typing import TYPE_CHECKING
 import click
 
 from findwell.cli import COMMANDS, cli
+from findwell.cli.command import settings_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
 INTRODUCTION = """# Commands
 
-What `findwell COMMAND --help` prints. Data goes to standard output, all else to standard error;
+What `findwell COMMAND --help-all` prints, and the settings of options such as `-J`. Data goes to
+standard output, all else to standard error;
 [exit codes](../running.md#exit-codes).
 """.splitlines()
 
@@ -41,6 +43,11 @@ def section(command: click.Command, context: click.Context, level: int = 2) -> I
     if rows:
         yield from ("| option | what it does |", "|---|---|")
         yield from (f"| `{cell(names)}` | {cell(text)} |" for names, text in rows)
+        yield ""
+    for settings in settings_of(command):
+        yield from (f"| setting of `{settings.flag}` | what it does |", "|---|---|")
+        records = settings.help_records()
+        yield from (f"| `{cell(names)}` | {cell(text)} |" for names, text in records)
         yield ""
     if isinstance(command, click.Group):
         for name in command.list_commands(context):

@@ -1,4 +1,4 @@
-"""Make the documentation's pictures of `findwell report`, `findwell label` and `findwell view`.
+"""Make the pictures of `findwell report`, `findwell labels serve` and `findwell view`.
 
     python examples/maintenance/make_screenshots.py
 

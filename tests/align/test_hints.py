@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from tests.conftest import Findwell, Save
 
 CAFE = [unicodedata.normalize(form, "café") for form in ("NFC", "NFD")]
-# ids of the run, ids of the gold, a word of the hint, what to give to --ids
+# ids of the run, ids of the gold, a word of the hint, what to give to --read ids
 FLAGS = [
     (["d2#3", "d3#2", "d9#1"], ["d2", "d3"], "chunks", "chunk-to-doc:#"),
     (["d2", "d3"], ["d2#3", "d3#2"], "chunks", "chunk-to-doc:#"),
@@ -51,7 +51,7 @@ def test_the_flag_that_a_hint_gives_makes_ids_meet(
         each for each in findwell.check(run, gold, by="ids") if each.kind == "no-shared-document"
     )
     assert why in found.fix
-    (told,) = re.findall(r"use --ids (.*) \(then \d+ would match\)", found.fix)
+    (told,) = re.findall(r"use --read ids (.*) \(then \d+ would match\)", found.fix)
     assert shlex.split(told) == [flag]
     result = findwell.evaluate(run, gold, ["recall"], ids=flag)
     assert result["recall"]
@@ -65,7 +65,7 @@ def test_the_flag_that_a_hint_gives_makes_ids_meet(
         else:
             assert done.code == 2
             assert "share no document id" in done.err
-            assert f"--ids {told}" in done.err
+            assert f"--read ids={told}" in done.err
 
 
 WORDS = [
@@ -100,7 +100,7 @@ NONE = {
 def test_no_hint_that_would_not_help(case: str) -> None:
     run, gold = NONE[case]
     (found,) = findwell.check(run, gold)
-    assert found.fix == "check that run and gold name documents in the same way; see --ids"
+    assert found.fix == "check that run and gold name documents in the same way; see --read ids"
 
 
 def test_queries_that_differ_in_their_form() -> None:

@@ -1,4 +1,4 @@
-"""`findwell agree`: tells what it is given, prints, refuses."""
+"""`findwell labels agree`: tells what it is given, prints, refuses."""
 
 from __future__ import annotations
 
@@ -18,29 +18,31 @@ DEMO = Path(findwell.__file__).parent / "demo"
 
 
 def test_rankings(cli: Findwell) -> None:
-    done = cli("agree", DEMO / "bm25.trec", DEMO / "minilm.trec", "--details", "-k", "10")
+    done = cli("labels", "agree", DEMO / "bm25.trec", DEMO / "minilm.trec", "--details", "-k", "10")
     assert done.code == 0
     assert "rankings: the mean over queries" in done.out
     assert " q01 " in done.out
-    shown = json.loads(cli("agree", *[DEMO / "bm25.trec"] * 2, "--format", "json").out)
+    shown = json.loads(cli("labels", "agree", *[DEMO / "bm25.trec"] * 2, "--format", "json").out)
     assert shown["kind"] == "rankings"
     assert shown["agreement"][0]["value"] == pytest.approx(1.0)
 
 
 def test_labels(cli: Findwell, save: Save) -> None:
     qrels = save("qrels.txt", sample.qrels())
-    done = cli("agree", qrels, qrels)
+    done = cli("labels", "agree", qrels, qrels)
     assert done.code == 0
     assert "how often: the first in rows" in done.out
     table = save("labels.csv", "query,verdict\nq1,good\nq2,bad\n")
-    done = cli("agree", table, table, "--column", "verdict", "--format", "csv")
+    done = cli("labels", "agree", table, table, "--column", "verdict", "--format", "csv")
     assert done.out.splitlines()[2].startswith("kappa,1.0,")
 
 
 def test_systems(cli: Findwell, tmp_path: Path) -> None:
     runs = [DEMO / "bm25.trec", DEMO / "minilm.trec"]
     folder = findwell.evaluate(runs, DEMO / "questions.jsonl").save(tmp_path / "result")
-    done = cli("agree", folder, folder, "-m", "recall@5", "--format", "markdown", "--details")
+    done = cli(
+        "labels", "agree", folder, folder, "-m", "recall@5", "--format", "markdown", "--details"
+    )
     assert done.code == 0
     assert "| tau recall@5 | 1.0000 | 2 | 0 |" in done.out
     assert "| recall@5 | bm25 | 0.6181 | 0.6181 |" in done.out
@@ -48,7 +50,7 @@ def test_systems(cli: Findwell, tmp_path: Path) -> None:
 
 def test_findings_are_told(cli: Findwell, save: Save) -> None:
     one, other = save("a.txt", "q1 0 a 1\nq1 0 b 0\n"), save("b.txt", "q1 0 a 1\n")
-    assert "label that only one side has: left out (q1 b)" in cli("agree", one, other).err
+    assert "label that only one side has: left out (q1 b)" in cli("labels", "agree", one, other).err
 
 
 @pytest.mark.parametrize(
@@ -71,7 +73,7 @@ def test_mistakes(
     monkeypatch.chdir(save("a.json", '{"q": {"a": 1}}').parent)
     save("b.json", '{"r": {"a": 1}}')
     save("table.csv", "query,verdict\nq1,a\n")
-    done = cli("agree", *arguments)
+    done = cli("labels", "agree", *arguments)
     assert done.code == 2
     assert message in done.err
     assert "Traceback" not in done.err

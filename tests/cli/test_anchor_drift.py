@@ -1,4 +1,4 @@
-"""`findwell anchor` and `findwell drift`."""
+"""`findwell labels anchor` and `findwell labels drift`."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def options(files: Path) -> list[object]:
 
 def test_anchor_writes_the_gold_and_shows_the_labels(cli: Findwell, files: Path) -> None:
     out = files / "out.jsonl"
-    done = cli("anchor", *options(files), "-o", out)
+    done = cli("labels", "anchor", *options(files), "-o", out)
     assert done.code == 0
     written = [json.loads(line) for line in out.read_text("utf-8").splitlines()]
     assert written == [
@@ -85,7 +85,7 @@ def test_anchor_writes_the_gold_and_shows_the_labels(cli: Findwell, files: Path)
 
 
 def test_the_command_is_the_function(cli: Findwell, files: Path) -> None:
-    shown = json.loads(cli("anchor", *options(files), "--format=json").out)
+    shown = json.loads(cli("labels", "anchor", *options(files), "--format=json").out)
     told = anchor(files / "gold.jsonl", files / "docs", chunks=files / "chunks.jsonl")
     assert shown["labels"] == told.labels.drop("number").to_dicts()
     assert shown["summary"] == told.summary().to_dicts()
@@ -94,7 +94,7 @@ def test_the_command_is_the_function(cli: Findwell, files: Path) -> None:
 
 @pytest.mark.parametrize("how", ["csv", "tsv", "jsonl"])
 def test_rows(cli: Findwell, files: Path, how: str) -> None:
-    done = cli("anchor", *options(files), "--format", how)
+    done = cli("labels", "anchor", *options(files), "--format", how)
     if how == "jsonl":
         rows = [json.loads(line) for line in done.out.splitlines()]
     else:
@@ -103,14 +103,14 @@ def test_rows(cli: Findwell, files: Path, how: str) -> None:
 
 
 def test_markdown(cli: Findwell, files: Path) -> None:
-    out = cli("anchor", *options(files), "--format", "markdown").out
+    out = cli("labels", "anchor", *options(files), "--format", "markdown").out
     assert "| status | labels |" in out
     assert "| q2 | c9 | lost |" in out
 
 
 @pytest.mark.parametrize(("ambiguous", "places"), [("leave", 0), ("first", 1), ("all", 2)])
 def test_ambiguous(cli: Findwell, files: Path, ambiguous: str, places: int) -> None:
-    done = cli("anchor", *options(files), "--ambiguous", ambiguous, "-o", "-")
+    done = cli("labels", "anchor", *options(files), "--ambiguous", ambiguous, "-o", "-")
     gold = json.loads(done.out.splitlines()[1])["gold"]
     last = gold[1:]
     assert len(last[0] if isinstance(last[0], list) else last) == places if last else places == 0
@@ -118,26 +118,26 @@ def test_ambiguous(cli: Findwell, files: Path, ambiguous: str, places: int) -> N
 
 def test_standard_input(process: Process, files: Path) -> None:
     rest = ["--chunks", files / "chunks.jsonl", "--corpus", files / "docs", "-o", "-"]
-    done = process("anchor", "-", *rest, input=(files / "gold.jsonl").read_bytes())
+    done = process("labels", "anchor", "-", *rest, input=(files / "gold.jsonl").read_bytes())
     assert done.code == 0
     assert json.loads(done.out.splitlines()[0])["gold"][0]["start"] == 17
 
 
 def test_drift(cli: Findwell, files: Path, spans: Path) -> None:
     out = files / "updated.jsonl"
-    done = cli("drift", spans, "--corpus", files / "new", "-o", out)
+    done = cli("labels", "drift", spans, "--corpus", files / "new", "-o", out)
     assert done.code == 0
     assert "edited" in done.out
     assert "guide.md 22–42" in done.out
     assert "note: 1 × label whose text was edited" in done.err
     assert out.read_text("utf-8") == drift(spans, files / "new").jsonl()
-    again = cli("drift", out, "--corpus", files / "new")
+    again = cli("labels", "drift", out, "--corpus", files / "new")
     assert "kept" in again.out
     assert not again.err
 
 
 def test_drift_that_lost_everything_is_no_failure(cli: Findwell, save: Save, spans: Path) -> None:
-    done = cli("drift", spans, "--corpus", save("other/a.md", "Nothing of it.").parent)
+    done = cli("labels", "drift", spans, "--corpus", save("other/a.md", "Nothing of it.").parent)
     assert done.code == 0
     assert "no such document" in done.out
     assert "2 × query whose relevant labels have no place" in done.err
@@ -147,7 +147,7 @@ def test_drift_with_new_chunks(cli: Findwell, save: Save, files: Path, spans: Pa
     chunks = save(
         "new.jsonl", lines([{"id": "n1", "text": "It takes"}, {"id": "n2", "text": "four hours."}])
     )
-    given = ["drift", spans, "--corpus", files / "docs", "--chunks", chunks]
+    given = ["labels", "drift", spans, "--corpus", files / "docs", "--chunks", chunks]
     done = cli(*given)
     assert "kept, split" in done.out
     assert "in n1, n2" in done.out
@@ -159,8 +159,10 @@ def test_drift_with_new_chunks(cli: Findwell, save: Save, files: Path, spans: Pa
 def test_drift_with_the_documents_before(cli: Findwell, save: Save, files: Path) -> None:
     gold = [{"query": "q", "gold": [{"doc": "guide.md", "start": 72, "end": 77, "quote": "Wait."}]}]
     path = save("second.jsonl", lines(gold))
-    assert "ambiguous" in cli("drift", path, "--corpus", files / "new").out
-    done = cli("drift", path, "--corpus", files / "new", "--before", files / "docs", "-o", "-")
+    assert "ambiguous" in cli("labels", "drift", path, "--corpus", files / "new").out
+    done = cli(
+        "labels", "drift", path, "--corpus", files / "new", "--before", files / "docs", "-o", "-"
+    )
     assert json.loads(done.out)["gold"][0]["start"] == 77
     assert not done.err
 
@@ -168,14 +170,17 @@ def test_drift_with_the_documents_before(cli: Findwell, save: Save, files: Path)
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["anchor", "gold.jsonl"], "--corpus"),
-        (["anchor", "gold.jsonl", "--corpus", "nowhere"], "no such file"),
-        (["anchor", "gold.jsonl", "--corpus", "docs", "--chunks", "gold.jsonl"], "no id; found"),
-        (["anchor", "gold.jsonl", "--corpus", "docs", "--min-score", "0"], "0"),
-        (["anchor", "gold.jsonl", "--corpus", "docs", "--ambiguous", "x"], "x"),
-        (["anchor", "nothing", "--corpus", "docs"], "no such file"),
-        (["drift", "gold.jsonl", "--corpus", "docs"], "has no quote to look for"),
-        (["anchor", "gold.jsonl", "--corpus", "bad"], "not UTF-8"),
+        (["labels", "anchor", "gold.jsonl"], "--corpus"),
+        (["labels", "anchor", "gold.jsonl", "--corpus", "nowhere"], "no such file"),
+        (
+            ["labels", "anchor", "gold.jsonl", "--corpus", "docs", "--chunks", "gold.jsonl"],
+            "no id; found",
+        ),
+        (["labels", "anchor", "gold.jsonl", "--corpus", "docs", "--min-score", "0"], "0"),
+        (["labels", "anchor", "gold.jsonl", "--corpus", "docs", "--ambiguous", "x"], "x"),
+        (["labels", "anchor", "nothing", "--corpus", "docs"], "no such file"),
+        (["labels", "drift", "gold.jsonl", "--corpus", "docs"], "has no quote to look for"),
+        (["labels", "anchor", "gold.jsonl", "--corpus", "bad"], "not UTF-8"),
     ],
 )
 def test_bad_input(
@@ -196,7 +201,7 @@ def test_bad_input(
 
 
 def test_nothing_is_left_behind_where_it_cannot_be_written(cli: Findwell, files: Path) -> None:
-    done = cli("anchor", *options(files), "-o", files / "none" / "gold.jsonl")
+    done = cli("labels", "anchor", *options(files), "-o", files / "none" / "gold.jsonl")
     assert (done.code, done.out) == (2, "")
     assert "could not be written" in done.err
 
@@ -204,7 +209,7 @@ def test_nothing_is_left_behind_where_it_cannot_be_written(cli: Findwell, files:
 def test_records_that_cannot_be_read_may_be_skipped(cli: Findwell, files: Path) -> None:
     gold = files / "gold.jsonl"
     gold.write_text(gold.read_text(encoding="utf-8") + "{broken\n", encoding="utf-8")
-    assert cli("anchor", *options(files)).code == 2
-    done = cli("anchor", *options(files), "--skip-bad")
+    assert cli("labels", "anchor", *options(files)).code == 2
+    done = cli("labels", "anchor", *options(files), "--read", "skip_bad=yes")
     assert done.code == 0
     assert "cannot be read" in done.err or "could not be read" in done.err

@@ -187,7 +187,7 @@ def test_a_csv_without_needed_columns_lists_those_found(
     message = refuse("score", run, "--gold", gold)
     assert "no column for the query; found 'querry', 'document_name', 'score'" in message
     assert "did you mean query" in message
-    named = refuse("score", save("x.txt", "a,b\n1,2\n"), "--gold", gold, "--run-format", "csv")
+    named = refuse("score", save("x.txt", "a,b\n1,2\n"), "--gold", gold, "--read", "run_format=csv")
     assert "found 'a', 'b'" in named
 
 
@@ -263,21 +263,21 @@ WRONG_OPTIONS: dict[str, tuple[list[str], list[str]]] = {
     "parameter form": (["-m", "nDCG(exp)@10"], ["'exp'", "name=value"]),
     "relation": (["-m", "recall@5/roug"], ["roug"]),
     "dialect": (["--dialect", "trec"], ["unknown dialect 'trec'", "did you mean trec_eval"]),
-    "ids": (["--ids", "uid"], ["unknown id normaliser", "did you mean uuid"]),
-    "ids without a group": (["--ids", "regex:abc"], ["has no group"]),
-    "ids, broken": (["--ids", "regex:(("], ["not a regular expression"]),
+    "ids": (["--read", "ids=uid"], ["unknown id normaliser", "did you mean uuid"]),
+    "ids without a group": (["--read", "ids=regex:abc"], ["has no group"]),
+    "ids, broken": (["--read", "ids=regex:(("], ["not a regular expression"]),
     "level": (["--rel", "9"], ["no relevant item", "the highest grade is 3"]),
-    "run format": (["--run-format", "trek"], ["unknown run format", "did you mean trec"]),
-    "gold format": (["--gold-format", "qrel"], ["unknown gold format", "did you mean qrels"]),
-    "run format of golds": (["--run-format", "qrels"], ["unknown run format 'qrels'"]),
-    "parquet on text": (["--run-format", "parquet"], ["run.trec", "cannot be read"]),
-    "json on text": (["--run-format", "json"], ["run.trec", "not valid JSON"]),
-    "jsonl on text": (["--run-format", "jsonl"], ["run.trec, line 1", "not valid JSON"]),
-    "csv on text": (["--run-format", "csv"], ["run.trec", "no column for the query"]),
-    "tsv on text": (["--gold-format", "tsv"], ["qrels.txt", "no column for the query"]),
+    "run format": (["--read", "run_format=trek"], ["unknown run format", "did you mean trec"]),
+    "gold format": (["--read", "gold_format=qrel"], ["unknown gold format", "did you mean qrels"]),
+    "run format of golds": (["--read", "run_format=qrels"], ["unknown run format 'qrels'"]),
+    "parquet on text": (["--read", "run_format=parquet"], ["run.trec", "cannot be read"]),
+    "json on text": (["--read", "run_format=json"], ["run.trec", "not valid JSON"]),
+    "jsonl on text": (["--read", "run_format=jsonl"], ["run.trec, line 1", "not valid JSON"]),
+    "csv on text": (["--read", "run_format=csv"], ["run.trec", "no column for the query"]),
+    "tsv on text": (["--read", "gold_format=tsv"], ["qrels.txt", "no column for the query"]),
     "slice": (["--slice", "topic"], ["unknown column of the queries 'topic'", "--queries FILE"]),
     "cluster": (
-        ["--cluster", "topic"],
+        ["--read", "cluster=topic"],
         ["unknown column of the queries 'topic'", "--queries FILE"],
     ),
 }
@@ -323,7 +323,7 @@ def test_a_run_alone_asks_for_the_gold(
     case: str, named: bool, refuse: Callable[..., str], save: Save
 ) -> None:
     content, words = RUNS_ALONE[case]
-    format_ = ["--run-format", case] if named else []
+    format_ = ["--read", f"run_format={case}"] if named else []
     message = refuse("score", save("run", content), *format_)
     assert words in message
     assert "--gold FILE" in message

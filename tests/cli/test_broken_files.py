@@ -470,15 +470,17 @@ def test_agreement_names_the_file(cli: Findwell, save: Save) -> None:
     blank = save("blank.jsonl", '{"query": "q1", "retrieved": ["a", " "]}\n')
     other = save("other.jsonl", '{"query": "q2", "retrieved": ["a", "b"]}\n')
     rankings = ("--kind", "rankings")
-    assert f"findwell: {blank}: ' ' is not an id" in clear(cli("agree", good, blank, *rankings))
-    message = clear(cli("agree", good, other, *rankings))
+    assert f"findwell: {blank}: ' ' is not an id" in clear(
+        cli("labels", "agree", good, blank, *rankings)
+    )
+    message = clear(cli("labels", "agree", good, other, *rankings))
     assert message.startswith(f"findwell: {good} and {other}: the two runs share no query")
 
 
 def test_half_a_pair_in_what_is_anchored(cli: Findwell, save: Save) -> None:
     gold = save("gold.jsonl", '{"query": "q1", "gold": [{"quote": "' + HALF + '"}]}\n')
     corpus = save("corpus.json", '{"d": "one"}')
-    assert f"{gold}, line 1" in clear(cli("anchor", gold, "--corpus", corpus))
+    assert f"{gold}, line 1" in clear(cli("labels", "anchor", gold, "--corpus", corpus))
     whole = save("whole.jsonl", '{"query": "q1", "gold": [{"quote": "one"}]}\n')
     broken = save("broken.json", '{"d":\n "' + HALF + '"}')
-    assert f"{broken}, line 2" in clear(cli("anchor", whole, "--corpus", broken))
+    assert f"{broken}, line 2" in clear(cli("labels", "anchor", whole, "--corpus", broken))

@@ -93,7 +93,7 @@ def test_several_runs(cli: Findwell, odd: tuple[Path, Path], files: tuple[Path, 
 
 
 @pytest.mark.parametrize(
-    "options", [["--ids", "uuid"], ["--dialect", "trec_eval"], ["--run-format", "trec"]]
+    "options", [["--read", "ids=uuid"], ["--dialect", "trec_eval"], ["--read", "run_format=trec"]]
 )
 def test_options_of_score(options: list[str], cli: Findwell, files: tuple[Path, Path]) -> None:
     run, gold = files
@@ -102,6 +102,6 @@ def test_options_of_score(options: list[str], cli: Findwell, files: tuple[Path, 
 
 def test_bad_input_is_not_a_finding(cli: Findwell, save: Save) -> None:
     gold = save("qrels.txt", sample.qrels())
-    done = cli("check", save("run.trec", "q1 Q0 a\n"), "--gold", gold, "--run-format=trec")
+    done = cli("check", save("run.trec", "q1 Q0 a\n"), "--gold", gold, "--read=run_format=trec")
     assert (done.code, done.out) == (2, "")
     assert "line 1: found 3 columns" in done.err

@@ -160,7 +160,7 @@ def test_the_summary_for_github(
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ([], "Missing argument"),
+        ([], "RUN... is missing"),
         (["a.json"], "1 system cannot be compared"),
         (["a.json", "b.json", "--baseline", "c"], "unknown baseline 'c'"),
         (["a.json", "b.json", "-m", "recal"], "unknown measure 'recal'"),
@@ -239,11 +239,11 @@ def test_the_core_compares_two_systems() -> None:
     assert "pip install '.[stats]'" in student.stderr
 
 
-@pytest.mark.parametrize("command", ["compare", "power", "agree"])
+@pytest.mark.parametrize("command", ["compare", "power", "labels agree"])
 def test_help_waits_for_no_heavy_library(command: str) -> None:
     code = (
         "import sys\nfrom findwell.cli import main\n"
-        f"try: main(['{command}', '--help'])\n"
+        f"try: main({command.split()!r} + ['--help'])\n"
         "except SystemExit: pass\n"
         "print(sorted({'numpy', 'polars', 'rich', 'scipy'} & sys.modules.keys()), file=sys.stderr)"
     )

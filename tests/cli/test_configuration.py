@@ -73,28 +73,36 @@ def test_paths_are_those_beside_the_file(
 def test_every_path_is_one_beside_the_file_and_a_table_of_spark_is_none(
     cli: Findwell, save: Save, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    save("findwell.toml", 'gold = "g.jsonl"\nlabels = "l.csv"\nanswers = "kept"\ntimeout = 7.5\n')
+    save(
+        "findwell.toml",
+        'gold = "g.jsonl"\nlabels = "l.csv"\nanswers = "kept"\n'
+        '[judge]\ntimeout = 7.5\nprompts = "own"\n',
+    )
     (tmp_path / "below").mkdir()
     monkeypatch.chdir(tmp_path / "below")
     for command, setting, value in (
-        ("anchor", "gold", "../g.jsonl"),
-        ("judge-card", "labels", "../l.csv"),
+        ("labels", "anchor gold", "../g.jsonl"),
+        ("judge", "card labels", "../l.csv"),
         ("tune", "--answers", "../kept"),
-        ("judge-card", "--timeout", "7.5"),
+        ("judge", "card -J timeout", "7.5"),
+        ("score", "-J prompts", "../own"),
     ):
         rows = json.loads(cli("explain-config", command, "--format", "json").out)["settings"]
         assert {row["setting"]: row["value"] for row in rows}[setting] == value
-    save("findwell.toml", 'runs = ["table:run"]\ngold = "delta:/lake/gold"\nwrite = "values"\n')
+    save(
+        "findwell.toml",
+        'runs = ["table:run"]\ngold = "delta:/lake/gold"\n[spark]\nwrite = "values"\n',
+    )
     rows = json.loads(cli("explain-config", "score", "--format", "json").out)["settings"]
     found = {row["setting"]: row["value"] for row in rows}
     assert (found["runs"], found["--gold"]) == (["table:run"], "delta:/lake/gold")
-    assert found["--write"] == "../values"
+    assert found["-S write"] == "../values"
 
 
 def test_a_saved_result_is_not_measured_against_the_gold_of_the_project(
     cli: Findwell, save: Save
 ) -> None:
-    save("findwell.toml", SETTINGS + 'ids = "lower"\n')
+    save("findwell.toml", SETTINGS + '[read]\nids = "lower"\n')
     assert cli("score", "--save", "monday").code == 0
     assert cli("score", "monday", "-m", "AP").code == 0
 
@@ -114,15 +122,24 @@ def test_records_of_other_queries_are_told_whose_gold_it_is(cli: Findwell, save:
 @pytest.mark.parametrize(
     ("content", "message"),
     [
-        ('golf = "x"', "findwell.toml: every command lacks an option 'golf'. did you mean gold"),
-        ("[score]\ngolf = 1", "findwell.toml: score: the command score lacks an option 'golf'"),
+        (
+            'golf = "x"',
+            "findwell.toml: unknown option 'golf': no command has it. did you mean gold",
+        ),
+        ("[score]\ngolf = 1", "findwell.toml: score: the command score has no option 'golf'"),
         ("[scores]\ngold = 1", "did you mean score"),
-        ('rel = "high"', "findwell.toml: rel: 'high' is not a valid float"),
+        ('rel = "high"', "findwell.toml: rel: 'high' is not a number"),
         ("gold = ['a', 'b']", "findwell.toml: gold: this must be one value"),
         ("gold = true", "findwell.toml: gold: True is not a text or a number"),
         ('[score]\nbounds = "yes"', "findwell.toml: score.bounds: 'yes' is not true or false"),
         ("gold = [", "findwell.toml: this is not TOML"),
-        ('missing = "nought"', "findwell.toml: missing: 'nought' is not one of"),
+        ('[read]\nmissing = "nought"', "findwell.toml: read.missing: 'nought' is not one of"),
+        ("[judge]\nvots = 3", "findwell.toml: judge: the table [judge] has no setting 'vots'. did"),
+        ("[score.judge]\nvots = 3", "the table [judge] has no setting 'vots'. did you mean votes"),
+        ("votes = 3", "findwell.toml: 'votes' is a setting of the table [judge]"),
+        ("[judge]\nvotes = 'many'", "findwell.toml: judge.votes: 'many' is not a whole number"),
+        ("[judge]\nheaders = 'x'", "findwell.toml: judge.headers: this must be a table"),
+        ("[judge]\nquotes = 'x'", "findwell.toml: judge.quotes: 'x' is not true or false"),
     ],
 )
 def test_mistakes_name_the_file_and_the_key(
@@ -159,7 +176,7 @@ def test_the_settings_are_explained(
 def test_what_may_be_a_key_is_not_shown(cli: Findwell, save: Save) -> None:
     save(
         "findwell.toml",
-        'header = ["api-key=hush"]\n[monitor]\nstore = "s"\n'
+        '[judge.headers]\napi-key = "hush"\n[monitor]\nstore = "s"\n'
         '[monitor.serve]\ntoken = "hush"\n[monitor.check]\nwebhook = "https://x.y/hush"\n',
     )
     for words in ((), ("score",), ("monitor",), ("--format", "json")):

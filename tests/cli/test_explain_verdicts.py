@@ -94,7 +94,7 @@ def test_probabilities_of_a_model_reach_table_saved_result_and_report(
 ) -> None:
     folder = tmp_path / "result"
     with serve(by_token) as server:
-        model = ("--judge", "openai:m", "--base-url", server.url, "--ask", "single")
+        model = ("--judge", "openai:m", "-J", f"base_url={server.url}", "-J", "ask=single")
         measured = ("score", samples, "-m", "context_recall", *model, "--save", folder)
         first = cli(*measured, "--explain-verdicts", "--format", "json")
     told = json.loads(first.out)["verdicts"]

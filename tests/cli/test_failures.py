@@ -156,7 +156,7 @@ def test_a_full_disk_names_the_file(run: Callable[..., Outcome]) -> None:
 
 
 def test_passwords_of_addresses_are_not_shown(run: Callable[..., Outcome]) -> None:
-    done = run("1 / 0", "--base-url", "https://pass@host.example/v1?api-key=secret")
+    done = run("1 / 0", "-J", "base_url=https://pass@host.example/v1?api-key=secret")
     assert done.code == 70
     assert "https://***@host.example/v1?***" in done.err
     assert "pass@" not in done.err

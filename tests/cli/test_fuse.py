@@ -44,7 +44,7 @@ def test_the_command_and_the_function_are_one(
 def test_options(cli: Findwell, runs: tuple[Path, Path]) -> None:
     done = cli(
         *("fuse", *runs, "--engine", "elasticsearch-linear", "--weights", "0.75,0.25"),
-        *("--normaliser", "minmax,l2_norm", "--window", "1", "--depth", "1"),
+        *("-E", "normaliser=minmax,l2_norm", "-E", "window=1", "--top", "1"),
         *("--format", "jsonl"),
     )
     assert [json.loads(line) for line in done.out.splitlines()] == [
@@ -52,7 +52,7 @@ def test_options(cli: Findwell, runs: tuple[Path, Path]) -> None:
         {"query": "q2", "retrieved": [{"doc": "c", "score": 0.75}]},
     ]
     assert "note: 3 × document below the window of 1" in done.err
-    done = cli("fuse", *runs, "--engine", "course-rrf", "--k", "0")
+    done = cli("fuse", *runs, "--engine", "course-rrf", "-E", "k=0")
     assert done.out.splitlines()[0] == "q1 Q0 b 1 1.5 fused"
 
 
@@ -128,7 +128,7 @@ def test_all_about_one_engine(name: str, cli: Findwell) -> None:
         (["--engine", "qdrant-rrf", "--weights", "1"], "1 weights for 2 runs"),
         (["--engine", "qdrant-rrf", "--weights", "1,x"], "not a list of numbers such as 0.7,0.3"),
         (["--engine", "milvus-weighted", "--weights", "1,2"], "give numbers from 0 to 1"),
-        (["--engine", "qdrant-dbsf", "--k", "3"], "qdrant-dbsf has no k to set"),
+        (["--engine", "qdrant-dbsf", "-E", "k=3"], "qdrant-dbsf has no k to set"),
         (["--engine", "qdrant-rrf", "--format", "json"], "a run is written as trec or jsonl"),
         (["--list", "--engine", "qdrant-rrf"], "--list shows formulas and takes no RUN"),
     ],

@@ -1,4 +1,4 @@
-"""`findwell judge-card` on the command line."""
+"""`findwell judge card` on the command line."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def labels(save: Save) -> Path:
 
 
 def test_a_card_is_printed_and_kept(cli: Findwell, labels: Path) -> None:
-    done = cli("judge-card", labels, "--judge", "local:text")
+    done = cli("judge", "card", labels, "--judge", "local:text")
     assert done.code == 0
     assert "local:text · relevance · 24 labels of labels.jsonl, 12 questions" in done.out
     for line in ("kappa", "accuracy", "precision", "recall", "bias", "judge 0", "people 1"):
@@ -53,13 +53,13 @@ def test_a_card_is_printed_and_kept(cli: Findwell, labels: Path) -> None:
 
 def test_json_markdown_and_files(cli: Findwell, labels: Path, tmp_path: Path) -> None:
     output, kept = tmp_path / "card.md", tmp_path / "kept.json"
-    done = cli("judge-card", labels, "--judge", "local:text", "--no-save", "--format", "json")
+    done = cli("judge", "card", labels, "--judge", "local:text", "--no-save", "--format", "json")
     shown = json.loads(done.out)
     assert shown["pairs"] == 24
     assert shown["figures"][0]["statistic"] == "kappa"
     assert find_card("local:text") is None
     arguments = ("--format", "markdown", "-o", output, "--save", kept)
-    done = cli("judge-card", labels, "--judge", "local:text", *arguments)
+    done = cli("judge", "card", labels, "--judge", "local:text", *arguments)
     assert (done.code, done.out) == (0, "")
     assert "| kappa" in output.read_text()
     assert JudgeCard.load(kept).judge == "local:text"
@@ -67,25 +67,25 @@ def test_json_markdown_and_files(cli: Findwell, labels: Path, tmp_path: Path) ->
 
 
 def test_slices(cli: Findwell, labels: Path) -> None:
-    done = cli("judge-card", labels, "--judge", "local:text", "--slice", "region")
+    done = cli("judge", "card", labels, "--judge", "local:text", "--slice", "region")
     assert done.code == 0
     assert "by region" in done.out
     assert "north" in done.out
 
 
 def test_no_card_of_the_labels_that_set_the_threshold(cli: Findwell, labels: Path) -> None:
-    done = cli("judge-card", labels, "--judge", f"local:text(labels={labels})", "--no-save")
+    done = cli("judge", "card", labels, "--judge", f"local:text(labels={labels})", "--no-save")
     assert done.code == 2
     assert "12 of the 12 questions set the threshold" in done.err
     assert "held-out" in done.err
 
 
 def test_calibration_is_shown_where_there_are_probabilities(cli: Findwell, labels: Path) -> None:
-    done = cli("judge-card", labels, "--judge", "local:text", "--no-save")
+    done = cli("judge", "card", labels, "--judge", "local:text", "--no-save")
     assert "calibration: 24 verdicts with a probability" in done.out
     assert "expected calibration error" in done.out
     shown = json.loads(
-        cli("judge-card", labels, "--judge", "local:text", "--no-save", "--format", "json").out
+        cli("judge", "card", labels, "--judge", "local:text", "--no-save", "--format", "json").out
     )
     found = findwell.judge_card(labels, judge="local:text").calibration
     assert found is not None
@@ -95,7 +95,7 @@ def test_calibration_is_shown_where_there_are_probabilities(cli: Findwell, label
 
 def test_judges_side_by_side(cli: Findwell, labels: Path) -> None:
     judges = ("--judge", "local:text", "--judge", "local:text(relevance=0.99)")
-    done = cli("judge-card", labels, *judges)
+    done = cli("judge", "card", labels, *judges)
     assert done.code == 0
     first, second = (line for line in done.out.splitlines() if line.startswith(" local:text"))
     assert first.split()[:2] == ["local:text", "1.0000"]
@@ -103,38 +103,39 @@ def test_judges_side_by_side(cli: Findwell, labels: Path) -> None:
     assert "−1.0000" in second
     assert done.err.count("note: card saved in") == 2
     assert find_card("local:text(relevance=0.99)") is not None
-    shown = json.loads(cli("judge-card", labels, *judges, "--no-save", "--format", "json").out)
+    shown = json.loads(cli("judge", "card", labels, *judges, "--no-save", "--format", "json").out)
     assert [each["judge"] for each in shown["judges"]] == [*judges[1::2]]
     assert shown["differences"][0]["value"] == -1.0
-    done = cli("judge-card", labels, *judges, "--save", "x.json")
+    done = cli("judge", "card", labels, *judges, "--save", "x.json")
     assert done.code == 2
     assert "several judges have several cards" in done.err
 
 
 def test_probing_says_before_what_it_takes(cli: Findwell, labels: Path) -> None:
     with serve(well) as server:
-        asked = ("--judge", "openai:some-model", "--base-url", server.url, "--probe-bias")
-        planned = cli("judge-card", labels, *asked, "--dry-run")
+        asked = ("--judge", "openai:some-model", "-J", f"base_url={server.url}", "--probe-bias")
+        planned = cli("judge", "card", labels, *asked, "--dry-run")
         assert planned.out.startswith("calls: 36 (0 more are in the cache)")
         assert not server.calls
-        done = cli("judge-card", labels, *asked, "--no-save", "--judge", "local:text")
+        done = cli("judge", "card", labels, *asked, "--no-save", "--judge", "local:text")
         assert done.code == 0
         assert "note: probing for bias takes about 24 calls more" in done.err
         assert len(server.calls) == 36
         assert "openai:some-model · probed for bias with 24 calls" in done.out
         assert "local:text · probed for bias with 0 calls" in done.out
-    done = cli("judge-card", labels, "--judge", "local:text", "--dry-run")
+    done = cli("judge", "card", labels, "--judge", "local:text", "--dry-run")
     assert done.code == 2
-    assert "asks no model" in done.err
+    assert "only applies to judges that ask a model" in done.err
 
 
 def test_judgements_by_id(cli: Findwell, save: Save) -> None:
     done = cli(
-        "judge-card",
+        "judge",
+        "card",
         save("qrels.txt", "q1 0 d1 1\nq1 0 d2 0\n"),
         "--corpus",
         save("corpus.tsv", "d1\tRome is in Italy.\nd2\tTea is brown.\n"),
-        "--questions",
+        "--queries",
         save("queries.tsv", "q1\tWhere is Rome?\nq2\tWho?\n"),
         "--judge",
         "local:text",
@@ -146,7 +147,7 @@ def test_judgements_by_id(cli: Findwell, save: Save) -> None:
 def test_pairs_without_a_label_are_told(cli: Findwell, save: Save) -> None:
     rows = [*ROWS, {**ROWS[0], "label": None}]
     path = save("labels.jsonl", "".join(json.dumps(row) + "\n" for row in rows))
-    done = cli("judge-card", path, "--judge", "local:text", "--no-save")
+    done = cli("judge", "card", path, "--judge", "local:text", "--no-save")
     assert "1 pairs have no label" in done.err
 
 
@@ -156,10 +157,10 @@ def test_pairs_without_a_label_are_told(cli: Findwell, save: Save) -> None:
         (["--judge", "locl"], "did you mean local"),
         (["--judge", "local:text", "--slice", "regoin"], "did you mean region"),
         (["--judge", "local:text", "--save", "x", "--no-save"], "exclude each other"),
-        (["--aspect", "entities"], "Invalid value for '--aspect'"),
+        (["--aspect", "entities"], "--aspect: 'entities' is not one of"),
         (["--judge", "local:text", "--level", "3"], "the level is 3"),
         (
-            ["--judge", "local:text", "--judge", "local:text(relevance=0.4)", "--votes", "3"],
+            ["--judge", "local:text", "--judge", "local:text(relevance=0.4)", "-J", "votes=3"],
             "votes",
         ),
         (
@@ -171,13 +172,13 @@ def test_pairs_without_a_label_are_told(cli: Findwell, save: Save) -> None:
 def test_mistakes_are_named(
     cli: Findwell, labels: Path, arguments: list[str], message: str
 ) -> None:
-    done = cli("judge-card", labels, *arguments)
+    done = cli("judge", "card", labels, *arguments)
     assert done.code == 2
     assert message in done.err
     assert done.out == ""
 
 
 def test_a_file_that_is_not_there(cli: Findwell, tmp_path: Path) -> None:
-    done = cli("judge-card", tmp_path / "none.jsonl")
+    done = cli("judge", "card", tmp_path / "none.jsonl")
     assert done.code == 2
     assert "none.jsonl" in done.err

@@ -58,8 +58,8 @@ def test_a_dry_run_asks_nobody(
     cli: Findwell, samples: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("FINDWELL_API_KEY", "sk-not-to-be-seen")
-    command: list[Any] = ["score", samples, *_measures(*FOUR), "--dry-run", "--no-cache"]
-    command += ["--judge", "openai:some-model", "--base-url", "http://127.0.0.1:9/v1"]
+    command: list[Any] = ["score", samples, *_measures(*FOUR), "--dry-run", "-J", "cache=off"]
+    command += ["--judge", "openai:some-model", "-J", "base_url=http://127.0.0.1:9/v1"]
     done = cli(*command, "--format", "json")
     assert done.code == 0, done
     forecast = json.loads(done.out)["forecast"]
@@ -75,14 +75,17 @@ def openai(monkeypatch: pytest.MonkeyPatch) -> Iterator[tuple[Server, list[str]]
     """Return a server with a sensible model, and how to ask it."""
     monkeypatch.setenv("FINDWELL_API_KEY", "sk-not-to-be-seen")
     with serve(well) as server:
-        yield server, ["--judge", "openai:some-model", "--base-url", server.url, "--no-cache"]
+        yield (
+            server,
+            ["--judge", "openai:some-model", "-J", f"base_url={server.url}", "-J", "cache=off"],
+        )
 
 
 def test_a_model_is_asked(
     cli: Findwell, samples: Path, openai: tuple[Server, list[str]], tmp_path: Path
 ) -> None:
     server, judge = openai
-    prices = ("--prices", "1000000,0", "--format", "json", "--save", tmp_path / "saved")
+    prices = ("-J", "prices=1000000,0", "--format", "json", "--save", tmp_path / "saved")
     done = cli("score", samples, *_measures(*FOUR), *judge, *prices)
     assert done.code == 0, done
     assert len(server.calls) == 3
@@ -99,9 +102,18 @@ def test_a_model_is_asked_as_the_options_say(
     cli: Findwell, samples: Path, openai: tuple[Server, list[str]]
 ) -> None:
     server, judge = openai
-    fields = ("--option", "temperature=0.25", "--option", "seed=null", "--option", "effort=low")
-    limits = ("--attempts", "1", "--timeout", "9", "--call-tokens", "400", "--concurrency", "2")
-    done = cli("score", samples, *_measures(*FOUR), *judge, *fields, *limits, "--separate-calls")
+    fields = (
+        "-J",
+        "options.temperature=0.25",
+        "-J",
+        "options.seed=null",
+        "-J",
+        "options.effort=low",
+    )
+    limits = ("-J", "attempts=1", "-J", "timeout=9", "-J", "call_tokens=400", "-J", "concurrency=2")
+    done = cli(
+        "score", samples, *_measures(*FOUR), *judge, *fields, *limits, "-J", "separate_calls=yes"
+    )
     assert done.code == 0, done
     assert len(server.calls) == 5
     body = server.calls[0].body
@@ -116,7 +128,7 @@ def test_a_small_model_is_asked_one_by_one(
     server.script = by_token
     saved = ("--save", str(tmp_path / "saved"))
     done = cli(
-        "score", samples, *_measures(*FOUR), *judge, "--ask", "single", "--format", "json", *saved
+        "score", samples, *_measures(*FOUR), *judge, "-J", "ask=single", "--format", "json", *saved
     )
     assert done.code == 0, done
     about = json.loads(done.out)["judge"]
@@ -145,19 +157,27 @@ def test_what_a_model_did_not_judge_is_counted_and_shown(
 @pytest.mark.parametrize(
     ("options", "said"),
     [
-        (["--judge", "openai:m", "--option", "temperature"], "is not NAME=VALUE"),
-        (["--judge", "openai:m", "--prices", "1,2,3,4"], "1,2,3,4: cannot be read"),
-        (["--judge", "openai:m", "--attempts", "0"], "attempts must be at least 1"),
-        (["--judge", "openai:m", "--timeout", "0"], "timeout must be above 0"),
-        (["--judge", "openai:m", "--ask", "singel"], "did you mean single?"),
-        (["--judge", "openai:m", "--max-failures", "2"], "max_failures must be"),
-        (["--judge", "local:text", "--ask", "single"], "takes no ask"),
-        (["--judge", "local:text", "--separate-calls"], "takes no separate_calls"),
+        (["--judge", "openai:m", "-J", "options.temperature"], "this is not NAME=VALUE"),
+        (["--judge", "openai:m", "-J", "prices=1,2,3,4"], "1,2,3,4: cannot be read"),
+        (["--judge", "openai:m", "-J", "attempts=0"], "attempts must be at least 1"),
+        (["--judge", "openai:m", "-J", "timeout=0"], "timeout must be above 0"),
+        (["--judge", "openai:m", "-J", "ask=singel"], "did you mean single?"),
+        (["--judge", "openai:m", "-J", "max_failures=2"], "max_failures must be"),
+        (["--judge", "local:text", "-J", "ask=single"], "takes no ask"),
+        (["--judge", "local:text", "-J", "separate_calls=yes"], "takes no separate_calls"),
         (["--judge", "locl"], "did you mean local"),
         (["--judge", "openai"], "write openai:MODEL"),
-        (["--judge", "local:text", "--dry-run"], "asks no model"),
-        (["--judge", "local:text", "--votes", "3"], "takes no votes"),
-        (["--judge", "openai:m", "--refresh", "--no-cache"], "exclude each other"),
+        (
+            ["--judge", "local:text", "--dry-run"],
+            "--dry-run only applies to judges that ask a model",
+        ),
+        (["--judge", "local:text", "-J", "votes=3"], "takes no votes"),
+        (["--judge", "openai:m", "-J", "cache=never"], "-J cache: 'never' is not one of"),
+        (
+            ["--judge", "openai:m", "-J", "vots=3"],
+            "unknown setting 'vots' of -J. did you mean votes",
+        ),
+        (["--judge", "openai:m", "--votes", "3"], "it is a setting: -J votes=N"),
         (["--judge", "replay:nowhere.jsonl"], "nowhere.jsonl"),
     ],
 )
@@ -174,8 +194,8 @@ def test_the_card_of_a_model_can_be_rehearsed(
     monkeypatch.setenv("FINDWELL_API_KEY", "sk-not-to-be-seen")
     label = {"question": "Why?", "chunk": "Because.", "label": 1}
     labels = save("labels.jsonl", json.dumps(label))
-    judge = ("--judge", "openai:some-model", "--base-url", "http://127.0.0.1:9/v1")
-    done = cli("judge-card", labels, *judge, "--dry-run", "--no-cache", "--format", "json")
+    judge = ("--judge", "openai:some-model", "-J", "base_url=http://127.0.0.1:9/v1")
+    done = cli("judge", "card", labels, *judge, "--dry-run", "-J", "cache=off", "--format", "json")
     assert done.code == 0, done
     assert json.loads(done.out)["forecast"]["calls"] == 1
 
@@ -203,7 +223,7 @@ def test_one_budget_for_all_systems(
     cli: Findwell, two: list[Path], openai: tuple[Server, list[str]]
 ) -> None:
     server, judge = openai
-    done = cli("compare", *two, "-m", "context_precision", *judge, "--max-calls", "1")
+    done = cli("compare", *two, "-m", "context_precision", *judge, "-J", "max_calls=1")
     assert done.code == 3, done
     assert "left out" in done.err
     assert "not measured: context_precision (two against one)" in done.err

@@ -1,4 +1,4 @@
-"""`findwell label` on the command line: in a terminal, from a pipe, and what it refuses."""
+"""`findwell labels serve` on the command line: in a terminal, from a pipe, and what it refuses."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 import findwell
-from findwell.cli.label import FORMATS
+from findwell.cli.labels import FILE_FORMATS
 from findwell.loop.labels.exchange import EXPORTS
 from findwell.loop.labels.labels import Labels
 from tests import hostile
@@ -49,7 +49,7 @@ def pool(tmp_path: Path) -> Path:
 def typed(cli: Findwell, pool: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., Outcome]:
     def call(text: str, *arguments: str) -> Outcome:
         monkeypatch.setattr(sys, "stdin", io.StringIO(text))
-        return cli("label", pool, "--terminal", *(arguments or ("--annotator", "ann")))
+        return cli("labels", "serve", pool, "--terminal", *(arguments or ("--annotator", "ann")))
 
     return call
 
@@ -165,7 +165,10 @@ def test_what_others_look_at_is_told(typed: Callable[..., Outcome], tmp_path: Pa
     with Labels.open(folder) as labels:
         assert labels.next("ann") is not None
         run = subprocess.run(
-            [sys.executable, "-m", "findwell", "label", folder, "--terminal", "--annotator", "bob"],
+            [
+                *(sys.executable, "-m", "findwell", "labels", "serve", folder),
+                *("--terminal", "--annotator", "bob"),
+            ],
             stdin=subprocess.DEVNULL, capture_output=True, text=True, check=True,
         )  # fmt: skip
     assert "Others look at the last 1" in run.stdout
@@ -174,7 +177,7 @@ def test_what_others_look_at_is_told(typed: Callable[..., Outcome], tmp_path: Pa
 def test_yes_and_no(cli: Findwell, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     findwell.pool(RUNS, tmp_path / "p", queries=QUESTIONS, corpus=TEXTS, highest=1)
     monkeypatch.setattr(sys, "stdin", io.StringIO("y\nN really\nn\n2\n"))
-    done = cli("label", tmp_path / "p", "--terminal", "--annotator", "ann")
+    done = cli("labels", "serve", tmp_path / "p", "--terminal", "--annotator", "ann")
     assert "2 is not a key here" in done.out
     with Labels.open(tmp_path / "p") as labels:
         assert labels.frame().select("grade", "note").rows() == [(1.0, ""), (0.0, "really")]
@@ -189,7 +192,7 @@ def test_nothing_steers_the_terminal(
     asked = {attack: f"{attack}?" for attack in attacks}
     findwell.pool(runs, tmp_path / "p", queries=asked, corpus=texts, guidelines="\x1b[2J")
     monkeypatch.setattr(sys, "stdin", io.StringIO("g" + "n \x1b[31m\n1\n" * len(attacks)))
-    done = cli("label", tmp_path / "p", "--terminal", "--annotator", "ann")
+    done = cli("labels", "serve", tmp_path / "p", "--terminal", "--annotator", "ann")
     assert done.code == 0, done.err
     assert not re.search("[\x00-\x09\x0b-\x1f\x7f-\x9f\u2028\u2029\u202e\u2066]", done.out)
     assert "[bold]rich[/bold] :smile:" in done.out
@@ -198,7 +201,7 @@ def test_nothing_steers_the_terminal(
 def test_one_key_at_a_time_in_a_terminal(pool: Path) -> None:
     """A real terminal: no line end is needed, notes are asked for, Ctrl-D ends it."""
     screen, stdin = pty.openpty()
-    command = [sys.executable, "-m", "findwell", "label", str(pool), "--terminal"]
+    command = [sys.executable, "-m", "findwell", "labels", "serve", str(pool), "--terminal"]
     run = subprocess.Popen(
         [*command, "--annotator", "ann"], stdin=stdin, stdout=stdin, stderr=stdin, close_fds=True
     )
@@ -243,19 +246,18 @@ def test_one_key_at_a_time_in_a_terminal(pool: Path) -> None:
 
 def test_what_cannot_be_labelled(cli: Findwell, tmp_path: Path, pool: Path) -> None:
     for arguments, told in (
-        ((tmp_path / "nowhere",), "no labels here"),
-        ((tmp_path,), "no labels here"),
-        ((pool, "--terminal", "--port", "1"), "--port has no effect with --terminal"),
-        ((pool, "--terminal", "--open"), "--open has no effect with --terminal"),
-        ((pool, "--terminal", "--export", "x.csv"), "--export has no effect with --terminal"),
-        ((pool, "--export", "x.csv", "--add"), "--add has no effect with --export"),
-        ((pool, "--format", "csv"), "--format has no effect"),
-        ((pool, "--export", tmp_path / "x.csv"), "no label to export"),
-        ((pool, "--import", tmp_path / "nothing.csv"), "nothing.csv"),
-        ((pool, "--terminal", "--annotator", "a\x1b"), "not a valid name of an annotator"),
-        ((pool, "--annotator", "x" * 81), "not a valid name of an annotator"),
+        (("serve", tmp_path / "nowhere"), "no labels here"),
+        (("serve", tmp_path), "no labels here"),
+        (("serve", pool, "--terminal", "--port", "1"), "--port has no effect with --terminal"),
+        (("serve", pool, "--terminal", "--open"), "--open has no effect with --terminal"),
+        (("export", pool, "x.csv", "--add"), "unknown option --add"),
+        (("serve", pool, "--format", "csv"), "unknown option --format"),
+        (("export", pool, tmp_path / "x.csv"), "no label to export"),
+        (("import", pool, tmp_path / "nothing.csv"), "nothing.csv"),
+        (("serve", pool, "--terminal", "--annotator", "a\x1b"), "not a valid name of an annotator"),
+        (("serve", pool, "--annotator", "x" * 81), "not a valid name of an annotator"),
     ):
-        done = cli("label", *arguments)
+        done = cli("labels", *arguments)
         assert (done.code, told in done.err) == (2, True), done.err
 
 
@@ -263,13 +265,13 @@ def test_labels_go_out_and_come_back(
     typed: Callable[..., Outcome], cli: Findwell, pool: Path, tmp_path: Path
 ) -> None:
     typed("3210")
-    told = cli("label", pool, "--export", tmp_path / "labels.csv")
+    told = cli("labels", "export", pool, tmp_path / "labels.csv")
     assert (told.code, told.out) == (0, "")
     assert "4 labelled pairs written" in told.err
-    assert cli("label", pool, "--export", tmp_path / "beir", "--format", "beir").code == 0
+    assert cli("labels", "export", pool, tmp_path / "beir", "--format", "beir").code == 0
     assert (tmp_path / "beir" / "qrels" / "test.tsv").is_file()
     findwell.pool(RUNS, tmp_path / "new", queries=QUESTIONS, corpus=TEXTS)
-    told = cli("label", tmp_path / "new", "--import", tmp_path / "labels.csv")
+    told = cli("labels", "import", tmp_path / "new", tmp_path / "labels.csv")
     assert (told.code, "4 labels added" in told.err) == (0, True), told.err
     with Labels.open(pool) as old, Labels.open(tmp_path / "new") as new:
         columns = ("query", "doc", "grade", "annotator")
@@ -277,7 +279,7 @@ def test_labels_go_out_and_come_back(
 
 
 def test_the_formats_of_the_option_are_all_there_are() -> None:
-    assert set(FORMATS) == set(EXPORTS)
+    assert set(FILE_FORMATS) == set(EXPORTS)
 
 
 def test_without_the_web_extra_the_terminal_is_offered(
@@ -290,7 +292,7 @@ def test_without_the_web_extra_the_terminal_is_offered(
         "starlette.applications",
     ):
         monkeypatch.delitem(sys.modules, name, raising=False)
-    done = cli("label", pool)
+    done = cli("labels", "serve", pool)
     assert done.code == 2
     assert ".[web]" in done.err
     assert "--terminal" in done.err

@@ -86,7 +86,7 @@ def test_marks(traces: Path, tmp_path: Path, cli: Findwell) -> None:
         (["ingest", "bad.txt", "--store", "made", "--redact", "("], "is not a regular expression"),
         (["ingest", "bad.txt", "--store", "made", "--sample", "2"], "the sample is 2"),
         (["ingest", "bad.txt", "--store", "made", "--keep", "soon"], "is not a length of time"),
-        (["ingest", "bad.txt"], "Missing option '--store'"),
+        (["ingest", "bad.txt"], "--store is missing"),
         (["mark", "v2", "--store", "made"], "there is no trace store here"),
         (["serve", "--store", "made", "--host", "0.0.0.0"], "no token is set"),
         (["serve", "--store", "made", "--max-request", "much"], "(--max-request)"),
@@ -130,7 +130,7 @@ def test_a_server_that_is_told_to_stop(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("name", group.commands)
 def test_subcommands_explain_themselves(name: str, cli: Findwell) -> None:
-    done = cli("monitor", name, "--help")
+    done = cli("monitor", name, "--help-all")
     assert (done.code, done.err) == (0, "")
     assert all(len(line) <= 80 for line in done.out.splitlines())
     found = group.get_command(click.Context(group), name)

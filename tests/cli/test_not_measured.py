@@ -32,7 +32,16 @@ def test_a_judge_that_fails_every_time(
 ) -> None:
     monkeypatch.setenv("OPENAI_API_KEY", "sk-not-to-be-seen")
     with serve(lambda _: chat("no")) as server:
-        judge = ("--judge", "openai:m", "--base-url", server.url, "--no-cache", "--attempts", "1")
+        judge = (
+            "--judge",
+            "openai:m",
+            "-J",
+            f"base_url={server.url}",
+            "-J",
+            "cache=off",
+            "-J",
+            "attempts=1",
+        )
         asked = ("-m", "recall", "-m", "P/relevance", *judge, "--format", "json")
         done = cli("score", path, *asked)
         gated = cli("score", path, *asked, "--require", "recall>=0", "--undecided", "pass")

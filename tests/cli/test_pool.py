@@ -1,4 +1,4 @@
-"""`findwell pool`: a folder to label from, and what precision the budget buys."""
+"""`findwell labels pool`: a folder to label from, and what precision the budget buys."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ TEXTS = ("--queries", DEMO / "questions.jsonl", "--corpus", DEMO / "passages.jso
 
 
 def test_for_ordering(cli: Findwell, tmp_path: Path) -> None:
-    done = cli("pool", *RUNS, *TEXTS, "--budget", 200, "-o", tmp_path / "pool")
+    done = cli("labels", "pool", *RUNS, *TEXTS, "--budget", 200, "-o", tmp_path / "pool")
     assert done.code == 0
     assert "1,589 pairs, 95 queries, 2 runs · mm-ns" in done.out
     assert "only with --for values" in done.err
@@ -34,7 +34,7 @@ def test_for_ordering(cli: Findwell, tmp_path: Path) -> None:
 
 def test_the_same_as_in_python(cli: Findwell, tmp_path: Path) -> None:
     how = ("--for", "values", "--budget", 150, "--judge", "local:text", "--format", "json")
-    done = cli("pool", *RUNS, *TEXTS, *how, "-o", tmp_path / "one")
+    done = cli("labels", "pool", *RUNS, *TEXTS, *how, "-o", tmp_path / "one")
     assert done.code == 0, done.err
     shown = json.loads(done.out)
     made = findwell.pool(
@@ -83,7 +83,7 @@ def test_grades_that_were_given_before(cli: Findwell, save: Save, tmp_path: Path
     run = save("run.json", json.dumps({"q": [f"d{number}" for number in range(10)]}))
     judged = save("judged.txt", "".join(f"q 0 d{number} {number % 3}\n" for number in range(9)))
     how = ("--for", "values", "--judged", judged, "--budget", 8)
-    done = cli("pool", run, *how, "-o", tmp_path / "pool")
+    done = cli("labels", "pool", run, *how, "-o", tmp_path / "pool")
     assert done.code == 0
     assert "pair without a grade of the judge" in done.err
     with findwell.Labels.open(tmp_path / "pool") as labels:
@@ -92,8 +92,16 @@ def test_grades_that_were_given_before(cli: Findwell, save: Save, tmp_path: Path
 
 
 def test_a_dry_run_writes_nothing(cli: Findwell, tmp_path: Path) -> None:
-    how = ("--judge", "openai:m", "--base-url", "http://127.0.0.1:9/v1", "--no-cache", "--dry-run")
-    done = cli("pool", *RUNS, *TEXTS, "--for", "values", *how, "-o", tmp_path / "pool")
+    how = (
+        "--judge",
+        "openai:m",
+        "-J",
+        "base_url=http://127.0.0.1:9/v1",
+        "-J",
+        "cache=off",
+        "--dry-run",
+    )
+    done = cli("labels", "pool", *RUNS, *TEXTS, "--for", "values", *how, "-o", tmp_path / "pool")
     assert done.code == 0
     assert done.out.startswith("calls: 95")
     assert not (tmp_path / "pool").exists()
@@ -102,8 +110,7 @@ def test_a_dry_run_writes_nothing(cli: Findwell, tmp_path: Path) -> None:
 def test_a_pool_of_records_that_hold_everything(cli: Findwell, save: Save, tmp_path: Path) -> None:
     record = {"user_input": "Why?", "retrieved_contexts": ["Because.", "So."]}
     guidelines = save("guide.md", "1 answers the question.")
-    done = cli(
-        "pool", save("samples.jsonl", json.dumps(record) + "\n"), "--highest", 1,
+    done = cli("labels", "pool", save("samples.jsonl", json.dumps(record) + "\n"), "--highest", 1,
         "--guidelines", guidelines, "-o", tmp_path / "pool",
     )  # fmt: skip
     assert done.code == 0
@@ -137,7 +144,7 @@ def test_mistakes(
     monkeypatch.chdir(save("run.json", '{"q": ["a", "b"]}').parent)
     save("empty.json", "{}")
     save("other.json", '{"r": {"a": 1}}')
-    done = cli("pool", *arguments)
+    done = cli("labels", "pool", *arguments)
     assert done.code == 2
     assert message in done.err
     assert not Path("pool").exists()
@@ -145,19 +152,19 @@ def test_mistakes(
 
 def test_a_pool_is_made_larger(cli: Findwell, tmp_path: Path) -> None:
     folder = tmp_path / "pool"
-    cli("pool", *RUNS, "--for", "values", "--budget", 40, "-o", folder)
+    cli("labels", "pool", *RUNS, "--for", "values", "--budget", 40, "-o", folder)
     with findwell.Labels.open(folder, "ann") as labels:
         while (pair := labels.next()) is not None:
             labels.set(pair.query, pair.doc, int(len(pair.doc) % 4 == 0))
-    shown = json.loads(cli("pool", folder, "--format", "json").out)
+    shown = json.loads(cli("labels", "pool", folder, "--format", "json").out)
     assert shown["precision"][0]["basis"] == "pilot of 40 labels"
-    done = cli("pool", folder, "--budget", 90)
+    done = cli("labels", "pool", folder, "--budget", 90)
     assert done.code == 0
     assert "those that the pilot lets expect" in done.err
     with findwell.Labels.open(folder, "ann") as labels:
         assert labels.progress().left == 50
     for arguments in (["--depth", "5"], ["--for", "ordering"], ["-o", tmp_path / "other"]):
-        assert cli("pool", folder, *arguments).code == 2
+        assert cli("labels", "pool", folder, *arguments).code == 2
 
 
 def test_verdicts_of_a_saved_result(cli: Findwell, tmp_path: Path) -> None:
@@ -167,10 +174,18 @@ def test_verdicts_of_a_saved_result(cli: Findwell, tmp_path: Path) -> None:
     assert cli("score", RUNS[0], *how, *judge).code == 0
     pool = ("--for", "values", "--budget", 60, "--depth", 3)
     done = cli(
-        "pool", RUNS[0], *TEXTS, *pool, "--judged", tmp_path / "judged", "-o", tmp_path / "a"
+        "labels",
+        "pool",
+        RUNS[0],
+        *TEXTS,
+        *pool,
+        "--judged",
+        tmp_path / "judged",
+        "-o",
+        tmp_path / "a",
     )
     assert done.code == 0, done.err
-    cli("pool", RUNS[0], *TEXTS, *pool, "--judge", "local:text", "-o", tmp_path / "b")
+    cli("labels", "pool", RUNS[0], *TEXTS, *pool, "--judge", "local:text", "-o", tmp_path / "b")
     grades = []
     for name in "ab":
         with findwell.Labels.open(tmp_path / name) as labels:
@@ -181,6 +196,16 @@ def test_verdicts_of_a_saved_result(cli: Findwell, tmp_path: Path) -> None:
         cli("score", RUNS[0], "--gold", DEMO / "questions.jsonl", "--save", tmp_path / "c").code
         == 0
     )
-    done = cli("pool", RUNS[0], "--for", "values", "--judged", tmp_path / "c", "-o", tmp_path / "d")
+    done = cli(
+        "labels",
+        "pool",
+        RUNS[0],
+        "--for",
+        "values",
+        "--judged",
+        tmp_path / "c",
+        "-o",
+        tmp_path / "d",
+    )
     assert done.code == 2
     assert "no verdicts about relevance" in done.err

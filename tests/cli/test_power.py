@@ -61,7 +61,7 @@ def test_nothing_can_be_said_of_one_query(cli: Findwell, tmp_path: Path) -> None
     [
         ([], "nothing is known about how differences vary"),
         (["--sd", "0.3"], "neither a difference nor a number of queries"),
-        (["--sd", "x"], "'x' is not a valid float"),
+        (["--sd", "x"], "'x' is not a number"),
         (["--sd", "0.3", "--difference", "0.1", "--sizes", "1,x"], "not a list of whole numbers"),
         (["--sd", "0.3", "--difference", "0.1", "--gold", "g"], "--gold needs a run"),
         (["nosuch", "--difference", "0.1"], "nosuch: no such file"),

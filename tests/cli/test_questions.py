@@ -108,7 +108,7 @@ def test_json_says_how_they_were_made(
 
 
 def test_a_dry_run_asks_nobody(cli: Findwell, documents: Path, server: Server) -> None:
-    done = cli(*asked(documents, "-n", 10, "--dry-run", "--prices", "1,2"))
+    done = cli(*asked(documents, "-n", 10, "--dry-run", "-J", "prices=1,2"))
     assert done.code == 0, done
     assert done.out.startswith("calls: 31 (0 more are in the cache)")
     assert "nothing was asked" in done.out
@@ -123,7 +123,7 @@ def test_without_a_question_nothing_is_written(
     cli: Findwell, documents: Path, server: Server, tmp_path: Path
 ) -> None:
     file = tmp_path / "questions.jsonl"
-    done = cli(*asked(documents, "-n", 4, "-o", file, "--max-calls", 0))
+    done = cli(*asked(documents, "-n", 4, "-o", file, "-J", "max_calls=0"))
     assert done.code == 3, done
     assert not file.exists()
     assert not server.calls
@@ -135,15 +135,18 @@ def test_without_a_question_nothing_is_written(
     ("more", "message"),
     [
         (("--judge", "local", "-o", "-"), "the judge local cannot write questions"),
-        (("--judge", "openai:m"), "where shall the questions go?"),
+        (("--judge", "openai:m"), "no file for the questions"),
         (("--judge", "openai:m", "-o", "no/such/file"), "there is no folder 'such'"),
         (("--judge", "openai:m", "-o", "."), "it is a folder"),
         (("--judge", "openai:m", "-o", "-", "--share", "x"), "is not KIND=SHARE"),
         (("--judge", "openai:m", "-o", "-", "--share", "multihop=1"), "did you mean multi-hop"),
         (("--judge", "openai:m", "-o", "-", "-n", "0"), "0 is not in the range"),
         (("--judge", "openai:m", "-o", "-", "--corpus", "nowhere"), "nowhere"),
-        (("--judge", "openai:m", "-o", "-", "--refresh", "--no-cache"), "exclude each other"),
-        (("--judge", "openai:m", "-o", "-", "--max-cost", "1"), "needs prices"),
+        (
+            ("--judge", "openai:m", "-o", "-", "-J", "cache=never"),
+            "-J cache: 'never' is not one of",
+        ),
+        (("--judge", "openai:m", "-o", "-", "-J", "max_cost=1"), "needs prices"),
     ],
 )
 def test_mistakes_cost_nothing(
@@ -161,7 +164,7 @@ def test_killed_it_goes_on_where_it_was(
     documents: Path, server: Server, tmp_path: Path, cli: Findwell
 ) -> None:
     file, concurrency = tmp_path / "questions.jsonl", 4
-    command = asked(documents, "-n", 10, "-o", file, "--concurrency", concurrency)
+    command = asked(documents, "-n", 10, "-o", file, "-J", f"concurrency={concurrency}")
     server.script = barrier = Barrier(13, well)
     arguments: list[Any] = [sys.executable, "-m", "findwell", *map(str, command)]
     process = subprocess.Popen(arguments, cwd=ROOT)

@@ -262,7 +262,9 @@ def test_per_query_in_every_format(cli: Findwell, files: Files) -> None:
 @pytest.mark.parametrize("missing", ["zero", "skip", "error"])
 def test_missing(missing: str, cli: Findwell, save: Save) -> None:
     run, gold = save("r", "q Q0 a 1 2 t\n"), save("g", "q 0 a 1\np 0 a 1\n")
-    done = cli("score", run, "-g", gold, "-m", "RR", "--missing", missing, "--format=jsonl")
+    done = cli(
+        "score", run, "-g", gold, "-m", "RR", "--read", f"missing={missing}", "--format=jsonl"
+    )
     if missing == "error":
         assert (done.code, done.out) == (2, "")
     else:
@@ -278,7 +280,9 @@ def test_dialect(dialect: str, cli: Findwell, files: Files) -> None:
 
 def test_ids(cli: Findwell, save: Save) -> None:
     run, gold = save("r", "q Q0 a#1 1 2 t\n"), save("g", "q 0 a 1\n")
-    done = cli("score", run, "-g", gold, "-m", "RR", "--ids", "chunk-to-doc:#", "--format=jsonl")
+    done = cli(
+        "score", run, "-g", gold, "-m", "RR", "--read", "ids=chunk-to-doc:#", "--format=jsonl"
+    )
     assert json.loads(done.out)["value"] == 1
 
 
@@ -464,8 +468,8 @@ def test_every_command_explains_itself(command: str, flag: str, cli: Findwell) -
     ("arguments", "message"),
     [
         (["scor"], "did you mean score"),
-        (["zzz"], "no command 'zzz'"),
-        (["score"], "Missing argument"),
+        (["zzz"], "unknown command 'zzz'"),
+        (["score"], "RUN... is missing"),
         (["score", "-", "-"], "standard input can be read only once"),
         (["score", "a", "--form", "json"], "--format"),
         (["score", "a", "--format", "xml"], "markdown"),

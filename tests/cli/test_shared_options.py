@@ -11,11 +11,14 @@ import click
 import pytest
 
 import findwell
-from findwell.cli import COMMANDS
+from findwell.cli import SETTINGS
 from findwell.cli import cli as group
-from findwell.cli.options import DEFAULT_MEASURES, DIALECT_HELP
+from findwell.cli.command import settings_of
+from findwell.cli.options import DEFAULT_MEASURES, DIALECTS
+from findwell.evaluation.plan import EvaluationOptions
 from findwell.judges.client.client import RetryPolicy
 from findwell.measures import DEFAULTS
+from tests.budgets.figures import commands
 from tests.sample import jsonl
 
 if TYPE_CHECKING:
@@ -24,64 +27,72 @@ if TYPE_CHECKING:
     from tests.conftest import Findwell, Save
 
 # what is read, how, and how it is measured
-READ = (
-    "--gold", "--run-format", "--gold-format", "--skip-bad", "--ids", "--by", "--corpus",
-    "--embedder", "--dialect",
-)  # fmt: skip
-MEASURE = ("--rel", "--missing", "--measure", "--judge", "--dry-run", "--max-cost")
+READ_OPTIONS = ("--gold", "--by", "--corpus", "--read", "--dialect")
+MEASURE_OPTIONS = ("--rel", "--measure", "--judge", "-J", "--dry-run")
 READERS = ("score", "compare", "check", "explain", "curve", "power", "report", "tune")
 MEASURING = ("score", "compare", "explain", "curve", "power", "report", "tune")
+SHOWN_OPTIONS, SHOWN_LINES, ALL_OPTIONS = 25, 60, 350  # at most
 
 
-def command(name: str) -> click.Command:
-    found = group.get_command(None, name)  # type: ignore[arg-type]
-    assert found is not None
-    return found
+def every_command() -> dict[str, click.Command]:
+    """Return all commands by name, those inside others too."""
+    with click.Context(group, **SETTINGS) as context:
+        return dict(commands(group, context))
+
+
+EVERY_COMMAND = every_command()
 
 
 def options(name: str) -> dict[str, click.Option]:
     """Return the options of a command by their long name."""
-    params = command(name).params
+    params = EVERY_COMMAND[name].params
     return {each.opts[-1]: each for each in params if isinstance(each, click.Option)}
 
 
 @pytest.mark.parametrize("name", READERS)
 def test_commands_read_with_the_same_options(name: str) -> None:
     mine, usual = options(name), options("score")
-    for option in READ:
+    for option in READ_OPTIONS:
         help_, expected = mine[option].help or "", usual[option].help or ""
         assert help_.startswith(expected), option  # that of explain goes on
+    settings = ("run_format", "gold_format", "skip_bad", "ids", "embedder", "tokenizer")
+    (read,) = (each for each in settings_of(EVERY_COMMAND[name]) if each.table == "read")
+    assert set(settings) <= read.fields.keys()
 
 
 @pytest.mark.parametrize("name", MEASURING)
 def test_commands_measure_with_the_same_options(name: str) -> None:
     mine, usual = options(name), options("score")
-    for option in MEASURE:
+    for option in MEASURE_OPTIONS:
         assert option == "--measure" or mine[option].help == usual[option].help, option
 
 
 def test_every_command_that_takes_runs_is_looked_at() -> None:
-    takers = {name for name in COMMANDS if "--gold" in options(name)}
-    takers |= {
+    takers = {
         name
-        for name in COMMANDS
-        for each in command(name).params
-        if isinstance(each, click.Argument) and "RUN" in (each.metavar or "")
+        for name, command in EVERY_COMMAND.items()
+        if any(
+            isinstance(each, click.Argument) and "RUN" in (each.metavar or "")
+            for each in command.params
+        )
+        or "--gold" in options(name)
     }
-    assert takers == {*READERS, "fuse", "pool"}  # which measure nothing
+    assert takers == {*READERS, "fuse", "labels pool"}  # which measure nothing
 
 
-@pytest.mark.parametrize("name", COMMANDS)
+@pytest.mark.parametrize("name", EVERY_COMMAND)
 def test_every_option_is_a_sentence(name: str) -> None:
-    for option, each in options(name).items():
-        text = each.help or ""
+    texts = {option: each.help or "" for option, each in options(name).items()}
+    for each in settings_of(EVERY_COMMAND[name]):
+        texts |= {field: setting.help or "" for field, setting in each.fields.items()}
+    for option, text in texts.items():
         assert text[:1].isupper(), (option, text)
         assert text.endswith("."), (option, text)
 
 
-@pytest.mark.parametrize("name", COMMANDS)
+@pytest.mark.parametrize("name", EVERY_COMMAND)
 def test_every_default_is_shown(name: str, cli: Findwell) -> None:
-    entries = re.split(r"\n  (?=-)", cli(name, "--help").out.partition("Options:")[2])
+    entries = re.split(r"\n  (?=-)", cli(*name.split(), "--help-all").out)
     shown = [" ".join(entry.split()) for entry in entries]
     for option, each in options(name).items():
         default = each.to_info_dict()["default"]
@@ -91,23 +102,71 @@ def test_every_default_is_shown(name: str, cli: Findwell) -> None:
             assert f"[default: {first}" in entry, entry
 
 
-@pytest.mark.parametrize("name", ["", *COMMANDS])
-def test_help_fits_a_terminal(name: str, cli: Findwell) -> None:
-    for line in cli(*filter(None, [name]), "--help").out.splitlines():
-        assert len(line) <= 80, line
+def test_help_fits_a_screen(cli: Findwell) -> None:
+    with click.Context(group, **SETTINGS) as context:
+        for name in ["", "labels", "judge", "monitor", *EVERY_COMMAND]:
+            topics = (
+                [f"--help-{each.topic}" for each in settings_of(EVERY_COMMAND[name])]
+                if name in EVERY_COMMAND
+                else []
+            )
+            for option in ("--help", *(["--help-all", *topics] if name in EVERY_COMMAND else [])):
+                lines = cli(*name.split(), option).out.splitlines()
+                assert max(map(len, lines)) <= 80, (name, option)
+        for name, command in EVERY_COMMAND.items():
+            text = command.get_help(click.Context(command, parent=context, info_name=name))
+            assert len(text.splitlines()) <= SHOWN_LINES, name
+            shown = re.findall(r"^  (?:-\w, )?-\S+", text, re.MULTILINE)
+            assert len(shown) <= SHOWN_OPTIONS + 5, name
 
 
-def test_the_defaults_of_judges_are_those_of_the_library() -> None:
+def test_the_help_of_score_is_short() -> None:
+    command = EVERY_COMMAND["score"]
+    with click.Context(group, **SETTINGS) as context:
+        text = command.get_help(click.Context(command, parent=context, info_name="score"))
+    assert len(re.findall(r"^  (?:-\w, )?-\S+", text, re.MULTILINE)) <= SHOWN_OPTIONS
+    assert sum(len(options(name)) for name in EVERY_COMMAND) <= ALL_OPTIONS
+    for topic in ("--help-all", "--help-input", "--help-judge", "--help-spark"):
+        assert topic in text
+
+
+def test_settings_are_the_fields_of_the_library() -> None:
+    """Command line, configuration file and Python have one spelling."""
+    tables = {each.table: each for each in settings_of(EVERY_COMMAND["score"])}
+    judge = {each.name: each for each in fields(findwell.Judge)}
+    assert tables["judge"].fields.keys() == judge.keys() - {"model", "key", "retry", "budget"}
+    for name, setting in tables["judge"].fields.items():
+        kind = str(judge[name].type).split(" ")[0].partition("[")[0]
+        kinds = {"int": click.INT, "float": click.FLOAT, "bool": click.BOOL}
+        if not isinstance(setting.type, click.Choice):
+            assert setting.type is kinds.get(kind, click.STRING), name
+        assert setting.is_mapping == (kind == "Mapping")
+    read = tables["read"].fields.keys() - {"spool_limit"}
+    assert read <= EvaluationOptions.__optional_keys__
+    flags = {"gold", "slices", "measures", "labels", "per_query"}
+    assert {
+        "by",
+        "dialect",
+        "rel",
+        "queries",
+        "corpus",
+        "level",
+        "bounds",
+    } <= EvaluationOptions.__optional_keys__
+    assert not flags & EvaluationOptions.__optional_keys__
+
+
+def test_the_defaults_of_judges_are_those_of_the_library(cli: Findwell) -> None:
     known = {each.name: each.default for each in fields(findwell.Judge)}
     known |= {name: getattr(RetryPolicy(), name) for name in ("concurrency", "timeout")}
+    shown = " ".join(cli("score", "--help-judge").out.split())
     for name in ("votes", "attempts", "call_tokens", "concurrency", "timeout"):
-        text = options("score")[f"--{name.replace('_', '-')}"].help or ""
-        assert text.endswith(f"(default: {known[name]:g})."), text
+        text = shown.partition(f" {name}=")[2].partition("(default: ")[2]
+        assert text.startswith(f"{known[name]:g})."), name
 
 
 def test_what_help_lists_is_all_there_is() -> None:
-    listed = DIALECT_HELP.partition(": ")[2].rstrip(".").split(", ")
-    assert listed == list(findwell.known_dialects())
+    assert DIALECTS.split(", ") == list(findwell.known_dialects())
     assert ", ".join(DEFAULTS) == DEFAULT_MEASURES
 
 
@@ -128,7 +187,7 @@ def test_every_command_obeys_them(name: str, path: Path, cli: Findwell) -> None:
     files = [path, path] if name in ("compare", "power") else [path]
     asked = (name, *files, "--by", "containment(across=no)", "-m", "recall", "--format", "json")
     assert cli(*asked).code == 2  # what cannot be read
-    done = cli(*asked, "--skip-bad", "--rel", "2")
+    done = cli(*asked, "--read", "skip_bad=yes", "--rel", "2")
     assert done.code == 0, done
     shown = json.loads(done.out)
     assert "containment(across=no)" in done.out

@@ -267,7 +267,7 @@ class Slow(Format):
             threading.Timer(0.5, send).start()
             time.sleep(300)
         return RunStream(name, batches)
-sys.argv += ["--run-format", "slow"]
+sys.argv += ["--read", "run_format=slow"]
 main()
 """
 

@@ -12,6 +12,7 @@ import click
 import pytest
 
 from findwell.cli import cli as findwell_group
+from findwell.cli.command import settings_of
 from findwell.cli.configuration import commands_of
 from findwell.cli.trust import GUARDED, HARMLESS, MODELS, SERVERS, WRITTEN
 from tests.client.server import Call, Reaction, as_json, serve
@@ -51,17 +52,20 @@ def elsewhere() -> Iterator[Server]:
 
 
 HOSTILE = {
-    'base-url = "URL"': "base-url",
-    '[score]\nbase-url = "URL"': "score.base-url",
+    '[judge]\nbase_url = "URL"': "judge.base_url",
+    '[score.judge]\nbase-url = "URL"': "score.judge.base-url",
+    '[judge]\nmodel = "openai:m"': "judge.model",
     'judge = "openai:m"': "judge",
     'judge = "groq:m"': "judge",
-    'embedder = "openrouter:m"': "embedder",
-    'embedder = "sentence-transformers:evil/model"': "embedder",
+    '[read]\nembedder = "openrouter:m"': "read.embedder",
+    '[read]\nembedder = "sentence-transformers:evil/model"': "read.embedder",
     'measures = ["recall@5/semantic(model=openai:m)"]': "measures",
     'by = "semantic(model=openai:m)"': "by",
-    'header = ["X: k"]': "header",
-    'extra-body = \'{"api_base": "URL"}\'': "extra-body",
-    'option = ["api_base=URL"]': "option",
+    '[judge.headers]\nX = "k"': "judge.headers",
+    '[judge.extra_body]\napi_base = "URL"': "judge.extra_body",
+    '[judge.options]\napi_base = "URL"': "judge.options",
+    '[judge]\nprompts = "../prompts"': "judge.prompts",
+    '[score.judge]\nprices = "/tmp/prices.toml"': "score.judge.prices",
     'output = "../x.csv"': "output",
     'output = "/tmp/x.csv"': "output",
     'output = ".git/config"': "output",
@@ -71,8 +75,9 @@ HOSTILE = {
     'junit = "../x.xml"': "junit",
     'gold = "../qrels.txt"': "gold",
     'gold = "//attacker/share"': "gold",
-    'master = "spark://attacker:7077"': "master",
-    '[score]\nwrite = "s3a://attacker/x"': "score.write",
+    '[spark]\nmaster = "spark://attacker:7077"': "spark.master",
+    '[score.spark]\nwrite = "s3a://attacker/x"': "score.spark.write",
+    '[spark]\ngateway_host = "attacker"': "spark.gateway_host",
     "[score]\nupdate-baseline = true": "score.update-baseline",
 }
 
@@ -144,7 +149,8 @@ def test_a_command_of_a_group_is_guarded_as_well(
 
 
 HARMLESS_FILE = SETTINGS + (
-    'judge = "local:text"\nembedder = "minilm"\nslice = "topic"\nmissing = "zero"\nids = "lower"\n'
+    'judge = "local:text"\nslice = "topic"\n'
+    '[read]\nembedder = "minilm"\nmissing = "zero"\nids = "lower"\n'
     '[score]\nrequire = ["RR>=0"]\nsave = "results/v1.2"\njunit = "gates.xml"\nformat = "csv"\n'
 )
 
@@ -158,9 +164,9 @@ def test_what_is_measured_needs_no_trust(cli: Findwell, save: Save, project: Pat
 
 
 def test_only_what_takes_effect_needs_trust(cli: Findwell, save: Save) -> None:
-    save("findwell.toml", SETTINGS + 'judge = "openai:m"\nbase-url = "http://x.y/v1"\n')
+    save("findwell.toml", SETTINGS + '[judge]\nmodel = "openai:m"\nbase_url = "http://x.y/v1"\n')
     assert cli("score").code == 2
-    assert cli("score", "--judge", "local", "--base-url", "http://z/v1").code == 0
+    assert cli("score", "--judge", "local", "-J", "base_url=http://z/v1").code == 0
     assert cli("check").code == 0  # which asks no judge
     assert cli("explain-config").code == 0
     assert cli("explain-config", "score").code == 0
@@ -216,7 +222,7 @@ def test_the_list_of_trusted_files_is_the_users_alone(cli: Findwell, save: Save)
 def test_the_user_may_trust_by_the_environment(
     cli: Findwell, save: Save, project: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    save("findwell.toml", SETTINGS + 'header = ["X: y"]\n')
+    save("findwell.toml", SETTINGS + '[judge]\nheaders = {X = "y"}\n')
     mark = cli("trust").err.rpartition("FINDWELL_TRUST=")[2].strip()
     assert cli("trust", "--revoke").code == 0
     refused = "takes effect only in a file that you trust"
@@ -233,14 +239,15 @@ def test_the_user_may_trust_by_the_environment(
         monkeypatch.setenv("FINDWELL_TRUST", value)
         assert (refused not in cli("score").err) is trusted, value
     monkeypatch.setenv("FINDWELL_TRUST", mark)
-    save("findwell.toml", SETTINGS + 'header = ["X: z"]\n')
+    save("findwell.toml", SETTINGS + '[judge]\nheaders = {X = "z"}\n')
     assert refused in cli("score").err
 
 
 def test_a_table_of_pyproject_is_guarded_and_the_rest_may_change(cli: Findwell, save: Save) -> None:
-    table = '[tool.findwell]\nruns = ["run.trec"]\ngold = "qrels.txt"\nembedder = "onnx:x"\n'
+    table = '[tool.findwell]\nruns = ["run.trec"]\ngold = "qrels.txt"\n'
+    table += '[tool.findwell.read]\nembedder = "onnx:x"\n'
     save("pyproject.toml", table)
-    assert "pyproject.toml: tool.findwell.embedder:" in cli("score").err
+    assert "pyproject.toml: tool.findwell.read.embedder:" in cli("score").err
     assert cli("trust").code == 0
     assert cli("score").code == 0
     save("pyproject.toml", '[project]\nname = "x"\n' + table)
@@ -299,12 +306,18 @@ def test_init_follows_no_link_out_of_the_folder(
 
 
 def test_the_lists_of_names_are_those_of_options() -> None:
-    def parameters(group: click.Group) -> Iterator[click.Parameter]:
+    def commands(group: click.Group) -> Iterator[click.Command]:
         for command in commands_of(group, click.Context(group)).values():
             if isinstance(command, click.Group):
-                yield from parameters(command)
+                yield from commands(command)
             else:
-                yield from command.params
+                yield command
 
-    names = {each.name for each in parameters(findwell_group)}
+    names = {each.name for command in commands(findwell_group) for each in command.params}
+    names |= {
+        name
+        for command in commands(findwell_group)
+        for each in settings_of(command)
+        for name in each.fields
+    }
     assert names >= HARMLESS | MODELS | SERVERS | GUARDED | WRITTEN

@@ -145,8 +145,8 @@ def test_ids_with_blanks_go_to_json_lines(cli: Findwell, tmp_path: Path) -> None
 
 
 def test_a_dry_run_counts_each_document_once(cli: Findwell) -> None:
-    judged = ("-m", "P@3/relevance", "--judge", "openai:some-model", "--no-cache", "--dry-run")
-    corpus = ("--corpus", DEMO / "passages.jsonl", "--base-url", "http://localhost:1/v1")
+    judged = ("-m", "P@3/relevance", "--judge", "openai:some-model", "-J", "cache=off", "--dry-run")
+    corpus = ("--corpus", DEMO / "passages.jsonl", "-J", "base_url=http://localhost:1/v1")
     done = cli(
         "tune", BM25, MINILM, "--gold", QUESTIONS, "--engine", "qdrant-rrf", *judged, *corpus
     )

@@ -29,23 +29,23 @@ def samples(save: Save) -> Path:
     return save("samples.jsonl", json.dumps(SAMPLE))
 
 
-ASKED = ["-m", "context_recall", "--judge", "openai:m", "--no-cache"]
+ASKED = ["-m", "context_recall", "--judge", "openai:m", "-J", "cache=off"]
 
 
 @pytest.mark.parametrize(
     "given",
     [
-        ["--header", f"Authorization: Bearer {SECRET}"],
-        ["--header", f"api-key: {SECRET}"],
-        ["--option", f"api_key={SECRET}"],
-        ["--extra-body", json.dumps({"user_config": {"api_key": SECRET}})],
-        ["--base-url", f"http://me:{SECRET}@127.0.0.1:9/v1"],
+        ["-J", f"headers.Authorization=Bearer {SECRET}"],
+        ["-J", f"headers.api-key={SECRET}"],
+        ["-J", f"options.api_key={SECRET}"],
+        ["-J", "extra_body=" + json.dumps({"user_config": {"api_key": SECRET}})],
+        ["-J", f"base_url=http://me:{SECRET}@127.0.0.1:9/v1"],
     ],
 )
 def test_a_secret_on_the_command_line_is_refused(
     given: list[str], cli: Findwell, samples: Path
 ) -> None:
-    done = cli("score", samples, *ASKED, "--base-url", "http://127.0.0.1:9/v1", *given)
+    done = cli("score", samples, *ASKED, "-J", "base_url=http://127.0.0.1:9/v1", *given)
     assert done.code == 2
     assert "other users can read" in done.err
     assert SECRET not in done.out + done.err
@@ -78,9 +78,11 @@ def test_a_secret_is_taken_from_where_it_is_kept(
         return well(call)
 
     with serve(answer) as server:
-        given = ["--header", "Authorization: env:BEARER", "--header", f"X-Key: file:{kept}"]
-        given += ["--extra-body", json.dumps({"config": {"api_key": f"file:{kept}"}})]
-        done = cli("score", samples, *ASKED, "--base-url", server.url, *given, "--format", "json")
+        given = ["-J", "headers.Authorization=env:BEARER", "-J", f"headers.X-Key=file:{kept}"]
+        given += ["-J", "extra_body=" + json.dumps({"config": {"api_key": f"file:{kept}"}})]
+        done = cli(
+            "score", samples, *ASKED, "-J", f"base_url={server.url}", *given, "--format", "json"
+        )
     assert done.code == 0, done.err
     headers, body = seen[0]
     assert headers["authorization"] == f"Bearer {SECRET}"

@@ -43,7 +43,7 @@ PROSE = {  # sentences, which a terminal would break inside of words
     "check": ("check", *RUNS, *GOLD),
     "an error": ("score", *RUNS, *GOLD, "-m", "ndgc@10"),
     "an error with a long fix": ("score", *RUNS, *GOLD, "--judge", "locl", "-m", "context_recall"),
-    "a mistake in the usage": ("score", *RUNS, *GOLD, "--baseline", "there", "--no-such-option"),
+    "a mistake in the usage": ("score", *RUNS, *GOLD, "--" + "-".join(["no-such-option"] * 3)),
     "a gate without a baseline": ("score", *RUNS, *GOLD, "--baseline", "there"),
 }
 
@@ -135,7 +135,10 @@ def test_what_is_printed_while_a_bar_is_shown(tmp_path: Path) -> None:
     assert "calls" in "\n".join(lines(shown))
     pool = str(tmp_path / "pool")
     queries = ("--queries", GOLD[1])
-    assert on_terminal(("pool", *RUNS, *queries, *corpus, "--depth", "3", "-o", pool), 80)[1] == 0
+    assert (
+        on_terminal(("labels", "pool", *RUNS, *queries, *corpus, "--depth", "3", "-o", pool), 80)[1]
+        == 0
+    )
     with findwell.Labels.open(pool) as labels:
         for _ in range(12):
             pair = labels.next("anna")

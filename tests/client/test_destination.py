@@ -124,7 +124,7 @@ def test_a_server_that_is_given_is_that_of_judge_and_embedder(
 @pytest.mark.parametrize(
     "by",
     [
-        ["--by", "semantic", "--embedder", "openai:m"],
+        ["--by", "semantic", "--read", "embedder=openai:m"],
         ["--by", "semantic(model=openai:m)"],
         ["-m", "P/semantic(model=openai:m)"],
     ],
@@ -137,7 +137,7 @@ def test_the_server_of_the_command_is_that_of_the_embedder(
     cli: Findwell,
 ) -> None:
     named = [samples if part == "SAMPLES" else part for part in command]
-    done = cli(*named, *by, "--base-url", servers[0].url)
+    done = cli(*named, *by, "-J", f"base_url={servers[0].url}")
     assert done.code == 0, done
 
 
@@ -171,7 +171,7 @@ def test_an_address_that_is_blank_is_none_and_nobody_elses(
 ) -> None:
     embedded = ["-m", "recall/semantic(model=openai:m)"]
     for asked in (["-m", "context_recall", "--judge", "openai:m"], embedded):
-        done = cli("score", samples, *asked, "--base-url", "")  # as of a variable that is not set
+        done = cli("score", samples, *asked, "-J", "base_url=")  # as of a variable that is not set
         assert done.code == 2, done
         assert "the base URL is not an http address" in done.err
     find_embedder("openai:m", base_url=servers[0].url).embed(["so that it was asked once"])
@@ -181,7 +181,7 @@ def test_an_address_that_is_blank_is_none_and_nobody_elses(
 def test_a_dry_run_does_not_embed_either(
     command: str, servers: tuple[Server, Server], samples: Path, cli: Findwell
 ) -> None:
-    judge = ["--judge", "openai:m", "--base-url", servers[0].url, "--dry-run"]
+    judge = ["--judge", "openai:m", "-J", f"base_url={servers[0].url}", "--dry-run"]
     asked = ["-m", "context_recall", "-m", "recall/semantic(model=openai:m)"]
     done = cli(command, samples, *asked, *judge)
     assert done.code == 2, done

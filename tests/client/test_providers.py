@@ -135,7 +135,7 @@ def test_the_table_of_the_docs_is_the_table() -> None:
         assert (row.key or "none") in said[2]
         assert all((mode in said[3]) == (mode in row.modes) for mode in OUTPUT_MODES[:2])
         assert all(name in said[4] for name in (*row.left_out, *row.renamed))
-        assert ("--batch" in said[4]) == bool(row.batch)
+        assert ("batch=yes" in said[4]) == bool(row.batch)
         assert ("no embeddings" in said[4]) != row.embeddings
         assert said[6].startswith(row.source)
 
@@ -431,18 +431,23 @@ def test_on_the_command_line(
     with serve(both) as server:
         monkeypatch.setenv("OLLAMA_HOST", origin(server))
         asked = ["score", samples, "-m", "context_recall", "--judge", "ollama:llama3.2"]
-        more = ["--header", "X-Team: search", "--extra-body", '{"top_k": 5}']
+        more = ["-J", "headers.X-Team=search", "-J", 'extra_body={"top_k": 5}']
         done = cli(*asked, *more)
         assert done.code == 0, done
         assert "judge ollama:llama3.2" in done.out
         [call] = server.calls
         assert (call.body["model"], call.body["top_k"]) == ("llama3.2", 5)
         assert call.headers["x-team"] == "search"
-    for wrong in (["--header", "secret-value"], ["--extra-body", "[1]"], ["--extra-body", "{"]):
-        done = cli(*asked, *wrong)
+    for wrong in (
+        "headers.X: secret-value",
+        "headers=secret-value",
+        "extra_body=[1]",
+        "extra_body={",
+    ):
+        done = cli(*asked, "-J", wrong)
         assert done.code == 2
         assert "secret-value" not in done.err
-    assert cli(*asked, "--batch").code == 2
+    assert cli(*asked, "-J", "batch=yes").code == 2
 
 
 def test_gemini_sends_errors_in_a_list(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -56,7 +56,9 @@ def test_an_answer_does_not_keep_the_tokens_of_the_one_that_it_replaces(tmp_path
     with serve(lambda _: said("Yes", places)) as server, Cache.open(tmp_path) as cache:
         ask(server, request, cache=cache)
         key = request.key(endpoint_of(server))
-        cache.put(key, Answer("No", Usage(1, 1), 0.1))  # --refresh, and the server tells none now
+        cache.put(
+            key, Answer("No", Usage(1, 1), 0.1)
+        )  # -J cache=refresh, and the server tells none now
         assert (cache.get([key])[key].content, cache.get([key])[key].tokens) == ("No", ())
 
 

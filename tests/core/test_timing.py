@@ -94,7 +94,7 @@ def test_a_time_without_a_unit_is_refused(role: str, case: str, tmp_path: Path) 
         InputError, match=r"no unit: (187|0) may be seconds or milliseconds"
     ) as stop:
         findwell.evaluate(**given, measures="RR")
-    assert "--latency-unit ms" in stop.value.fix
+    assert "--read latency_unit=ms" in stop.value.fix
     for unit, factor in (("ms", 1), ("s", 1000), ("us", 1e-3)):
         result = findwell.evaluate(**given, measures="RR", latency_unit=unit)
         (found,) = result.timing.values()
@@ -131,7 +131,7 @@ def test_command_line(tmp_path: Path, cli: Findwell) -> None:
     refused = cli("score", path, "-m", "RR")
     assert refused.code == 2
     assert "'latency' has no unit" in refused.err
-    shown = cli("score", path, "-m", "RR", "--latency-unit", "us", "--format", "json").out
+    shown = cli("score", path, "-m", "RR", "--read", "latency_unit=us", "--format", "json").out
     assert json.loads(shown)["timing"][0]["p50"] == 0.505
 
 

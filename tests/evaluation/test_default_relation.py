@@ -193,7 +193,7 @@ def test_files_may_be_named_with_their_folders() -> None:
     find = first_of_each(chunks(folder="/srv/docs/"))
     with pytest.raises(AlignError, match="no retrieved chunk lies in a document") as stop:
         findwell.evaluate(find, GOLD, "recall@2")
-    assert "--ids stem" in stop.value.fix
+    assert "--read ids=stem" in stop.value.fix
     assert findwell.evaluate(find, GOLD, "recall@2", ids="stem")["recall@2"] == 0.5
     words = findwell.evaluate(find, GOLD, "recall@2/span-words", ids="stem", corpus=FILES)
     same = findwell.evaluate(first_of_each(chunks()), GOLD, "recall@2/span-words", corpus=FILES)

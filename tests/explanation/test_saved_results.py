@@ -182,7 +182,7 @@ def test_score_measures_it_again(cli: Findwell, saved: Path, tmp_path: Path) -> 
     assert copy.kept.listed["bm25"].equals(findwell.load(saved).kept.listed["bm25"])
     gated = cli("score", saved, "--require", "RR>=0.99", "--decide", "value")
     assert gated.code == 1
-    assert cli("score", saved, "--cluster", "topic").code == 0
+    assert cli("score", saved, "--read", "cluster=topic").code == 0
 
 
 def test_curve_draws_it(cli: Findwell, saved: Path) -> None:
@@ -197,10 +197,10 @@ def test_curve_draws_it(cli: Findwell, saved: Path) -> None:
     [
         (("--gold", DEMO / "questions.jsonl"), "--gold has no effect"),
         (("--by", "rouge"), "--by has no effect"),
-        (("--ids", "lower"), "--ids has no effect"),
+        (("--read", "ids=lower"), "--read ids has no effect"),
         (("--corpus", "x.jsonl"), "--corpus has no effect"),
         (("--judge", "local:text"), "--judge has no effect"),
-        (("--run-format", "trec"), "--run-format has no effect"),
+        (("--read", "run_format=trec"), "--read run_format has no effect"),
         (("--dialect", "autorag"), "measured in the dialect findwell, not in autorag"),
     ],
 )

@@ -19,7 +19,7 @@ def test_places_of_a_framework(name: str) -> None:
         assert found[form] == {"recall": right, **SPANS}, form
     assert found["documents"]["recall"] > right  # which must be asked for with by="ids"
     assert found["paths"]["error"] == "AlignError"
-    assert "--ids stem" in found["paths"]["fix"]
+    assert "--read ids=stem" in found["paths"]["fix"]
     if name == "langchain":  # ids are places: they might be those of a gold
         assert found["chunk gold"] == {"findings": ["no-shared-document"]}
     else:

@@ -293,13 +293,13 @@ def _runs() -> Iterator[Plan]:
         files, run, gold = {each.name: each.content, **other}, each.name, ("--gold", "qrels.txt")
         for command in (
             ("score", run, *gold, "-m", "nDCG@5", "-m", "AP"),
-            ("score", run, *gold, "--skip-bad", "-m", "recall@5", "--format", "json"),
+            ("score", run, *gold, "--read", "skip_bad=yes", "-m", "recall@5", "--format", "json"),
             ("check", run, *gold),
             ("explain", run, *gold),
             ("compare", "other.trec", run, *gold, "-m", "recall@5"),
             ("curve", run, *gold, "--at", "1,3"),
             ("power", run, *gold, "-m", "recall@5", "--difference", "0.1"),
-            ("agree", run, "other.trec", "--kind", "rankings"),
+            ("labels", "agree", run, "other.trec", "--kind", "rankings"),
             ("fuse", run, "other.trec", "--engine", "qdrant-rrf"),
             ("report", run, *gold, "-o", "page.html"),
         ):
@@ -312,11 +312,11 @@ def _golds() -> Iterator[Plan]:
         gold = ("--gold", each.name)
         for command in (
             ("score", "run.trec", *gold, "-m", "nDCG@5", "-m", "AP"),
-            ("score", "run.trec", *gold, "--bounds", "--skip-bad", "-m", "nDCG@5"),
+            ("score", "run.trec", *gold, "--bounds", "--read", "skip_bad=yes", "-m", "nDCG@5"),
             ("check", "run.trec", *gold),
             ("explain", "run.trec", *gold),
             ("report", "run.trec", *gold, "-o", "page.html"),
-            ("agree", "other.txt", each.name, "--kind", "labels"),
+            ("labels", "agree", "other.txt", each.name, "--kind", "labels"),
         ):
             yield Plan(f"{command[0]}-{each.name}", files, command, each.name, each.kind)
     yield from _novel()
@@ -383,7 +383,7 @@ def _queries() -> Iterator[Plan]:
     )
     files = {"one.csv": _csv(labels), "two.csv": _csv(labels)}
     for target in files:
-        command = ("agree", "one.csv", "two.csv", "--column", "verdict")
+        command = ("labels", "agree", "one.csv", "two.csv", "--column", "verdict")
         yield Plan(f"agree-{target}", files, command, target, "table")
 
 
@@ -425,17 +425,17 @@ def _corpora() -> Iterator[Plan]:
         files = {**given, each.name: each.content, "chunks.jsonl": _jsonl(chunks)}
         for command in (
             ("score", "run.trec", "--gold", "qrels.txt", "--corpus", path, "-m", "recall@5/rouge"),
-            ("anchor", "gold.jsonl", "--corpus", path),
-            ("anchor", "chunks.jsonl", "--corpus", path, "--chunks", path),
-            ("drift", "gold.jsonl", "--corpus", path),
+            ("labels", "anchor", "gold.jsonl", "--corpus", path),
+            ("labels", "anchor", "chunks.jsonl", "--corpus", path, "--chunks", path),
+            ("labels", "drift", "gold.jsonl", "--corpus", path),
         ):
             if command[0] != "score" or path.startswith("corpus"):  # others have other ids
                 yield Plan(f"{command[0]}-{each.name}", files, command, each.name, each.kind)
     whole = {"documents.json": json.dumps(documents).encode(), "corpus.jsonl": _jsonl(listed)}
     for name, content in (("gold.jsonl", quotes), ("chunks.jsonl", chunks)):
         for command in (
-            ("anchor", name, "--corpus", "documents.json", "--chunks", "corpus.jsonl"),
-            ("drift", "gold.jsonl", "--corpus", "documents.json", "--format", "json"),
+            ("labels", "anchor", name, "--corpus", "documents.json", "--chunks", "corpus.jsonl"),
+            ("labels", "drift", "gold.jsonl", "--corpus", "documents.json", "--format", "json"),
         ):
             if name not in command:
                 continue
@@ -490,7 +490,7 @@ def _labels() -> Iterator[Plan]:
         Original("labels.csv", "table", _csv(table)),
         Original("labels.parquet", "parquet", _parquet(table)),
     ):
-        command = ("judge-card", each.name, "--judge", "local:text", "--no-save")
+        command = ("judge", "card", each.name, "--judge", "local:text", "--no-save")
         yield Plan(
             f"judge-card-{each.name}", {each.name: each.content}, command, each.name, each.kind
         )
@@ -502,8 +502,8 @@ def _labels() -> Iterator[Plan]:
         ),
     }
     command = (
-        *("judge-card", "qrels.txt", "--judge", "local:text", "--no-save"),
-        *("--corpus", "corpus.jsonl", "--questions", "questions.tsv"),
+        *("judge", "card", "qrels.txt", "--judge", "local:text", "--no-save"),
+        *("--corpus", "corpus.jsonl", "--queries", "questions.tsv"),
     )
     for target, kind in (
         ("qrels.txt", "columns"),
@@ -563,7 +563,7 @@ def _folders() -> Iterator[Plan]:
                 ("explain", "new", "--system", "bm25"),
                 ("curve", "new", "--at", "1,3"),
                 ("power", "new", "--difference", "0.1"),
-                ("agree", "old", "new"),
+                ("labels", "agree", "old", "new"),
                 ("view", "."),
                 ("score", "new", "-m", "RR"),
                 (

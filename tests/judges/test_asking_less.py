@@ -95,8 +95,8 @@ def test_judging_stops_when_the_model_fails_at_the_first_samples(tmp_path: Path)
         assert spent < 30
         text = str(stop.value)
         assert "15 of 20 verdicts failed (15 malformed) in the first 4 of 30 samples" in text
-        assert "--ask single" in text
-        assert "findwell judge-check openai:some-model" in text
+        assert "-J ask=single" in text
+        assert "findwell judge check openai:some-model" in text
         with Cache.open(tmp_path) as cache:  # nothing is lost
             again = judge_of(server, cache=cache, max_failures=1.0)
             judged = again.judge(samples, frozenset({"relevance"}))
@@ -122,7 +122,7 @@ def test_what_is_almost_done_is_ended_with_advice() -> None:
         [finding] = judge.findings()
         assert (finding.kind, finding.count) == ("many-failures", 1)
         assert "25 of 25 verdicts failed (25 malformed)" in finding.examples[0]
-        assert "--ask single" in finding.examples[0]
+        assert "-J ask=single" in finding.examples[0]
         server.script = by_token
         single = judge_of(server, ask="single")
         assert single.judge(samples, frozenset({"relevance"})) != judged

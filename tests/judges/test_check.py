@@ -242,7 +242,7 @@ def test_auto_goes_by_the_check() -> None:
         assert about["calls"] == len(server.calls)  # the check is counted
         [finding] = judge.findings()
         assert finding.kind == "way-to-ask"
-        assert finding.examples[0].startswith("--ask single (matrix: 0% right, 100% failed")
+        assert finding.examples[0].startswith("-J ask=single (matrix: 0% right, 100% failed")
         count = len(server.calls)
         second = judge_of(server, **options)
         assert second.dry_run([sample()], aspects).calls == 0
@@ -344,25 +344,25 @@ def test_the_command_shows_the_check(cli: Findwell) -> None:
         command = (
             "judge-check",
             "openai:some-model",
-            "--base-url",
-            server.url,
-            "--concurrency",
-            "4",
+            "-J",
+            f"base_url={server.url}",
+            "-J",
+            "concurrency=4",
         )
         estimate = cli(*command, "--dry-run")
         assert estimate.code == 0, estimate
         assert not server.calls
         done = cli(*command)
         assert done.code == 0, done
-        assert "ask it for one verdict at a time: --ask single" in done.out
+        assert "ask it for one verdict at a time: -J ask=single" in done.out
         assert "judge-checks" not in done.err
         again = cli(*command, "--format", "json")
-        assert "--refresh checks it again" in again.err
+        assert "-J cache=refresh checks it again" in again.err
         shown = json.loads(again.out)
         assert shown["recommended"] == "single"
         assert [way["way"] for way in shown["ways"]] == ["matrix", "single"]
-        one = cli(*command, "--ask", "matrix", "--format", "json")
+        one = cli(*command, "--way", "matrix", "--format", "json")
         assert [way["way"] for way in json.loads(one.out)["ways"]] == ["matrix"]
-    bad = cli("judge-check", "local:text")
+    bad = cli("judge", "check", "local:text")
     assert bad.code == 2
     assert "asks no model" in bad.err

@@ -58,8 +58,8 @@ def test_on_the_command_line(
     samples = save("samples.jsonl", "\n".join(map(json.dumps, SAMPLES)))
     model = BatchServer(well, polls=0)
     with serve(model) as server:
-        asked = ["score", samples, "-m", "context_recall", "--judge", "openai:m", "--batch"]
-        asked += ["--base-url", server.url, "--prices", "2,4", "--save", tmp_path / "result"]
+        asked = ["score", samples, "-m", "context_recall", "--judge", "openai:m", "-J", "batch=yes"]
+        asked += ["-J", f"base_url={server.url}", "-J", "prices=2,4", "--save", tmp_path / "result"]
         done = cli(*asked)
         assert done.code == 0, done
         assert "1.0000" in done.out

@@ -255,7 +255,7 @@ def test_they_are_listed_and_explained(cli: Findwell, save: Save) -> None:
     assert "judged: Which chunks are about each topic?" in listed
     path = save("s.jsonl", "\n".join(map(json.dumps, ROWS)))
     with serve(answer) as server:
-        model = ("--judge", "openai:m", "--base-url", server.url, "--no-cache")
+        model = ("--judge", "openai:m", "-J", f"base_url={server.url}", "-J", "cache=off")
         done = cli("explain", path, "-m", "P@1/dated", *model)
     assert done.code == 0
     assert "In 2024 it was hotter." in done.out

@@ -203,8 +203,8 @@ def test_on_the_command_line(
     asked = ["score", samples, "-m", "context_recall", "--judge", "openai:m"]
     with serve(well) as server:
         for language in ("en", "de", "auto"):
-            done = cli(*asked, "--base-url", server.url, "--language", language)
+            done = cli(*asked, "-J", f"base_url={server.url}", "-J", f"language={language}")
             assert done.code == 0, done
     tasks = [call.prompt.count("Aufgabe:") for call in server.calls]
     assert tasks == [0, 1]  # the third is the same as the second, and in the cache
-    assert cli(*asked, "--language", "xx").code == 2
+    assert cli(*asked, "-J", "language=xx").code == 2

@@ -278,7 +278,7 @@ def test_a_curve_asks_for_every_cutoff(save: Save, cli: Findwell) -> None:
     path = save("s.jsonl", "\n".join(map(json.dumps, records(3, 2))))
     with serve(well) as server:
         named = ("curve", path, "-m", "context_sufficiency", "--at", "1,3", "--format", "json")
-        done = cli(*named, "--judge", "openai:m", "--base-url", server.url, "--no-cache")
+        done = cli(*named, "--judge", "openai:m", "-J", f"base_url={server.url}", "-J", "cache=off")
     assert [(row["k"], row["value"]) for row in json.loads(done.out)["curve"]] == [
         (1, 0.0),
         (3, 0.5),

@@ -116,8 +116,8 @@ def test_the_same_from_python_and_the_command_line(pool: Path, cli: Findwell) ->
     with findwell.Labels.open(pool) as labels:
         assert findwell.agree(labels).as_dict() == found.as_dict()
         assert labels.agreement()["alpha (nominal)"] == found["alpha (nominal)"]
-    assert json.loads(cli("agree", pool, "--format", "json").out) == found.as_dict()
-    shown = cli("agree", pool / "labels.db", "--details").out
+    assert json.loads(cli("labels", "agree", pool, "--format", "json").out) == found.as_dict()
+    shown = cli("labels", "agree", pool / "labels.db", "--details").out
     assert "annotators: n pairs" in shown
     assert shown.index(" q1 ") < shown.index(" q2 ")  # the least clear query first
 

@@ -239,7 +239,7 @@ def test_gates_and_reports(cli: Findwell, save: Save) -> None:
     inputs = saved(save)
     done = cli("score", *inputs, "--require", "recall@11tokens>=0.9", "--decide", "value")
     assert "✓ pass" in done.out
-    done = cli("score", *inputs, "-m", "recall@11tokens", "--tokenizer", "nonsense")
+    done = cli("score", *inputs, "-m", "recall@11tokens", "--read", "tokenizer=nonsense")
     assert done.code == 2
     assert "'nonsense' is not a tokenizer" in done.err
     done = cli("explain", *inputs, "-m", "P@8tokens", "--query", "q1")

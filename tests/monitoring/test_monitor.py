@@ -67,7 +67,7 @@ def test_a_store_says_what_its_calls_say(
 def test_the_language_of_questions_is_not_that_of_prompts(folder: Path, cli: Findwell) -> None:
     args = ("monitor", "show", "--store", folder, "-s", "other_language", "--format", "json")
     usual, german = (
-        json.loads(cli(*args, *more).out) for more in ((), ("--expected-language", "de"))
+        json.loads(cli(*args, *more).out) for more in ((), ("--with", "expected_language=de"))
     )
     with Monitor.open(folder) as monitor:
         told = monitor.buckets("other_language", None, expected_language="de")

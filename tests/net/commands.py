@@ -52,12 +52,13 @@ COMMANDS = {
     "fuse": "fuse bm25.trec minilm.trec --engine elasticsearch-rrf --format jsonl",
     "tune": f"tune {BOTH} -m nDCG@10 --engine elasticsearch-rrf --seed 1",
     "power": f"power {BOTH} -m recall@5",
-    "agree": "agree bm25.trec minilm.trec",
+    "agree": "labels agree bm25.trec minilm.trec",
     "choose": "choose --known ids --use order --needs several --labels partial -k 10",
     "measures": "measures",
     "measures-one": "measures nDCG",
-    "pool": "pool bm25.trec minilm.trec --depth 5 -o pool --queries questions.jsonl",
-    "anchor": "anchor chunks-gold.jsonl --chunks chunks.jsonl --corpus documents.jsonl -o new",
+    "pool": "labels pool bm25.trec minilm.trec --depth 5 -o pool --queries questions.jsonl",
+    "anchor": "labels anchor chunks-gold.jsonl --chunks chunks.jsonl --corpus documents.jsonl "
+    "-o new",
 }
 LISTED_LINES = 200  # of an answer that is not one JSON object
 ENVIRONMENT = {

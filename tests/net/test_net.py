@@ -20,8 +20,8 @@ if TYPE_CHECKING:
 CLOSE = 1e-13  # processors differ in the last digits of a logarithm
 # commands that print no JSON, ask a model or serve a page; the tests of their rooms cover them
 WITHOUT_RECORD = {
-    *("run", "view", "label", "demo", "init", "report", "monitor", "questions"),
-    *("judge-card", "judge-check", "drift", "explain-config", "trust"),
+    *("run", "view", "demo", "init", "report", "monitor", "questions"),
+    *("judge", "explain-config", "trust", "completion"),
 }
 
 

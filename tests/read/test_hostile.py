@@ -160,7 +160,7 @@ def test_ids_of_a_megabyte(cli: Findwell, save: Save) -> None:
     long, other = "x" * (1 << 20), "y" * (1 << 20)
     run = save("run", f"{long} Q0 {long} 1 1 t\n{long} Q0 {other} 2 1 t\n")
     gold = save("gold", f"{long} 0 {long} 1\n")
-    formats = ("--run-format", "trec", "--gold-format", "qrels")
+    formats = ("--read", "run_format=trec", "--read", "gold_format=qrels")
     done = cli("score", run, "--gold", gold, "-m", "RR", "--format", "jsonl", *formats)
     assert json.loads(done.out)["value"] == 0.5
     detected = cli("score", run, "--gold", gold, "-m", "RR", "--format", "jsonl")

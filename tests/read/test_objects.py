@@ -297,7 +297,7 @@ def test_ids_come_from_the_field_that_is_named(save: Save, cli: Findwell) -> Non
     run = save("run.json", json.dumps({"q1": _documents()}))
     path = save("gold.json", json.dumps(gold))
     arguments = ("score", run, "--gold", path, "-m", "RR", "--format", "csv")
-    assert ",RR,0.5," in cli(*arguments, "--id-from", "metadata.source").out
+    assert ",RR,0.5," in cli(*arguments, "--read", "id_from=metadata.source").out
     done = cli(*arguments)
     assert done.code == 2
     assert "ids of the run are hashes of texts, those of the gold are other names" in done.err

@@ -491,7 +491,9 @@ def test_a_wrong_literal_in_a_cell(cell: str, cli: Findwell, save: Save) -> None
     assert error.value.where == f"{gold}, line 3"
     run = save("run.json", '{"1": ["a"], "2": ["a"]}')
     assert cli("score", run, "--gold", gold).code == 2
-    done = cli("score", run, "--gold", gold, "--skip-bad", "-m", "RR", "--format", "json")
+    done = cli(
+        "score", run, "--gold", gold, "--read", "skip_bad=yes", "-m", "RR", "--format", "json"
+    )
     assert done.code == 0
     found = {entry["kind"]: entry for entry in json.loads(done.out)["findings"]}
     assert found["skipped-record"]["count"] == 1

@@ -55,8 +55,13 @@ def test_a_bad_line_of_a_run(case: str, cli: Findwell, save: Save) -> None:
     assert found.examples[0].startswith(f"{path}, {place}: ")
     gold = save("qrels", sample.qrels())
     assert cli("check", path, "--gold", gold).code == 2
-    assert "skipped-record: run: 1 × " in cli("check", path, "--gold", gold, "--skip-bad").out
-    assert "1 × record that cannot" in cli("score", path, "--gold", gold, "--skip-bad").err
+    assert (
+        "skipped-record: run: 1 × "
+        in cli("check", path, "--gold", gold, "--read", "skip_bad=yes").out
+    )
+    assert (
+        "1 × record that cannot" in cli("score", path, "--gold", gold, "--read", "skip_bad=yes").err
+    )
 
 
 GOLDS: dict[str, tuple[str, str]] = {

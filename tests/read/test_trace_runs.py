@@ -126,14 +126,14 @@ def test_ids_of_queries_from_an_attribute(tmp_path: Path, cli: Findwell) -> None
     expected = findwell.evaluate(lines(tmp_path / "run.jsonl", records), ids, MEASURES)
     result = findwell.evaluate(path, ids, MEASURES, query_from="metadata.query_id")
     assert renamed(values(result)) == renamed(values(expected))
-    given = cli("score", path, "-g", ids, "-m", "RR", "--query-from", "metadata.query_id")
+    given = cli("score", path, "-g", ids, "-m", "RR", "--read", "query_from=metadata.query_id")
     assert f"{expected['RR']:.4f}" in given.out
     refused = cli("score", path, "-g", ids, "-m", "RR")
     assert refused.code == 2
     assert "the gold only ids" in refused.err
-    assert "--query-from" in refused.err
-    assert "no_such" in cli("score", path, "-g", ids, "--query-from", "no_such").err
-    other = cli("score", tmp_path / "run.jsonl", "-g", ids, "--query-from", "x")
+    assert "--read query_from" in refused.err
+    assert "no_such" in cli("score", path, "-g", ids, "--read", "query_from=no_such").err
+    other = cli("score", tmp_path / "run.jsonl", "-g", ids, "--read", "query_from=x")
     assert "attribute of traces" in other.err
 
 

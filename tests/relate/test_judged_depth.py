@@ -251,7 +251,7 @@ def test_commands_ask_as_deep_as_they_read(
 ) -> None:
     file = save("samples.jsonl", "\n".join(map(json.dumps, long_lists((20,)))))
     named = [file if part == "FILE" else part for part in command]
-    judge = ["--judge", "openai:m", "--base-url", server.url]
+    judge = ["--judge", "openai:m", "-J", f"base_url={server.url}"]
     planned = cli(*named, *judge, "--dry-run", "--format", "json")
     assert not server.calls
     done = cli(*named, *judge, "--format", "json")

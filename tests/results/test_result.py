@@ -172,8 +172,8 @@ def test_documents_that_never_meet_are_noticed() -> None:
         findings = findwell.check({"q": run}, {"q": gold}, by="ids")
         return next(f.fix for f in findings if f.kind == "no-shared-document")
 
-    assert "--ids chunk-to-doc:#" in fix(["guide#1"], ["guide"])
-    assert "--ids uuid" in fix(["doc-<urn:uuid:1>::chunk-0"], ["<urn:uuid:1>"])
+    assert "--read ids=chunk-to-doc:#" in fix(["guide#1"], ["guide"])
+    assert "--read ids=uuid" in fix(["doc-<urn:uuid:1>::chunk-0"], ["<urn:uuid:1>"])
     assert "upper and lower case" in fix(["Guide"], ["guide"])
     assert "same way" in fix(["guide"], ["manual"])
 

@@ -545,14 +545,14 @@ def the_command_line(spark: Any, folder: Path) -> None:
     run.write_parquet(folder / "run.parquet")
     on_spark(spark, gold).write.mode("overwrite").saveAsTable("cli_gold")
     local = findwell.evaluate(run, gold, MEASURES)
-    arguments = ["score", "--engine", "spark", "--master", "local[2]", str(folder / "run.parquet")]
+    arguments = ["score", "--on", "spark", "-S", "master=local[2]", str(folder / "run.parquet")]
     arguments += ["--gold", "table:cli_gold", *(f"-m{name}" for name in MEASURES)]
     ran = CliRunner().invoke(cli, [*arguments, "--format", "json"], standalone_mode=False)
     assert ran.exit_code == 0, ran.output + str(ran.exception)
     said = json.loads(ran.stdout)
     for row in said["summary"]:
         assert abs(row["value"] - local[row["measure"]]) < 1e-14
-    more = ["--write", str(folder / "values"), "--sample", "1", "--save", str(folder / "saved")]
+    more = ["-S", f"write={folder / 'values'}", "-S", "sample=1", "--save", str(folder / "saved")]
     ran = CliRunner().invoke(
         cli, [*arguments, *more, "--require", "RR>=0.99"], standalone_mode=False
     )

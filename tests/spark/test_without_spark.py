@@ -65,13 +65,16 @@ def test_without_java_the_package_is_named(monkeypatch: pytest.MonkeyPatch, tmp_
 
 def test_options_of_one_engine_are_refused_by_the_other(cli: Findwell) -> None:
     for arguments, said in (
-        (["--write", "x"], "--write needs --engine spark"),
-        (["--master", "yarn"], "--master needs --engine spark"),
-        (["--engine", "spark", "--per-query"], "--per-query is not for --engine spark"),
-        (["--engine", "spark", "--query-from", "question"], "--query-from is not for --engine"),
-        (["--engine", "spark", "--labels", "x"], "--labels is not for --engine spark"),
-        (["--engine", "spark", "b.parquet"], "one RUN at a time"),
-        (["--column", "query"], "'query' is not NAME=COLUMN"),
+        (["-S", "write=x"], "-S write needs --on spark"),
+        (["-S", "master=yarn"], "-S master needs --on spark"),
+        (["--on", "spark", "--per-query"], "--per-query is not for --on spark"),
+        (
+            ["--on", "spark", "--read", "query_from=question"],
+            "--read query_from is not for --on",
+        ),
+        (["--on", "spark", "--labels", "x"], "--labels is not for --on spark"),
+        (["--on", "spark", "b.parquet"], "one RUN at a time"),
+        (["-S", "columns.query"], "this is not NAME=VALUE: -S columns"),
     ):
         done = cli("score", "a.parquet", *arguments)
         assert done.code == 2
@@ -82,15 +85,17 @@ def test_a_project_on_spark_can_be_measured_on_this_machine(
     cli: Findwell, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    (tmp_path / "findwell.toml").write_text('engine = "spark"\nmaster = "yarn"\npartitions = 7\n')
+    (tmp_path / "findwell.toml").write_text(
+        'on = "spark"\n[spark]\nmaster = "yarn"\npartitions = 7\n'
+    )
     (tmp_path / "both.jsonl").write_text('{"query": "q", "retrieved": ["a"], "gold": ["a"]}\n')
-    assert cli("--trust", "score", "both.jsonl", "--engine", "local").code == 0
-    done = cli("--trust", "score", "both.jsonl", "--engine", "local", "--partitions", "3")
-    assert "--partitions needs --engine spark" in done.err.replace("\n", " ")
+    assert cli("--trust", "score", "both.jsonl", "--on", "local").code == 0
+    done = cli("--trust", "score", "both.jsonl", "--on", "local", "-S", "partitions=3")
+    assert "-S partitions needs --on spark" in done.err.replace("\n", " ")
 
 
 @lacking
 def test_the_command_says_what_to_install(cli: Findwell) -> None:
-    done = cli("score", "a.parquet", "--gold", "b.parquet", "--engine", "spark")
+    done = cli("score", "a.parquet", "--gold", "b.parquet", "--on", "spark")
     assert done.code == 2
     assert "pip install '.[spark]'" in done.err

@@ -15,7 +15,8 @@ from typing import TYPE_CHECKING
 import pytest
 
 import findwell
-from findwell.cli.options import spool_limit
+from findwell.cli.command import settings_of
+from findwell.cli.score import command as score_command
 from findwell.core.errors import InputError, OptionError, SaveError
 from findwell.io.storage import spool
 from findwell.io.storage.spool import copy_bounded, parse_size
@@ -44,13 +45,13 @@ def score(*words: str, feed: str, room: Path) -> subprocess.CompletedProcess[str
 
 
 def test_an_endless_pipe(tmp_path: Path) -> None:
-    done = score("--spool-limit", "20MB", feed=f"{ENDLESS} |", room=tmp_path)
+    done = score("--read", "spool_limit=20MB", feed=f"{ENDLESS} |", room=tmp_path)
     assert done.returncode == 2
     assert done.stderr == (
         "findwell: /dev/stdin: it has not ended after 20MB, the most that is kept of what can be "
         "read only once\n"
         "  fix: if it does end, write it to a file and name that, or raise the limit with "
-        "--spool-limit or FINDWELL_SPOOL_LIMIT\n"
+        "--read spool_limit or FINDWELL_SPOOL_LIMIT\n"
     )
     assert not list((tmp_path / "tmp").iterdir())
 
@@ -63,7 +64,7 @@ def test_the_variable_is_the_limit_of_every_command(tmp_path: Path) -> None:
 
 def test_the_option_counts_before_the_variable(tmp_path: Path) -> None:
     feed = "printf 'q1 Q0 d1 1 1 t\\n' | FINDWELL_SPOOL_LIMIT=1"
-    done = score("--spool-limit", "none", feed=feed, room=tmp_path)
+    done = score("--read", "spool_limit=none", feed=feed, room=tmp_path)
     assert done.returncode == 0, done
 
 
@@ -72,8 +73,8 @@ def test_a_wrong_limit(tmp_path: Path, cli: Findwell, files: tuple[Path, Path]) 
     assert done.returncode == 2
     assert done.stderr.startswith("findwell: 'lots' is not a size\n  fix: write a number of bytes")
     run, gold = files
-    assert cli("score", run, "--gold", gold, "--spool-limit", "lots").code == 2
-    assert cli("score", run, "--gold", gold, "--spool-limit", "1").code == 0  # no pipe
+    assert cli("score", run, "--gold", gold, "--read", "spool_limit=lots").code == 2
+    assert cli("score", run, "--gold", gold, "--read", "spool_limit=1").code == 0  # no pipe
 
 
 DEVICE = "this is a device, not a file\n  fix: name a file or a pipe\n"
@@ -92,7 +93,14 @@ def test_a_device_has_no_end(
         "corpus": (run, "--gold", gold, "--corpus", device),
         "queries": (run, "--gold", gold, "--queries", device),
         "judge": (*judged, f"replay:{device}"),
-        "prices": (*judged, "openai:m", "--base-url", "http://localhost:9/v1", "--prices", device),
+        "prices": (
+            *judged,
+            "openai:m",
+            "-J",
+            "base_url=http://localhost:9/v1",
+            "-J",
+            f"prices={device}",
+        ),
     }
     done = cli("score", *asked[role])
     assert (done.code, done.err) == (2, f"findwell: {device}: {DEVICE}")
@@ -155,8 +163,6 @@ def test_what_is_no_size(text: str) -> None:
 
 
 def test_the_help_tells_the_default() -> None:
-    def command() -> None: ...
-
-    spool_limit(command)
-    (option,) = command.__click_params__  # type: ignore[attr-defined]
-    assert f"(default: {spool.DEFAULT}; also: {spool.VARIABLE})" in option.help
+    (read,) = (each for each in settings_of(score_command) if each.table == "read")
+    told = read.fields["spool_limit"].help or ""
+    assert f"(default: {spool.DEFAULT}; also: {spool.VARIABLE})" in told

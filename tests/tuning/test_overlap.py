@@ -54,7 +54,7 @@ def test_hashes_against_uuids_are_refused_and_explained() -> None:
     assert "share no document (0 of 150 possible documents, over 30 queries" in said
     assert f"{hashed('d0')!r}" in said
     assert f"{as_uuid('d0')!r}" in said
-    assert "--id-from (id_from=)" in said
+    assert "--read id_from (id_from=)" in said
     assert "--disjoint (disjoint=True)" in said
 
 

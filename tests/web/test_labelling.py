@@ -1,4 +1,4 @@
-"""The pages of `findwell label`: who may write, what is saved, and what bad requests are told."""
+"""The pages of `findwell labels serve`: who may write, what is saved, what is refused."""
 
 from __future__ import annotations
 
@@ -94,7 +94,7 @@ def test_without_the_token_nothing_is_shown(path: str, labels: Labels) -> None:
         stranger.cookies.set(f"findwell-{PORT}", cookie)
         answer = stranger.get(path)
         assert answer.status_code == 403
-        assert "findwell label" in answer.text  # where to find it
+        assert "findwell labels serve" in answer.text  # where to find it
         assert "reset" not in answer.text
 
 

@@ -1,4 +1,4 @@
-"""`findwell label` in a real browser: by keys, by mouse, by touch, with a server that goes away."""
+"""`findwell labels serve` in a real browser: by keys, mouse and touch, with a server that goes."""
 
 from __future__ import annotations
 
@@ -203,7 +203,7 @@ def test_label_undo_reload_adjudicate_export_and_score(
     scored = cli(*asked, "--gold", desk.pool / "labels.db")
     assert scored.code == 0, scored.err
     qrels = desk.pool.parent / "qrels.txt"
-    assert cli("label", desk.pool, "--export", qrels).code == 0
+    assert cli("labels", "serve", desk.pool, "--export", qrels).code == 0
     again = json.loads(cli(*asked, "--gold", qrels).out)["summary"]
     first = json.loads(scored.out)["summary"]
     assert [each["value"] for each in first] == [each["value"] for each in again]
@@ -549,7 +549,7 @@ def test_yes_and_no(watched: Watched, tmp_path: Path) -> None:
 
 def test_the_command_serves_and_prints_where(watched: Watched, made: Path, tmp_path: Path) -> None:
     pool = shutil.copytree(made, tmp_path / "served")
-    command = [sys.executable, "-m", "findwell", "label", str(pool), "--annotator", "Zoë"]
+    command = [sys.executable, "-m", "findwell", "labels", "serve", str(pool), "--annotator", "Zoë"]
     run = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
     try:
         assert run.stdout is not None

@@ -15,62 +15,61 @@ from typing import TYPE_CHECKING, Any, NoReturn
 import click
 
 from findwell import __version__
-from findwell.core.errors import AlignError, FindwellError, nearest
+from findwell.cli.command import DEBUG, DEBUG_VARIABLE, Group
+from findwell.core.errors import AlignError, FindwellError, PluginError
+from findwell.core.plugins import Registry
 from findwell.io.native import described
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-COMMANDS = (
-    "run",
-    "score",
-    "compare",
-    "check",
-    "explain",
-    "curve",
-    "fuse",
-    "report",
-    "view",
-    "tune",
-    "power",
-    "agree",
-    "judge-card",
-    "judge-check",
-    "pool",
-    "label",
-    "anchor",
-    "drift",
-    "questions",
-    "monitor",
-    "choose",
-    "init",
-    "explain-config",
-    "trust",
-    "measures",
-    "demo",
-)
+SECTIONS = {
+    "Measure": ("score", "compare", "explain", "report", "view"),
+    "Retrieve and tune": ("run", "fuse", "tune", "power", "curve"),
+    "Start": ("check", "init", "demo", "measures", "choose"),
+    "Labels and judges": ("labels", "judge", "questions"),
+    "Production": ("monitor",),
+    "Settings": ("explain-config", "trust", "completion"),
+}
+COMMANDS = tuple(name for names in SECTIONS.values() for name in names)
 BAD_INPUT, UNEXPECTED, INTERRUPTED, BROKEN_PIPE = 2, 70, 130, 141
-DEBUG, DEBUG_VARIABLE = "--debug", "FINDWELL_DEBUG"
 GOLD_OF = "gold of"  # key in the context: the configuration that names the gold
 SETTINGS: dict[str, Any] = {"help_option_names": ["-h", "--help"], "show_default": True}
 
 
 class _ReaderGoneError(Exception):
-    """Nobody reads standard output any more; click has its own idea of what that means."""
+    """Standard output has no reader any more; click has its own idea of what that means."""
 
 
 class _EndOfFileError(Exception):
     """Something ended too early; click would take it for Ctrl-D at a prompt."""
 
 
-def _debug(*, hidden: bool) -> click.Option:
-    """Return the option, which `_wants_traceback` looks for by itself."""
-    help_ = f"Show the traceback of a failure (also: {DEBUG_VARIABLE}=1)."
-    return click.Option([DEBUG], is_flag=True, expose_value=False, hidden=hidden, help=help_)
+def register_command(command: object) -> click.Command:
+    """Add a command, which an entry point of the group `findwell.commands` names."""
+    if not isinstance(command, click.Command):
+        raise PluginError(
+            f"{command!r} is not a command of click",
+            fix="point the entry point to a click.Command",
+        )
+    name = command.name or ""
+    if not name or name in COMMANDS:
+        raise PluginError(
+            f"the name {name!r} of a command is taken by findwell, or empty",
+            fix="give the new command another name",
+        )
+    return PLUGINS.register(name, command)
 
 
-class _Commands(click.Group):
-    """Finds a command in the module of its name."""
+PLUGINS: Registry[click.Command] = Registry(
+    "command", group="findwell.commands", accept=register_command
+)
+
+
+class _Commands(Group):
+    """Finds a command in the module of its name, or among those of installed packages."""
+
+    sections = SECTIONS
 
     def invoke(self, ctx: click.Context) -> object:
         """Call the command."""
@@ -89,28 +88,29 @@ class _Commands(click.Group):
             raise
 
     def list_commands(self, ctx: click.Context) -> list[str]:
-        """Return the commands in the order of use."""
+        """Return the commands in the order of use, those of installed packages last."""
         del ctx
+        with contextlib.suppress(PluginError):  # said where a command is not found
+            return [*COMMANDS, *PLUGINS]
         return list(COMMANDS)
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         """Import the command."""
-        if cmd_name not in COMMANDS:
-            suggestion = nearest(cmd_name, COMMANDS)
-            raise click.UsageError(f"no command {cmd_name!r}. {suggestion}".strip(), ctx)
-        command: click.Command = importlib.import_module(
-            f"findwell.cli.{cmd_name.replace('-', '_')}"
-        ).command
-        if not any(DEBUG in each.opts for each in command.params):
-            command.params.append(_debug(hidden=True))
-        return command
+        if cmd_name in COMMANDS:
+            module = importlib.import_module(f"findwell.cli.{cmd_name.replace('-', '_')}")
+            command: click.Command = module.command
+            return command
+        found = PLUGINS.known().get(cmd_name)
+        if found is None:
+            raise self.unknown(ctx, cmd_name)
+        return found
 
     def resolve_command(
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
         """Find the command, and what the configuration of the project says for it."""
         name, command, rest = super().resolve_command(ctx, args)
-        asks_for_help = not set(SETTINGS["help_option_names"]).isdisjoint(rest)
+        asks_for_help = any(word == "-h" or word.startswith("--help") for word in rest)
         if name is not None and command is not None and not asks_for_help:
             _configure(self, ctx, name, command, rest)
         return name, command, rest
@@ -127,6 +127,7 @@ def _configure(
         return
     values, words = found.defaults(group, context, name), rest
     context.default_map = {name: values}
+    chosen: click.Command | None = command
     if isinstance(command, click.Group):  # only what is checked below may have an effect
         while words and words[0].startswith("-"):
             words = words[1:]
@@ -134,12 +135,12 @@ def _configure(
         values = values.get(inner, {})
         context.default_map = {name: {inner: values}}
         chosen = configuration.commands_of(command, context).get(inner)
-    else:
-        chosen = command
-    used = [key for key in values if key not in configuration.given(command, context, words)]
-    if used and chosen is not None:
-        parameters = [each for each in chosen.params if each.name in used]
-        trust.refuse_untrusted(found, group, context, parameters)
+    if chosen is None:
+        return
+    typed = configuration.given(command, context, words)
+    used = configuration.used_parameters(chosen, values, typed)
+    if used:
+        trust.refuse_untrusted(found, group, context, used.values())
         options.note(f"config: {found.shown} sets {', '.join(sorted(used))}")
     if "gold" in used:
         context.meta[GOLD_OF] = found.shown
@@ -163,29 +164,27 @@ def cli(config: str | None, *, trust: bool) -> None:
     """Measure how good the retrieval of a RAG system is.
 
     \b
-    findwell demo                                see it on a small task
-    findwell run app:search --queries q.jsonl    ask a retriever, make a run
-    findwell score run.trec --gold qrels.txt     measure a run
-    findwell compare a.trec b.trec --gold qrels  is b better than a?
-    findwell check run.trec --gold qrels.txt     problems in the files
-    findwell tune a.trec b.trec --gold qrels …   the weights of a hybrid
-    findwell explain run.trec --gold qrels.txt   how numbers are computed
-    findwell fuse a.trec b.trec --engine NAME    fuse runs as your engine does
-    findwell report monday -o report.html        one page with everything
-    findwell pool a.trec b.trec -o pool          gather what to label
-    findwell label pool                          label it, in the browser
-    findwell anchor gold.jsonl --corpus docs     labels that survive a new chunker
-    findwell monitor serve --store store         watch production, from its traces
-    findwell measures nDCG                       what a measure means
+    findwell demo                                  see it on a small task
+    findwell run app:search --queries q.jsonl      ask a retriever, make a run
+    findwell score run.trec --gold qrels.txt       measure a run
+    findwell compare a.trec b.trec --gold qrels    is b better than a?
+    findwell report monday -o report.html          one page with everything
 
     Exit codes: 0 done, 1 a gate failed, 2 bad input or usage, 3 a gate could not be decided or
     a measure has no value for any query, 70 an unexpected failure (report it), 130 interrupted,
-    141 nobody read the output, 143 terminated.
+    141 the output had no reader, 143 terminated.
     """
     del config, trust  # read where the command is found
 
 
-cli.params.append(_debug(hidden=False))
+cli.params.append(
+    click.Option(
+        [DEBUG],
+        is_flag=True,
+        expose_value=False,
+        help=f"Show the traceback of a failure (also: {DEBUG_VARIABLE}=1).",
+    )
+)
 
 
 def main(arguments: Sequence[str] | None = None) -> NoReturn:
@@ -201,22 +200,22 @@ def main(arguments: Sequence[str] | None = None) -> NoReturn:
         _exit(BROKEN_PIPE)
     except SystemExit:  # a signal
         raise
-    except BaseException as error:  # noqa: BLE001 - a panic of polars is no Exception
+    except BaseException as error:  # noqa: BLE001 - a panic of polars is not an Exception
         _fail(error, given)
     sys.exit(code if isinstance(code, int) else 0)
 
 
 def _fail(error: BaseException, arguments: Sequence[str]) -> NoReturn:
-    """Say what went wrong, and exit with 2 if the user can mend it, else with 70."""
+    """Say what went wrong, and exit with 2 if the user can fix it, else with 70."""
     from findwell.cli import failures  # noqa: PLC0415
 
     if _wants_traceback(arguments):
         _say(failures.formatted_traceback(error))
-    if isinstance(error, click.ClickException):
-        shown = io.StringIO()
-        error.show(shown)
-        _say(shown.getvalue().removesuffix("\n"))
+    if isinstance(error, click.exceptions.NoArgsIsHelpError):
+        _say(error.format_message())
         _exit(BAD_INPUT)
+    if isinstance(error, click.ClickException):
+        _exit(BAD_INPUT, str(failures.mistaken_usage(error)))
     if isinstance(error, FindwellError):
         _exit(BAD_INPUT, str(error))
     if isinstance(error, OSError) and (mistake := failures.mistaken_file(error, arguments)):
@@ -260,5 +259,5 @@ def _say(text: str) -> None:
     from findwell.show.terminal import wrap  # noqa: PLC0415
 
     lines = "\n".join(map(printable, text.split("\n")))
-    with contextlib.suppress(OSError):  # nobody may be there to read it
+    with contextlib.suppress(OSError):  # it may have no reader
         click.echo(wrap(lines, error_width(), hang=2), err=True)

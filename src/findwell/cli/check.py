@@ -7,19 +7,20 @@ from typing import Any
 import click
 
 from findwell.cli import options
+from findwell.cli.command import Command, option
 from findwell.show.tables import describe_finding, to_json
 
 
-@click.command("check", short_help="Report problems in runs and their gold.")
-@options.inputs
-@click.option(
-    "--chunks",
-    multiple=True,
-    metavar="FILE",
-    help="All chunks of the documents of --corpus: report what they leave out of each document "
+@click.command("check", cls=Command, short_help="Report problems in runs and their gold labels.")
+@options.runs
+@options.reading("latency_unit")
+@options.dialect
+@option(
+    "--chunks FILE...",
+    "All chunks of the documents of --corpus. Report what they leave out of each document "
     "and which labels they cut; may be repeated, for several ways of chunking.",
 )
-@click.option("--strict", is_flag=True, help="Exit with code 1 if anything is found.")
+@option("--strict", "Exit with code 1 if anything is found.")
 @options.output(("table", "json"))
 def command(
     runs: tuple[str, ...],

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import click
 
 from findwell.cli import options
+from findwell.cli.command import Command, Decorator, option, option_set
 from findwell.evaluation.choose import LABELLED, QUESTIONS, Question
 from findwell.show.tables import bullets, reading_width, to_json
 from findwell.show.terminal import wrap
@@ -18,23 +19,22 @@ if TYPE_CHECKING:
 USUAL_K = "5"
 
 
-def _option(question: Question) -> options.Decorator:
+def _option(question: Question) -> Decorator:
     """Return the option that answers a question without asking it."""
-    return click.option(
-        f"--{question.name}",
-        type=click.Choice([*question.answers]),
-        help=f"{question.asks.removesuffix('?')}: answer of this question (default: it is asked).",
+    return option(
+        f"--{question.name} {'|'.join(question.answers)}",
+        f"{question.asks.removesuffix('?')}: answer of this question (default: it is asked).",
     )
 
 
-@click.command("choose", short_help="Choose the measures that fit the job.")
-@options.option_set(*map(_option, QUESTIONS))
-@click.option(
-    "-k",
-    metavar="K",
-    help="How many chunks are read, or a budget such as 2000tokens (default: it is asked).",
+@click.command("choose", cls=Command, short_help="Choose the measures that fit the job.")
+@option_set(*map(_option, QUESTIONS))
+@option(
+    "-k K",
+    "How many chunks are read, or a budget such as 2000tokens (default: it is asked).",
+    type=str,
 )
-@click.option("--usual", is_flag=True, help="Take the usual answer instead of asking.")
+@option("--usual", "Take the usual answer instead of asking.")
 @options.output(("table", "json"))
 def command(
     k: str | None, how: str, output: str | None, *, usual: bool, **given: str | None
@@ -80,7 +80,7 @@ def _asked(question: Question, *, usual: bool) -> str:
 
 
 def _prompt(text: str, default: str, option: str, kind: click.Choice[str] | None = None) -> str:
-    """Ask for a text, where somebody can answer."""
+    """Ask for a text, where a person can answer."""
     if sys.stdin is None or not sys.stdin.isatty():
         raise click.UsageError(
             f"there is no terminal to ask at: answer with {option}, or take the usual answers with "

@@ -9,62 +9,58 @@ from typing import Any
 import click
 
 from findwell.cli import gating, judging, options
+from findwell.cli.command import Command, option, option_set
 from findwell.show.tables import FORMATS, ROW_FORMATS
 
 
-@click.command("compare", short_help="Test whether one system is better than another.")
-@options.inputs
-@options.measures("those of the first result, or as `findwell score`")
-@options.measuring
-@options.slicing
-@click.option(
-    "--baseline", metavar="NAME", help="System that others are compared with (default: the first)."
-)
-@click.option(
-    "--unpaired",
-    is_flag=True,
-    help="Compare systems that were asked different queries, such as those of two periods.",
-)
-@click.option("--all-pairs", is_flag=True, help="Compare every pair of systems.")
-@click.option(
-    "--test",
-    type=click.Choice(["auto", "permutation", "t", "mcnemar"]),
-    default="auto",
-    help="Test of the differences; auto is McNemar's test for values that are all 0 or 1, else a "
-    "permutation test.",
-)
-@options.level
-@click.option(
-    "--permutations",
-    type=int,
-    default=10_000,
-    metavar="N",
-    help="How many random permutations a test draws.",
-)
-@click.option("--seed", type=int, default=0, metavar="N", help="Seed of the random permutations.")
-@click.option(
-    "--moved",
-    type=click.IntRange(min=0),
-    default=3,
-    metavar="N",
-    help="How many queries to show of those that gained most, and of those that lost most.",
-)
-@click.option(
-    "--no-regression",
-    multiple=True,
-    metavar="MEASURE,…",
-    help="Gate: no system may be worse than the baseline in these measures; may be repeated.",
-)
-@click.option(
-    "--margin",
-    type=click.FloatRange(min=0),
-    default=0.0,
-    metavar="D",
-    help="By how much --no-regression lets a system be worse.",
-)
+@click.command("compare", cls=Command, short_help="Test whether one system is better than another.")
+@options.runs
+@options.reading("missing", "cluster", "latency_unit", queries_too=True)
 @options.labels
-@judging.judge_options
-@gating.decision_options
+@options.measures("those of the first result, or as `findwell score`")
+@options.rel
+@options.dialect
+@options.slices
+@option_set(
+    option("--baseline NAME", "What to compare with: one of the systems (default: the first)."),
+    option(
+        "--unpaired",
+        "Compare systems that were asked different queries. Such as those of two periods.",
+    ),
+    option("--all-pairs", "Compare every pair of systems."),
+    option(
+        "--test TEST",
+        "Test of the differences: auto, permutation, t or mcnemar. Auto is McNemar's test for "
+        "values that are all 0 or 1, else a permutation test.",
+        type=click.Choice(["auto", "permutation", "t", "mcnemar"]),
+        default="auto",
+        rare=True,
+    ),
+    options.level,
+    option(
+        "--permutations N", "How many random permutations a test draws.", default=10_000, rare=True
+    ),
+    option("--seed N", "Seed of the random permutations.", default=0, rare=True),
+    option(
+        "--moved N",
+        "How many queries to show of those that gained most, and of those that lost most.",
+        low=0,
+        default=3,
+        rare=True,
+    ),
+    group="Comparison",
+)
+@judging.judged()
+@option_set(
+    option(
+        "--no-regression MEASURE,…...",
+        "Measures that must not get worse. No system may be worse than the baseline in them; "
+        "may be repeated.",
+    ),
+    option("--margin D", "How much worse --no-regression allows.", low=0, default=0.0),
+    gating.decision_options,
+    group="Gates",
+)
 @options.output(FORMATS)
 def command(
     *,
@@ -76,9 +72,14 @@ def command(
     moved: int,
     how: str,
     output: str | None,
+    labels: str | None,
+    judge: judging.JudgeChoice,
+    undecided: str,
+    decide: str,
+    junit: str | None,
     **choices: Any,  # noqa: ANN401
 ) -> int:
-    """Compare systems on the same queries: run files with a gold, records, or saved results.
+    """Compare systems on the same queries: run files with gold labels, records, or saved results.
 
     \b
     findwell compare old.trec new.trec --gold qrels.txt -m recall@10
@@ -95,26 +96,23 @@ def command(
     from findwell.evaluation.comparison.compare import compare  # noqa: PLC0415
     from findwell.show.comparison import render, unmeasured  # noqa: PLC0415
 
-    decisions, junit = gating.take_decisions(choices), choices.pop("junit")
     guarded = [name for text in no_regression for name in _split(text)]
     if junit is not None and not guarded:
         raise click.UsageError("--junit needs --no-regression")
     files, gold = options.paths(runs, gold)
-    labels = choices.pop("labels")
     if labels is not None and guarded:
         raise click.UsageError("--no-regression and --labels exclude each other")
-    judge = judging.take_shared(choices)
     named = [*measures, *guarded] or None
-    chosen = options.explicit(choices) | judge | {"gold": gold, "moved": moved}
+    chosen = options.explicit(choices) | judge.shared_options | {"gold": gold, "moved": moved}
     with options.progress("comparing") as progress:
         chosen |= {} if progress is None else {"progress": progress}
         if labels is not None:
-            return _estimate(files, labels, named, chosen, how, output)
-        if judging.dry_run(files, named, chosen, how, output):
+            return _estimate(files, labels, named, chosen, how, output, judge)
+        if judge.forecast_systems(files, named, chosen, how, output):
             return 0
         comparison = compare(*files, measures=named, **chosen)
     requirements = gates.no_regression(comparison, guarded, margin) if guarded else []
-    gate = gates.gate(comparison, requirements, **decisions)
+    gate = gates.gate(comparison, requirements, undecided=undecided, decide=decide)
     screen = options.screen(output)
     text = render(comparison, how, moved=moved, **screen)
     options.write(gating.with_verdicts(text, gate, how, **screen), output, how)
@@ -134,6 +132,7 @@ def _estimate(  # noqa: PLR0917
     chosen: dict[str, Any],
     how: str,
     output: str | None,
+    judge: judging.JudgeChoice,
 ) -> int:
     """Estimate the systems and their differences from labels of some pairs."""
     from findwell.evaluation.plan import EvaluationOptions  # noqa: PLC0415
@@ -148,7 +147,7 @@ def _estimate(  # noqa: PLR0917
         name = min(refused).replace("_", "-")
         raise click.UsageError(f"--{name} and --labels exclude each other")
     result = evaluate_with_labels(files, labels, measures or DEFAULTS, **given)
-    if judging.write_dry_run(chosen, how, output):
+    if judge.write_forecast(how, output):
         return 0
     options.write(render(result, how, **options.screen(output)), output, how)
     if how != "json":

@@ -1,8 +1,9 @@
 """The configuration file: `findwell.toml`, or `[tool.findwell]` in pyproject.toml.
 
 Its keys are the names of options and arguments. A key at the top holds for every command that has
-such an option, a table named after a command for this one alone. What stands on the command line
-comes before the file, and so does what an environment variable says.
+such an option, a table named after a command for this one alone. Settings that share an option have
+a table, too: [judge] holds those of `-J`, [score.judge] the same for one command. What is on the
+command line comes before the file, and so does what an environment variable says.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from findwell.cli.command import Setting, Settings, plain_message, settings_of
 from findwell.core.errors import InputError, OptionError, nearest
 
 if TYPE_CHECKING:
@@ -23,11 +25,11 @@ if TYPE_CHECKING:
 
 FILE, PROJECT = "findwell.toml", "pyproject.toml"
 VARIABLE, NONE = "FINDWELL_CONFIG", "none"
-# commands about findwell itself or about this file, of which a project has nothing to settle
-UNCONFIGURED = ("init", "explain-config", "choose", "demo", "measures", "trust")
+# commands about findwell itself or about this file
+UNCONFIGURED = ("init", "explain-config", "choose", "demo", "measures", "trust", "completion")
 # a reader of the file expects one word for what two commands name differently
-SAME = {"runs": ("runs", "systems")}
-# metavars of what is a file or a folder, which is looked for beside the configuration
+SAME_KEYS = {"runs": ("runs", "systems")}
+# metavars of what is a file or a folder, which is looked for in the folder of the configuration
 PATHS = {"FILE", "PATH", "DIR", "FOLDER", "POOL", "RUN", "RESULT", "GOLD", "LABELS", "PLACE"}
 PATHS |= {"FIRST", "SECOND"}
 # tables of Spark: names of its catalogue, and places that Spark finds
@@ -124,28 +126,50 @@ class Configuration:
             return {
                 each: self._values(found, context, (*names, each)) for each, found in inner.items()
             }
-        self._check(own, {}, context, *names, known=by_key(command))
-        return {
-            parameter.name or "": self._value(parameter, value, keys, context)
-            for parameter, keys, value in self._sources(command, names)
-        }
+        self._check(own, {"": command}, context, *names)
+        values: Values = {}
+        for parameter, keys, value in self._sources(command, names):
+            read = self._value(parameter, value, keys, context)
+            if isinstance(parameter, Setting):
+                values.setdefault(parameter.owner.name or "", {})[parameter.name] = read
+            else:
+                values[parameter.name or ""] = read
+        return values
 
     def sources(self, group: click.Group, context: click.Context, *names: str) -> Iterator[Source]:
         """Go through the parameters of all commands that the file sets, with where and to what."""
+        for _, each in self.sources_by_command(group, context, *names):
+            yield each
+
+    def sources_by_command(
+        self, group: click.Group, context: click.Context, *names: str
+    ) -> Iterator[tuple[str, Source]]:
+        """Do the same with the names of the commands."""
         for name, command in commands_of(group, context).items():
             if isinstance(command, click.Group):
-                yield from self.sources(command, context, *names, name)
+                yield from self.sources_by_command(command, context, *names, name)
             else:
-                yield from self._sources(command, (*names, name))
+                for each in self._sources(command, (*names, name)):
+                    yield " ".join((*names, name)), each
 
     def _sources(self, command: click.Command, names: Sequence[str]) -> Iterable[Source]:
         """Return what sets the parameters of a command: its own table comes before those above."""
-        parameters, found = by_key(command), {}
+        parameters: dict[str, click.Parameter] = dict(_keys(command))
+        found: dict[object, Source] = {}
         for depth in range(len(names) + 1):
-            for key, value in self._table(names[:depth]).items():
+            above = tuple(names[:depth])
+            for key, value in self._table(above).items():
                 parameter = parameters.get(spelled(key))
                 if parameter is not None and parameter.name and not isinstance(value, dict):
-                    found[parameter.name] = (parameter, (*names[:depth], key), value)
+                    found[parameter.name] = (parameter, (*above, key), value)
+            for settings in settings_of(command):
+                fields = _fields(settings, parameters)
+                for key, value in self._table((*above, settings.table)).items():
+                    setting = fields.get(spelled(key))
+                    if setting is not None:
+                        inside = (settings.table, setting.name)
+                        name = inside if isinstance(setting, Setting) else setting.name
+                        found[name] = (setting, (*above, settings.table, key), value)
         return found.values()
 
     def _table(self, names: Sequence[str]) -> Values:
@@ -161,33 +185,62 @@ class Configuration:
         commands: Mapping[str, click.Command],
         context: click.Context,
         *names: str,
-        known: Mapping[str, click.Parameter] | None = None,
     ) -> None:
-        """Refuse keys that no command knows."""
-        if known is None:
-            found = commands.values()
-            known = {key: each for some in found for key, each in every_key(some, context)}
+        """Refuse keys that no command knows, here and in the tables of settings."""
+        inside = "" in commands  # the table of one command, not of several
+        known, tables = _known(commands.values(), context)
+        if names:  # a group of commands may have the name of a table, as `judge` does
+            known |= tables.get(names[-1], set())
         for key, value in settings.items():
-            if spelled(key) in known or (key in commands and isinstance(value, dict)):
-                continue
-            owner = f"the command {' '.join(names)}" if names and not commands else "every command"
-            suggestion = nearest(spelled(key), [*known, *commands])
-            raise OptionError(
-                f"{owner} lacks an option {key!r}. {suggestion}".strip(),
-                where=self.where(*names),
-                fix="`findwell COMMAND --help` lists the options",
-            )
+            if isinstance(value, dict) and key in tables:
+                group = commands.get(key)
+                allowed = set(tables[key])
+                if isinstance(group, click.Group):
+                    allowed |= {spelled(each) for each in commands_of(group, context)}
+                    allowed |= _known([group], context)[0]
+                for each in value:
+                    if spelled(each) not in allowed:
+                        raise self._unknown("setting", each, allowed, f"[{key}]", *names, key)
+            elif spelled(key) not in known and not (key in commands and isinstance(value, dict)):
+                table = next((name for name, keys in tables.items() if spelled(key) in keys), "")
+                if table:
+                    raise OptionError(
+                        f"{key!r} is a setting of the table [{table}]",
+                        where=self.where(*names),
+                        fix=f"write it below a line [{'.'.join((*names, table))}]",
+                    )
+                owner = f"the command {' '.join(names)}" if inside else "no command"
+                raise self._unknown("option", key, {*known, *commands} - {""}, owner, *names)
+
+    def _unknown(
+        self, kind: str, key: str, known: Iterable[str], owner: str, *names: str
+    ) -> OptionError:
+        """Return the error about a key."""
+        what = {
+            "[": f"the table {owner} has no setting {key!r}",
+            "t": f"{owner} has no option {key!r}",
+            "n": f"unknown option {key!r}: {owner} has it",
+        }[owner[0]]
+        return OptionError(
+            f"{what}. {nearest(spelled(key), known)}".rstrip(". "),
+            where=self.where(*names),
+            fix=f"`findwell COMMAND --help-all` lists the {kind}s",
+        )
 
     def _value(
         self, parameter: click.Parameter, value: object, keys: Sequence[str], context: click.Context
     ) -> object:
-        """Return the value of a parameter, as its type wants it, with paths beside this file."""
+        """Return the value of a parameter, as its type wants it, with paths seen from this file."""
+        if isinstance(parameter, Setting) and parameter.is_mapping:
+            if not isinstance(value, dict):
+                raise OptionError("this must be a table", where=self.where(*keys))
+            return value
         several = parameter.multiple or parameter.nargs != 1
         values = value if isinstance(value, list) else [value]
         if isinstance(value, dict) or (isinstance(value, list) and not several):
             kind = "one value" if not several else "a value or a list of values"
             raise OptionError(f"this must be {kind}", where=self.where(*keys))
-        flag = isinstance(parameter, click.Option) and parameter.is_flag
+        flag = isinstance(parameter.type, click.types.BoolParamType)
         for each in values:
             if isinstance(each, bool) is not flag:
                 wanted = "true or false" if flag else "a text or a number"
@@ -195,7 +248,7 @@ class Configuration:
             try:
                 parameter.type.convert(each if flag else str(each), parameter, context)
             except click.BadParameter as error:
-                raise OptionError(error.message, where=self.where(*keys)) from None
+                raise OptionError(plain_message(error), where=self.where(*keys)) from None
         found = [each if flag else self._placed(parameter, str(each)) for each in values]
         return found if several else found[0]
 
@@ -205,14 +258,12 @@ class Configuration:
             return value
         if value == "-" or "://" in value or value.startswith(TABLES):
             return value
-        beside = self.path.parent / value
-        if (
-            "|" in (parameter.metavar or "") and not beside.exists()
-        ):  # it may be something else than a file
+        place = self.path.parent / value
+        if "|" in (parameter.metavar or "") and not place.exists():  # it may not be a file
             return value
         with contextlib.suppress(ValueError):
-            return os.path.relpath(beside) if not Path(value).is_absolute() else value
-        return str(beside)  # on another drive
+            return os.path.relpath(place) if not Path(value).is_absolute() else value
+        return str(place)  # on another drive
 
 
 def is_path(parameter: click.Parameter) -> bool:
@@ -231,36 +282,53 @@ def commands_of(group: click.Group, context: click.Context) -> dict[str, click.C
     return {name: each for name, each in found.items() if each and name not in UNCONFIGURED}
 
 
-def by_key(command: click.Command) -> dict[str, click.Parameter]:
-    """Return the parameters of a command by the keys that set them."""
-    return dict(_keys(command))
+def _known(
+    commands: Iterable[click.Command], context: click.Context
+) -> tuple[set[str], dict[str, set[str]]]:
+    """Return the keys of commands, and those of their tables of settings by table."""
+    keys: set[str] = set()
+    tables: dict[str, set[str]] = {}
+    for command in commands:
+        if isinstance(command, click.Group):
+            more, inner = _known(commands_of(command, context).values(), context)
+            keys |= more
+            for table, found in inner.items():
+                tables.setdefault(table, set()).update(found)
+        else:
+            parameters = dict(_keys(command))
+            keys |= parameters.keys()
+            for settings in settings_of(command):
+                tables.setdefault(settings.table, set()).update(_fields(settings, parameters))
+    return keys, tables
 
 
-def every_key(
-    command: click.Command, context: click.Context
-) -> Iterator[tuple[str, click.Parameter]]:
-    """Go through the keys of a command, or of all commands of a group, with their parameters."""
-    if isinstance(command, click.Group):
-        for inner in commands_of(command, context).values():
-            yield from every_key(inner, context)
-    else:
-        yield from _keys(command)
+def _fields(
+    settings: Settings, parameters: Mapping[str, click.Parameter]
+) -> dict[str, click.Parameter]:
+    """Return what a table of settings sets, by key: `model` in [judge] is the option --judge."""
+    fields: dict[str, click.Parameter] = {
+        spelled(key): each for key, each in settings.fields.items()
+    }
+    if settings.main and settings.table in parameters:
+        fields[settings.main] = parameters[settings.table]
+    return fields
 
 
 def _keys(command: click.Command) -> Iterator[tuple[str, click.Parameter]]:
+    """Go through the keys of a command, with the parameters that they set."""
     for each in command.params:
-        if not each.expose_value and each.name in ("help", "debug"):
+        if isinstance(each, Settings):
             continue
         for name in (*each.opts, each.name or ""):
             if name.startswith("--") or name == each.name:
                 yield spelled(name.lstrip("-")), each
-        for shared, names in SAME.items():
+        for shared, names in SAME_KEYS.items():
             if each.name in names:
                 yield shared, each
 
 
 def given(command: click.Command, context: click.Context, words: Sequence[str]) -> set[str]:
-    """Return the names of the parameters that the words of a command line set."""
+    """Return the parameters that the words of a command line set; of settings `table.name`."""
     inside = click.Context(command, parent=context)
     if isinstance(command, click.Group):
         inner = command.get_command(inside, words[0]) if words else None
@@ -271,4 +339,22 @@ def given(command: click.Command, context: click.Context, words: Sequence[str]) 
         return set()
     # an argument that is not there is in the list too, with a mark of click for nothing
     kinds = (str, list, bool, tuple)
-    return {name for name, value in values.items() if isinstance(value, kinds) and value != ()}
+    found = {name for name, value in values.items() if isinstance(value, kinds) and value != ()}
+    for each in settings_of(command):
+        if each.name in found:
+            found |= {f"{each.table}.{name}" for name in each.names_in(values[each.name])}
+    return found
+
+
+def used_parameters(
+    command: click.Command, values: Values, typed: set[str]
+) -> dict[str, click.Parameter]:
+    """Return what a file sets for a command and the command line does not, as it is spelled."""
+    found: dict[str, click.Parameter] = {}
+    for each in command.params:
+        if isinstance(each, Settings):
+            for name in values.get(each.name or "", {}):
+                found[f"{each.table}.{name}"] = each.fields[name]
+        elif each.name in values:
+            found[each.name or ""] = each
+    return {name: each for name, each in found.items() if name not in typed}

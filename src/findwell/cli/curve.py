@@ -8,6 +8,7 @@ from typing import Any
 import click
 
 from findwell.cli import judging, options
+from findwell.cli.command import Command, option
 from findwell.show.tables import cleaner, to_json, to_rows
 
 
@@ -25,33 +26,31 @@ def _targets(
     return targets
 
 
-@click.command("curve", short_help="Show measures at many cutoffs.")
-@options.inputs
+@click.command("curve", cls=Command, short_help="Show measures at many cutoffs.")
+@options.runs
+@options.reading("missing", "latency_unit")
+@options.dialect
 @options.measures("recall, P", "recall or nDCG, without a cutoff")
-@click.option(
-    "--at",
-    "cutoffs",
+@options.rel
+@option(
+    "--at K,K,…",
+    "Cutoffs to measure at, such as 1,5,20 (default: 1,3,5,10,20; over tokens 250 to 8000, over "
+    "chars 1000 to 32000).",
+    name="cutoffs",
     callback=options.whole_numbers,
-    metavar="K,K,…",
-    help="Cutoffs to measure at (default: 1,3,5,10,20; over tokens 250 to 8000, over chars 1000 to "
-    "32000).",
 )
-@click.option(
-    "--over",
-    type=click.Choice(["k", "tokens", "chars", "hops"]),
+@option(
+    "--over k|tokens|chars|hops",
+    "What the cutoffs count: ranks (k), or what the list may cost.",
     default="k",
-    help="What the cutoffs count: ranks (k), or what the list may cost.",
 )
-@click.option(
-    "--reach",
-    "targets",
-    multiple=True,
+@option(
+    "--reach MEASURE>=VALUE...",
+    "Also find the smallest cutoff at which a measure reaches a value; may be repeated.",
+    name="targets",
     callback=_targets,
-    metavar="MEASURE>=VALUE",
-    help="Also find the smallest cutoff at which a measure reaches a value; may be repeated.",
 )
-@options.measuring
-@judging.judge_options
+@judging.judged()
 @options.output(("table", "json", "csv", "markdown"))
 def command(
     *,
@@ -63,7 +62,8 @@ def command(
     targets: list[tuple[str, float]],
     how: str,
     output: str | None,
-    **choices: Any,  # noqa: ANN401
+    judge: judging.JudgeChoice,
+    **plan: Any,  # noqa: ANN401
 ) -> int:
     """Show how measures grow and fall with the cutoff, for RUN files or one saved result.
 
@@ -74,7 +74,8 @@ def command(
     findwell curve samples.jsonl -m context_recall --judge openai:MODEL --at 1,3,5
     findwell curve results/monday -m recall -m nDCG
     """
-    from findwell.evaluation.evaluate import evaluate  # noqa: PLC0415
+    from findwell.evaluation.evaluate import execute  # noqa: PLC0415
+    from findwell.evaluation.plan import Plan  # noqa: PLC0415
     from findwell.evaluation.results.cutoffs import (  # noqa: PLC0415
         at_cutoff,
         curve,
@@ -88,10 +89,9 @@ def command(
     from findwell.relations.match.judged import has_own_depth  # noqa: PLC0415
     from findwell.show.result import render_curve, with_relation  # noqa: PLC0415
 
-    saved = options.saved_result(runs, choices | {"gold": gold}, "rel")
-    choices |= judging.take(choices)
-    dialect = saved.dialect if saved else choices["dialect"]
-    bases = resolve_measures(measures or ["recall", "P"], dialect, choices["rel"])
+    saved = options.saved_result(runs, "rel")
+    dialect = saved.dialect if saved else plan["dialect"]
+    bases = resolve_measures(measures or ["recall", "P"], dialect, plan["rel"])
     points = points_of(cutoffs, over)
     # a judge is asked no deeper than the last cutoff; a target may need the whole list
     needed = [
@@ -101,14 +101,14 @@ def command(
     ]
     named = [name for name, _ in targets]
     if named:
-        needed += map(at_cutoff, resolve_measures(named, dialect, choices["rel"]))
+        needed += map(at_cutoff, resolve_measures(named, dialect, plan["rel"]))
     with options.progress("measuring") as progress:
         if saved is not None:
             result = saved.score(needed)
         else:
             files, gold = options.paths(runs, gold)
-            result = evaluate(files, gold, needed, progress=progress, **choices)
-        if judging.write_dry_run(choices, how, output):
+            result = execute(Plan.of(needed, **plan, **judge.options), files, gold, progress)
+        if judge.write_forecast(how, output):
             return 0
         table = curve(result, bases, points, over)
         enough = [

@@ -9,32 +9,30 @@ from typing import TYPE_CHECKING
 import click
 
 from findwell.cli import options
+from findwell.cli.command import Command, option
 from findwell.core.errors import OptionError, SaveError
 
 if TYPE_CHECKING:
     from findwell.evaluation.results.result import Result
 
-KEPT = 20  # documents of each list that the report shows
+KEPT_DOCUMENTS = 20  # documents of each list that the report shows
 FILES = ("bm25.trec", "minilm.trec", "questions.jsonl", "passages.jsonl")
 
 
-@click.command("demo", short_help="See findwell at work on a small task.")
-@click.option("--save", metavar="DIR", help="Save the result to this folder.")
-@click.option(
-    "--files", metavar="DIR", help="Copy the demo's files to this folder, to try things out."
-)
-@click.option(
-    "--report",
-    metavar="FILE",
-    help="Write the report to this file (default: one in the folder for caches).",
-)
-def command(save: str | None, files: str | None, report: str | None) -> None:
+@click.command("demo", cls=Command, short_help="See findwell at work on a small task.")
+@options.opened
+@option("--save DIR", "Save the result to this folder.")
+@option("--files DIR", "Copy the demo's files to this folder, to try things out.")
+@option("--report FILE", "Write the report to this file (default: one in the folder for caches).")
+def command(save: str | None, files: str | None, report: str | None, *, browse: bool) -> None:
     """Measure two retrievers, BM25 and an embedding model, on a help centre's questions.
 
     The task is an illustration written for findwell, not evidence about the two retrievers.
     """
-    from findwell.evaluation.evaluate import evaluate  # noqa: PLC0415
+    from findwell.evaluation.evaluate import execute  # noqa: PLC0415
+    from findwell.evaluation.plan import Plan  # noqa: PLC0415
     from findwell.io.storage.folders import refuse_foreign  # noqa: PLC0415
+    from findwell.measures import DEFAULTS  # noqa: PLC0415
     from findwell.show.result import render  # noqa: PLC0415
 
     if save is not None:
@@ -42,7 +40,8 @@ def command(save: str | None, files: str | None, report: str | None) -> None:
     folder = Path(__file__).parent.parent / "demo"
     gold = folder / "questions.jsonl"
     runs = [folder / "bm25.trec", folder / "minilm.trec"]
-    result = evaluate(runs, gold, corpus=folder / "passages.jsonl", keep=KEPT)
+    plan = Plan.of(DEFAULTS, corpus=folder / "passages.jsonl", keep=KEPT_DOCUMENTS)
+    result = execute(plan, runs, gold)
     options.say(
         "Two retrievers answer 95 questions about an e-bike maker's help centre (170 passages). "
         "Written to show findwell at work; it proves nothing about BM25 or MiniLM.\n"
@@ -69,23 +68,24 @@ def command(save: str | None, files: str | None, report: str | None) -> None:
         "    -m recall@5 -m nDCG@10 --slice topic\n"
         "  findwell measures nDCG"
     )
-    options.write(f"\nThe same and more as a page: {_report(result, report)}\n", None, "table")
+    page = _report(result, report)
+    options.write(f"\nThe same and more as a page: {page}\n", None, "table")
+    if browse and page != "-":
+        click.launch(Path(page).absolute().as_uri())
 
 
 def _judged(runs: list[Path], folder: Path) -> None:
     """Show what the embedded judge says, which has seen no label."""
-    from findwell.evaluation.evaluate import JUDGED, evaluate  # noqa: PLC0415
+    from findwell.evaluation.evaluate import JUDGED, execute  # noqa: PLC0415
+    from findwell.evaluation.plan import Plan  # noqa: PLC0415
     from findwell.show.result import render  # noqa: PLC0415
 
     measures = [f"{name}@5" for name in JUDGED]
     try:
-        result = evaluate(
-            runs,
-            folder / "questions.jsonl",
-            measures,
-            judge="local:text(entities=rules)",
-            corpus=folder / "passages.jsonl",
+        plan = Plan.of(
+            measures, judge="local:text(entities=rules)", corpus=folder / "passages.jsonl"
         )
+        result = execute(plan, runs, folder / "questions.jsonl")
     except OptionError as error:  # it splits sentences with a library
         options.say(f"\nThe embedded judge cannot run here: {error.what}; {error.fix}")
         return

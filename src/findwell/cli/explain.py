@@ -7,27 +7,27 @@ from typing import Any
 import click
 
 from findwell.cli import judging, options
+from findwell.cli.command import Command, option
 from findwell.show.tables import to_json
 
 
-@click.command("explain", short_help="Show step by step how a query's numbers are computed.")
+@click.command(
+    "explain", cls=Command, short_help="Show step by step how a query's numbers are computed."
+)
 @click.argument("run", metavar="RUN|RESULT")
-@options.reading
+@options.reading("missing")
 @options.dialects
-@click.option(
-    "-q", "--query", metavar="ID", help="Query to explain (default: the worst; see --worst)."
-)
-@click.option(
-    "--worst",
-    type=click.IntRange(min=1),
+@option("-q, --query ID", "Query to explain (default: the worst; see --worst).")
+@option(
+    "--worst N",
+    "Without --query: how many queries to explain. The worst by the first measure.",
+    low=1,
     default=1,
-    metavar="N",
-    help="Without --query: explain this many queries, the worst by the first measure.",
 )
-@click.option("--system", metavar="NAME", help="Run to explain, if there are several.")
+@option("--system NAME", "Run to explain, if there are several.")
 @options.measures(example="AP or nDCG@10")
-@options.measuring
-@judging.judge_options
+@options.rel
+@judging.judged()
 @options.output(("table", "markdown", "json"))
 def command(
     *,
@@ -37,6 +37,7 @@ def command(
     dialects: tuple[str, ...],
     how: str,
     output: str | None,
+    judge: judging.JudgeChoice,
     **choices: Any,  # noqa: ANN401
 ) -> None:
     """Explain a query of RUN: the list with its hits, the gold found and missed, sums and divisors.
@@ -54,13 +55,13 @@ def command(
     from findwell.evaluation.explanation.explain import explain  # noqa: PLC0415
     from findwell.show.explanation import render  # noqa: PLC0415
 
-    chosen = choices | {"gold": gold}
-    result = options.saved_result([run], chosen, "query", "worst", "system", "rel")
+    result = options.saved_result([run], "rel")
     (file,), gold = options.paths([run], gold)
-    choices |= judging.take(choices)
     source = file if result is None else result
-    explained = explain(source, gold, measures or None, dialects=dialects or None, **choices)
-    if judging.write_dry_run(choices, how, output):
+    explained = explain(
+        source, gold, measures or None, dialects=dialects or None, **choices, **judge.options
+    )
+    if judge.write_forecast(how, output):
         return
     if how == "json":
         shown = {"explanations": [each.as_dict() for each in explained]}

@@ -1,4 +1,4 @@
-"""`findwell explain-config`: what the project has settled, and where each value comes from."""
+"""`findwell explain-config`: the effective settings of a project and their source."""
 
 from __future__ import annotations
 
@@ -8,14 +8,8 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from findwell.cli import options
-from findwell.cli.configuration import (
-    FILE,
-    PROJECT,
-    Configuration,
-    commands_of,
-    every_key,
-    spelled,
-)
+from findwell.cli.command import Command, Settings
+from findwell.cli.configuration import FILE, PROJECT, Configuration, commands_of, spelled
 from findwell.core.errors import OptionError, nearest
 from findwell.show.grid import Grid
 from findwell.show.tables import render_grids, to_json
@@ -44,10 +38,10 @@ VARIABLES = {
 }
 HIDDEN = ("FINDWELL_API_KEY", "OPENAI_API_KEY", "FINDWELL_MONITOR_TOKEN", "FINDWELL_WEBHOOK_SECRET")
 
-SECRET = ("token", "header", "headers", "webhook")  # options that may hold a key, too
+SECRET = ("token", "header", "headers", "webhook", "options", "extra-body")  # may hold keys
 
 
-@click.command("explain-config", short_help="Show the settings of the project.")
+@click.command("explain-config", cls=Command, short_help="Show the settings of the project.")
 @click.argument("name", metavar="[COMMAND]", required=False)
 @options.output(("table", "json"))
 @click.pass_context
@@ -104,26 +98,13 @@ def _settings(
     commands = commands_of(group, context)
     for name in commands:  # a mistake in any table is said
         found.defaults(group, context, name)
-    for tables, key, value in _flat(found.settings):
-        users = [
-            name
-            for name, each in commands.items()
-            if spelled(key) in dict(every_key(each, context))
-        ]
-        yield {
-            "setting": ".".join((*tables, key)),
-            "value": _hidden(key, value),
-            "commands": [" ".join(tables)] if tables else users,
-        }
-
-
-def _flat(settings: dict[str, Any], *tables: str) -> Iterator[tuple[tuple[str, ...], str, Any]]:
-    """Go through all settings, with the tables in which they stand."""
-    for key, value in settings.items():
-        if isinstance(value, dict):
-            yield from _flat(value, *tables, key)
-        else:
-            yield tables, key, value
+    rows: dict[tuple[str, ...], dict[str, Any]] = {}
+    for name, (_, keys, value) in found.sources_by_command(group, context):
+        row = {"setting": ".".join(keys), "value": _hidden(keys[-1], value), "commands": []}
+        users = rows.setdefault(keys, row)["commands"]
+        if name not in users:
+            users.append(name)
+    yield from rows.values()
 
 
 def _hidden(key: str, value: object) -> object:
@@ -151,6 +132,11 @@ def _rows(
             yield from _rows(inner, context, values.get(name, {}), place, f"{name} ")
         return
     for each in command.params:
+        if isinstance(each, Settings):
+            for name, value in values.get(each.name or "", {}).items():
+                setting = of + each.fields[name].spelling
+                yield {"setting": setting, "value": _hidden(name, value), "from": place}
+            continue
         setting = of + max(each.opts, key=len)
         if each.name in values:
             value = _hidden(each.name or "", values[each.name])

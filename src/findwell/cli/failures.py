@@ -12,7 +12,11 @@ import traceback
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import click
+
 from findwell import __version__
+from findwell.cli.command import plain_message, settings_of
+from findwell.core.errors import OptionError, nearest
 from findwell.io.native import described
 
 if TYPE_CHECKING:
@@ -20,9 +24,9 @@ if TYPE_CHECKING:
     from types import TracebackType
 
 ISSUES = "https://github.com/findwell-eval/findwell/issues"  # as in pyproject.toml
-FULL = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EIO, errno.EFBIG, errno.EROFS})
-LONGEST = 400  # letters of the message of an error, and of the command
-# what an address may hold that nobody wants to report: a login, and keys behind a question mark
+FULL_DISK = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EIO, errno.EFBIG, errno.EROFS})
+LONGEST_MESSAGE = 400  # letters of the message of an error, and of the command
+# what an address may hold and a report must not: a login, and keys behind a question mark
 _LOGIN, _KEYS = re.compile(r"(?<=://)[^/@\s]*@"), re.compile(r"(://[^\s?']*\?)[^\s']*")
 
 
@@ -31,11 +35,50 @@ def formatted_traceback(error: BaseException) -> str:
     return "".join(traceback.format_exception(error)).rstrip("\n")
 
 
+def mistaken_usage(error: click.ClickException) -> OptionError:
+    """Return a mistake in a command line as an error of findwell, with what to do about it."""
+    context = getattr(error, "ctx", None)
+    path = "findwell" if context is None else context.command_path
+    fix = f"`{path} --help` shows how it is used"
+    if isinstance(error, click.NoSuchOption):
+        return _unknown_option(error, path)
+    if isinstance(error, click.MissingParameter) and error.param is not None:
+        name = error.param.make_metavar(context) if context is not None else ""
+        named = (
+            name if error.param.param_type_name == "argument" else max(error.param.opts, key=len)
+        )
+        return OptionError(f"{named} is missing", fix=fix)
+    if isinstance(error, click.BadParameter) and error.param is not None:
+        named = max(error.param.opts, key=len)
+        return OptionError(f"{named}: {plain_message(error)}", fix=fix)
+    return OptionError(error.format_message().removesuffix("."), fix=fix)
+
+
+def _unknown_option(error: click.NoSuchOption, path: str) -> OptionError:
+    """Suggest options of similar names, or the setting that has the name."""
+    command = error.ctx.command if error.ctx is not None else None
+    key = error.option_name.lstrip("-").replace("-", "_")
+    for each in settings_of(command) if command is not None else ():
+        if key in each.fields:
+            setting = each.fields[key]
+            values = setting.metavar if setting.is_mapping else f"={setting.metavar}"
+            return OptionError(
+                f"unknown option {error.option_name}",
+                fix=f"it is a setting: {setting.spelling}{values}",
+            )
+    known = [name for each in command.params for name in each.opts] if command is not None else []
+    suggestion = nearest(error.option_name, [name for name in known if name.startswith("--")])
+    return OptionError(
+        f"unknown option {error.option_name}. {suggestion}".rstrip(". "),
+        fix=f"`{path} --help-all` lists the options",
+    )
+
+
 def mistaken_file(error: OSError, arguments: Sequence[str]) -> str:
     """Describe a mistake with a file that the user named, or a full disk; '' if it is neither."""
     reason = error.strerror or str(error)
     name = os.fsdecode(error.filename) if isinstance(error.filename, str | bytes) else ""
-    if error.errno in FULL:
+    if error.errno in FULL_DISK:
         fix = "free some space, or name another place for the output (TMPDIR: temporary files)"
         return f"{name}: {reason}\n  fix: {fix}" if name else _output(reason)
     if name and _is_given(name, arguments):
@@ -75,7 +118,7 @@ def unexpected(error: BaseException, arguments: Sequence[str]) -> str:
 
 
 def _cut(text: str) -> str:
-    return text if len(text) <= LONGEST else f"{text[:LONGEST]}…"
+    return text if len(text) <= LONGEST_MESSAGE else f"{text[:LONGEST_MESSAGE]}…"
 
 
 def _place(trace: TracebackType | None) -> str:

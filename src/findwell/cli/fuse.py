@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from findwell.cli import options
+from findwell.cli.command import Command, Settings, option
 from findwell.show.grid import Grid
 from findwell.show.tables import reading_width, to_json
 from findwell.show.terminal import terminal, wrap
@@ -30,58 +31,44 @@ def _numbers(_: click.Context, __: click.Parameter, text: str | None) -> list[fl
         raise click.BadParameter(f"{text!r} is not a list of numbers such as 0.7,0.3") from None
 
 
-@click.command("fuse", short_help="Fuse runs by the formula of an engine.")
+engine_settings = option(
+    "-E",
+    "How the engine fuses: k, window, normaliser or fill. Written NAME=VALUE; may be "
+    "repeated; --help-engine lists all.",
+    name="engine_settings",
+    cls=Settings,
+    table="fusion",
+    topic="engine",
+    sections=["engine"],
+)
+
+
+@click.command("fuse", cls=Command, short_help="Fuse runs by the formula of an engine.")
 @click.argument("runs", nargs=-1, metavar="RUN RUN...")
-@click.option("--engine", metavar="NAME", help="Whose formula to use; --list shows all of them.")
-@click.option(
-    "--weights",
+@option("--engine NAME", "Search engine whose formula to use; --list shows all.")
+@option(
+    "--weights W,W,…",
+    "Weights of the runs, in their order (default: those of the engine).",
     callback=_numbers,
-    metavar="W,W,…",
-    help="Weights of the runs, in their order (default: those of the engine).",
 )
-@click.option(
-    "--k", type=float, metavar="K", help="Constant of a rank fusion (default: that of the engine)."
-)
-@click.option(
-    "--window",
-    type=click.IntRange(1),
-    metavar="N",
-    help="Documents of each run that the engine reads (default: as many as the engine does).",
-)
-@click.option(
-    "--normaliser",
-    metavar="NAME,…",
-    help="How scores are made comparable: one for all runs, or one for each (default: that of "
-    "the engine).",
-)
-@click.option(
-    "--fill",
-    type=float,
-    metavar="X",
-    help="What stands for a document that a list lacks, where the engine lets it be set.",
-)
-@click.option(
-    "--depth",
-    type=click.IntRange(1),
-    metavar="N",
-    help="Documents of each query to keep (default: all that the engine returns).",
+@engine_settings
+@option(
+    "--top N",
+    "Documents of each query to keep (default: all that the engine returns).",
+    name="depth",
+    low=1,
 )
 @options.disjoint
-@click.option("--list", "listed", is_flag=True, help="Show the formulas, or that of --engine.")
-@options.run_format
-@options.skip_bad
-@options.id_from
-@options.spool_limit
-@click.option(
-    "--format",
-    "how",
-    type=click.Choice([*RUNS, *LISTS]),
-    help="Format of the output: trec or jsonl (default: by the name of FILE, else trec); with "
+@option("--list", "Show the formulas, or that of --engine.", name="listed")
+@options.read(*options.RUN_READING)
+@option(
+    "--format NAME",
+    "Format of the output: trec or jsonl (default: by the name of FILE, else trec); with "
     "--list table or json (default: table).",
+    name="how",
+    type=click.Choice([*RUNS, *LISTS]),
 )
-@click.option(
-    "-o", "--output", metavar="FILE", help="Write to this file instead of standard output."
-)
+@options.output_file()
 def command(
     *,
     runs: tuple[str, ...],
@@ -89,23 +76,23 @@ def command(
     listed: bool,
     how: str | None,
     output: str | None,
-    normaliser: str | None,
-    run_format: str | None,
-    skip_bad: bool,
-    id_from: str | None,
-    **choices: Any,  # noqa: ANN401
+    engine_settings: dict[str, Any],
+    weights: list[float] | None,
+    depth: int | None,
+    disjoint: bool,
+    **read: Any,  # noqa: ANN401
 ) -> int:
     """Fuse RUN files into one, as an engine would: with its formula and its own defaults.
 
     \b
     findwell fuse bm25.trec dense.trec --engine elasticsearch-rrf -o fused.trec
     findwell fuse bm25.trec dense.trec --engine weaviate-relative --weights .3,.7
-    findwell fuse a.trec b.trec c.trec --engine opensearch-rrf --k 20 --window 100
+    findwell fuse a.trec b.trec c.trec --engine opensearch-rrf -E k=20
     findwell fuse --list
     findwell fuse --list --engine qdrant-rrf
 
-    Nothing is chosen: `findwell tune` finds the weights. Where an engine tells a keyword search
-    from a vector search, the keyword run comes first. See docs/fusion.md.
+    Nothing is chosen: `findwell tune` finds the weights. Where an engine distinguishes keyword from
+    vector search, the keyword run comes first. See docs/fusion.md.
     """
     if listed:
         if runs:
@@ -124,19 +111,19 @@ def command(
     chosen = find_engine(engine)
 
     files, _ = options.paths(runs)
-    loaded = [
-        load_run(file, format=run_format, skip_bad=skip_bad, texts=True, id_from=id_from).collect()
-        for file in files
-    ]
-    ways = None if normaliser is None else normaliser.split(",")
-    one = ways[0] if ways and len(ways) == 1 else ways
+    format_ = read.pop("run_format", None)
+    loaded = [load_run(file, format=format_, texts=True, **read).collect() for file in files]
+    if "," in engine_settings.get("normaliser", ""):
+        engine_settings["normaliser"] = engine_settings["normaliser"].split(",")
     named = [
         (f"run {at} ({run.name})", f"run {run.name}", run.name)
         for at, run in enumerate(loaded, start=1)
     ]
     places = {name: file for names, file in zip(named, runs, strict=True) for name in names}
     with naming_files(places):
-        fused = fuse(loaded, chosen, normaliser=one, **choices)
+        fused = fuse(
+            loaded, chosen, weights=weights, depth=depth, disjoint=disjoint, **engine_settings
+        )
     options.write(as_trec(fused) if form == "trec" else "".join(as_json_lines(fused)), output)
     options.print_findings(fused.findings)
     return 0

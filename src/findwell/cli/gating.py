@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+import functools
 import json
 import os
 from dataclasses import dataclass
-from functools import partial
+from functools import cached_property, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Unpack
 
 import click
 
 from findwell.cli import options
+from findwell.cli.command import option, option_set
 from findwell.core.errors import naming_files
 from findwell.show.escape import printable
 from findwell.show.tables import to_json
@@ -19,50 +21,66 @@ from findwell.show.tables import to_json
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
+    from findwell.core.requirement import Requirement
     from findwell.evaluation.comparison.gates import GateReport
     from findwell.evaluation.results.result import Result
 
-GITHUB = "GITHUB_STEP_SUMMARY"  # the file whose Markdown GitHub shows beside a run
+GITHUB = "GITHUB_STEP_SUMMARY"  # the file whose Markdown GitHub shows next to a run
 NOT_DECIDED = 3
 SHOWN = ("table", "json", "markdown")  # formats that have room for verdicts
 
 
-decision_options = options.option_set(
-    click.option(
-        "--undecided",
-        type=click.Choice(["error", "pass", "fail"]),
+decision_options = option_set(
+    option(
+        "--undecided error|pass|fail",
+        "What an undecided gate counts as; error is exit code 3.",
         default="error",
-        help="What an undecided gate counts as; error is exit code 3.",
+        rare=True,
     ),
-    click.option(
-        "--decide",
-        type=click.Choice(["interval", "value"]),
+    option(
+        "--decide interval|value",
+        "What decides a gate: the interval, or the value alone.",
         default="interval",
-        help="What decides a gate: the interval, or the value alone.",
+        rare=True,
     ),
-    click.option("--junit", metavar="FILE", help="Write the verdicts as JUnit XML."),
-)
-gate_options = options.option_set(
-    click.option(
-        "--require",
-        multiple=True,
-        metavar="REQUIREMENT",
-        help="Gate that the result must pass, such as recall@5>=0.8, P@5>=baseline-0.02, "
-        "judged@10>=0.9, failed<=0, p90<=300ms or errors<=1%, in quotes; may be repeated.",
-    ),
-    click.option("--baseline", metavar="DIR", help="Saved result that gates compare with."),
-    click.option(
-        "--update-baseline",
-        is_flag=True,
-        help="Save the result as the new baseline, unless something is worse or lost.",
-    ),
-    decision_options,
+    option("--junit FILE", "Write the verdicts as JUnit XML."),
+    group="Gates",
 )
 
 
-def take_decisions(choices: dict[str, Any]) -> dict[str, str]:
-    """Take out of the options of a command how gates are decided, for `findwell.gate`."""
-    return {name: choices.pop(name) for name in ("decide", "undecided")}
+def gated(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Add the options of gates; the command gets them as one object `gates`."""
+
+    @functools.wraps(function)
+    def call(
+        *,
+        require: tuple[str, ...],
+        baseline: str | None,
+        update_baseline: bool,
+        undecided: str,
+        decide: str,
+        junit: str | None,
+        **given: Any,  # noqa: ANN401
+    ) -> object:
+        decisions = {"undecided": undecided, "decide": decide}
+        gates = Requirements(require, baseline, update_baseline, decisions, junit)
+        return function(gates=gates, **given)
+
+    return option_set(
+        option(
+            "--require REQUIREMENT...",
+            'Gate, such as "recall@5>=0.8". Also: P@5>=baseline-0.02, judged@10>=0.9, '
+            "failed<=0, p90<=300ms or errors<=1%, in quotes; may be repeated.",
+        ),
+        option("--baseline DIR", "What to compare with: a saved result."),
+        option(
+            "--update-baseline",
+            "Save the result as the new baseline, unless something is worse or lost.",
+            rare=True,
+        ),
+        decision_options,
+        group="Gates",
+    )(call)
 
 
 def report_verdicts(
@@ -114,63 +132,57 @@ def append_summary(gate: GateReport, tables: Callable[[], str]) -> None:
         options.note(printable(f"note: the summary could not be written to ${reason}"))
 
 
-def _baseline(folder: str, *, update: bool) -> Result | None:
-    """Load the saved result to compare with; where it is to be replaced, it may be missing."""
-    from findwell.evaluation.results.store import load  # noqa: PLC0415
-    from findwell.io.storage.folders import is_folder, refuse_foreign  # noqa: PLC0415
-
-    if not update:
-        return load(folder)
-    refuse_foreign(folder)
-    return load(folder) if is_folder(folder) else None
-
-
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Requirements:
     """What the result of `findwell score` must meet, and the baseline that goes with it."""
 
     texts: tuple[str, ...]
     folder: str | None
     update: bool
-    before: Result | None
     decisions: dict[str, str]
     junit: str | None
 
-    @classmethod
-    def take(cls, choices: dict[str, Any]) -> Requirements:
-        """Take the options out of those of the command, and check them before anything is read."""
-        names = ("require", "baseline", "update_baseline", "junit")
-        texts, folder, update, junit = (choices.pop(name) for name in names)
-        requirements = []
-        if texts:
-            from findwell.evaluation.comparison.requirements import parse_requirement  # noqa: PLC0415
-
-            requirements = [parse_requirement(text) for text in texts]
-        if junit is not None and not texts:
+    def check(self) -> None:
+        """Refuse what does not go together, before anything is read."""
+        if self.junit is not None and not self.texts:
             raise click.UsageError("--junit needs a --require")
-        if folder is None and update:
+        if self.folder is None and self.update:
             raise click.UsageError("--update-baseline needs --baseline DIR")
-        compared = update or any(each.factor is not None for each in requirements)
-        if folder is not None and not compared:
+        compared = self.update or any(each.factor is not None for each in self._parsed)
+        if self.folder is not None and not compared:
             raise click.UsageError(
                 'nothing is compared with the baseline: add --require "recall@5>=baseline-0.02"'
                 " or --update-baseline"
             )
-        before = None if folder is None else _baseline(folder, update=update)
-        return cls(texts, folder, update, before, take_decisions(choices), junit)
+        _ = self.before
 
-    @property
-    def measures(self) -> list[str]:
-        """The measures that requirements name."""
+    @cached_property
+    def before(self) -> Result | None:
+        """The saved result to compare with; where it is to be replaced, it may be missing."""
+        if self.folder is None:
+            return None
+        from findwell.evaluation.results.store import load  # noqa: PLC0415
+        from findwell.io.storage.folders import is_folder, refuse_foreign  # noqa: PLC0415
+
+        if self.update:
+            refuse_foreign(self.folder)
+        return load(self.folder) if not self.update or is_folder(self.folder) else None
+
+    @cached_property
+    def _parsed(self) -> list[Requirement]:
         if not self.texts:
             return []
         from findwell.evaluation.comparison.requirements import parse_requirement  # noqa: PLC0415
 
-        asked = (parse_requirement(text) for text in self.texts)
-        return [each.subject for each in asked if each.is_of_measure]
+        return [parse_requirement(text) for text in self.texts]
+
+    @property
+    def measures(self) -> list[str]:
+        """The measures that requirements name."""
+        return [each.subject for each in self._parsed if each.is_of_measure]
 
     def hold(self, result: Result) -> GateReport | None:
-        """Hold the result against the requirements; None: there are none."""
+        """Compare the result with the requirements; None if there are no requirements."""
         if not self.texts and not self.update:
             return None
         from findwell.evaluation.comparison.gates import gate  # noqa: PLC0415

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import click
 
 from findwell.cli import options
+from findwell.cli.command import Command, option
 from findwell.cli.configuration import FILE
 from findwell.cli.trust import trust_own
 from findwell.core.errors import InputError, SaveError
@@ -27,10 +28,10 @@ MEASURES = ("recall@5", "P@5", "RR", "nDCG@10")
 JUDGED = ("context_precision", "context_relevancy")
 
 
-@click.command("init", short_help="Write findwell.toml from the files found.")
+@click.command("init", cls=Command, short_help="Write findwell.toml from the files found.")
 @click.argument("folder", metavar="[FOLDER]", default=".")
-@click.option("--force", is_flag=True, help="Write the file even where there is one.")
-@click.option("--dry-run", is_flag=True, help="Print the file instead of writing it.")
+@option("--force", "Write the file even where there is one.")
+@option("--dry-run", "Print the file instead of writing it.")
 @click.pass_context
 def command(context: click.Context, folder: str, *, force: bool, dry_run: bool) -> None:
     """Look for runs and gold in a FOLDER, and write a findwell.toml that names them.
@@ -86,7 +87,7 @@ def _lines(found: Sequence[ProjectFile], folder: Path) -> Iterator[str]:
     """Go through the lines of the file."""
     runs = _of(found, "run")
     gold, others = _gold(runs, _of(found, "gold"))
-    # records that hold both are a task of their own; beside a gold they are not what is meant
+    # records that hold both are a task of their own; next to gold labels they are not what is meant
     samples = [] if gold is not None and runs else _of(found, "samples")
     yield HEAD
     yield _setting("runs", [*_names(samples or runs, folder)])

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from findwell.cli import options
+from findwell.cli.command import Command, option
 from findwell.show.grid import Grid
 from findwell.show.tables import render_grids, to_json
 
@@ -28,12 +29,10 @@ MEASURE_COLUMNS: dict[str, Callable[[dict[str, Any]], str]] = {
 }
 
 
-@click.command("measures", short_help="List the measures, or explain one.")
+@click.command("measures", cls=Command, short_help="List the measures, or explain one.")
 @click.argument("name", required=False)
-@click.option(
-    "--relations",
-    is_flag=True,
-    help="List the relations instead: what makes a retrieved document match a gold item.",
+@option(
+    "--relations", "List the relations instead: what makes a retrieved document match a gold item."
 )
 @options.output(("table", "json"))
 def command(name: str | None, how: str, output: str | None, *, relations: bool) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import sys
 from functools import partial
 from typing import TYPE_CHECKING, Any
@@ -9,65 +10,47 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from findwell.cli import gating, judging, options
-from findwell.core.errors import nearest, needs_package
+from findwell.cli.command import Group, Settings, option, option_set
+from findwell.core.errors import needs_package
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Callable, Iterable
     from datetime import timedelta
 
-    from findwell.cli.options import Decorator
     from findwell.loop.monitoring.intake import Ingested, IntakeRules
 
 
-def _option(names: str, metavar: str, says: str, **more: Any) -> Decorator:  # noqa: ANN401
-    """Return an option that takes a value; several names are separated by spaces."""
-    return click.option(*names.split(), metavar=metavar, help=says, **more)
+def signal_options(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Add what signals need, and who judges; the settings arrive as keywords of the command."""
+
+    @functools.wraps(function)
+    def call(*, signals: dict[str, Any], **given: Any) -> object:  # noqa: ANN401
+        return function(**given, **signals)
+
+    needs = option(
+        "--with",
+        "What signals need: kind, corpus, date_key, … May be repeated; --help-signals lists all.",
+        name="signals",
+        cls=Settings,
+        table="signals",
+        topic="signals",
+        sections=["signals"],
+    )
+    return option_set(needs, judging.judged())(call)
 
 
-# what signals are compared with, and who judges how many calls
-signal_options = options.option_set(
-    click.option(
-        "--kind",
-        type=click.Choice(["retriever", "reranker"]),
-        default="retriever",
-        help="Which calls to analyse: retriever or reranker.",
-    ),
-    _option("--corpus", "PATH", "Documents that can be retrieved, by id."),
-    _option("--questions", "FILE", "Questions of the evaluation set, for query_distance."),
-    _option("--embedder", "MODEL", "Model for query_distance (default: minilm)."),
-    _option("--expected-language", "CODE", "Expected language, for other_language.", default="en"),
-    _option("--date-key", "KEY", "Key of the documents' metadata with their date, for age."),
-    _option(
-        "--sample",
-        "SHARE",
-        "Judged signals: share of the traces that are judged, always the same ones.",
-        type=float,
-        default=1.0,
-    ),
-    _option("--per-day", "N", "Judged signals: judge at most this many calls of a day.", type=int),
-    judging.judge_options,
-)
-store_option = _option("--store", "DIR", "Folder of the trace store.", required=True)
+store_option = option("--store DIR", "Folder of the trace store.", name="store", required=True)
 # which parts of incoming calls to store
-intake_options = options.option_set(
-    _option(
-        "--redact",
-        "REGEX",
+intake_options = option_set(
+    option(
+        "--redact REGEX...",
         "Replace what matches by [redacted], before it is written (repeatable).",
-        multiple=True,
     ),
-    click.option("--no-texts", is_flag=True, help="Keep neither questions nor texts of documents."),
-    _option(
-        "--sample",
-        "SHARE",
-        "Keep this share of the traces, always the same ones.",
-        type=float,
-        default=1.0,
-    ),
-    _option("--keep", "TIME", "Delete days older than that, such as 90d."),
-    _option(
-        "--id-from",
-        "FIELD",
+    option("--no-texts", "Keep neither questions nor texts of documents."),
+    option("--sample SHARE", "Keep this share of the traces, always the same ones.", default=1.0),
+    option("--keep TIME", "Delete days older than that, such as 90d."),
+    option(
+        "--id-from FIELD",
         "Field of the metadata that holds the ids of documents, such as metadata.chunk.",
     ),
 )
@@ -83,7 +66,7 @@ def take_intake(choices: dict[str, Any]) -> tuple[IntakeRules, timedelta | None,
     return rules, None if keep is None else parse_period(keep), choices["id_from"]
 
 
-def note_judge(names: Iterable[str], choices: Mapping[str, Any]) -> None:
+def note_judge(names: Iterable[str], judge: judging.JudgeChoice) -> None:
     """Say who judges, and what that is worth, if one of the signals or alerts is judged."""
     from findwell.judges.limits import judge_lines  # noqa: PLC0415
     from findwell.loop.monitoring.call_values import JudgedSample  # noqa: PLC0415
@@ -91,27 +74,12 @@ def note_judge(names: Iterable[str], choices: Mapping[str, Any]) -> None:
 
     judged = [name for name, each in SIGNALS.items() if each.needs == "judge"]
     if any(name in text for name in judged for text in names):
-        judge = JudgedSample(choices["judge"], base_url=choices.get("base_url")).find()
-        options.note_judges(judge_lines([{"name": judge.name, **judge.about()}]))
+        asked = judge.options
+        found = JudgedSample(asked["judge"], base_url=asked.get("base_url")).find()
+        options.note_judges(judge_lines([{"name": found.name, **found.about()}]))
 
 
-class _Subcommands(click.Group):
-    """Lists subcommands in the order of use, and suggests one for a name that is unknown."""
-
-    def list_commands(self, ctx: click.Context) -> list[str]:
-        """Return the subcommands in the order of use."""
-        del ctx
-        return list(self.commands)
-
-    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command:
-        """Return a subcommand."""
-        if cmd_name not in self.commands:
-            suggestion = nearest(cmd_name, self.commands)
-            raise click.UsageError(f"no command {cmd_name!r}. {suggestion}".strip(), ctx)
-        return self.commands[cmd_name]
-
-
-@click.group("monitor", cls=_Subcommands, short_help="Watch retrieval in production.")
+@click.group("monitor", cls=Group, short_help="Watch retrieval in production.")
 def command() -> None:
     """Watch the retrieval of an application in production, from its traces.
 
@@ -138,31 +106,29 @@ def _as_token(context: click.Context, parameter: click.Parameter, text: str | No
 
 @command.command("serve", short_help="Take traces in, over HTTP (OTLP).")
 @store_option
-@_option("--port", "N", "Port to listen on.", type=click.IntRange(0, 65535), default=4318)
-@_option(
-    "--host",
-    "ADDRESS",
+@option("--port N", "Port to listen on.", low=0, high=65535, default=4318)
+@option(
+    "--host ADDRESS",
     "Address to listen on; one that others can reach needs --token.",
     default="127.0.0.1",
 )
-@_option(
-    "--token",
-    "REFERENCE",
+@option(
+    "--token REFERENCE",
     "What exporters must send as Authorization: Bearer TOKEN: env:VARIABLE or file:PATH "
     "(default: the value of FINDWELL_MONITOR_TOKEN).",
     envvar="FINDWELL_MONITOR_TOKEN",
     callback=_as_token,
 )
-@_option(
-    "--workers",
-    "N",
-    "Decode in this many further processes; for more than 10,000 spans a second.",
-    type=click.IntRange(0, 64),
+@option(
+    "--workers N",
+    "Decode in this many more processes; for more than 10,000 spans a second.",
+    low=0,
+    high=64,
     default=0,
 )
-@_option("--max-request", "SIZE", "Longest body of a request.", default="16MiB")
-@_option("--max-rate", "N", "Most spans a second.", type=click.IntRange(1))
-@_option("--max-store", "SIZE", "Largest size of the store.", default="none")
+@option("--max-request SIZE", "Longest body of a request.", default="16MiB")
+@option("--max-rate N", "Most spans a second.", low=1)
+@option("--max-store SIZE", "Largest size of the store.", default="none")
 @intake_options
 def serve(
     *,
@@ -240,7 +206,7 @@ def ingest(*, files: tuple[str, ...], store: str, **choices: Any) -> None:  # no
 @command.command("mark", short_help="Name a point in time, such as a release.")
 @click.argument("name", metavar="NAME")
 @store_option
-@_option("--time moment", "TIME", "When it was (default: now; ISO 8601, UTC).")
+@option("--time TIME", "When it was (default: now; ISO 8601, UTC).", name="moment")
 def mark(name: str, store: str, moment: str | None) -> None:
     """Name a point in time, so that charts show it and before and after can be compared.
 
@@ -258,27 +224,24 @@ def mark(name: str, store: str, moment: str | None) -> None:
 
 
 @command.command("show", short_help="Show signals of production, by time and slice.")
-@_option("--store", "DIR", "Folder of the trace store.")
-@click.option("--list", "listing", is_flag=True, help="List all signals, and what they mean.")
-@_option(
-    "-s --signal names",
-    "SIGNAL",
-    "Signal, such as empty or latency_p95; may be repeated (default: all that are cheap and "
+@option("--store DIR", "Folder of the trace store.")
+@option("--list", "List all signals, and what they mean.", name="listing")
+@option(
+    "-s, --signal SIGNAL...",
+    "Signal, such as empty or latency_p95. May be repeated (default: all that are cheap and "
     "need only the traces).",
-    multiple=True,
+    name="names",
 )
-@_option(
-    "--every",
-    "TIME",
-    "Show each hour, day, week, 15m or 6h on its own (default: the whole period together).",
+@option(
+    "--every TIME",
+    "Show each hour, day, week, 15m or 6h on its own (default: all of the period together).",
 )
-@_option("--since", "TIME", "From here: 2026-05-31T14:00, 7d, or a mark.")
-@_option("--until", "TIME", "Up to here.")
-@_option(
-    "--slice by",
-    "NAME",
+@option("--since TIME", "From here: 2026-05-31T14:00, 7d, or a mark.")
+@option("--until TIME", "Up to here.")
+@option(
+    "--slice NAME...",
     "Slice by service, user, session, or an attribute such as tenant.id; may be repeated.",
-    multiple=True,
+    name="by",
 )
 @options.level
 @signal_options
@@ -293,6 +256,7 @@ def show(
     level: float,
     how: str,
     output: str | None,
+    judge: judging.JudgeChoice,
     **choices: Any,  # noqa: ANN401
 ) -> None:
     """Show what is seen of retrieval in production, without a label.
@@ -317,83 +281,67 @@ def show(
         return
     if store is None:
         raise click.UsageError("name the folder of the trace store: --store DIR")
-    taken = judging.take(choices)
-    looked = {"by": by, **choices, **taken}
+    looked = {"by": by, **choices, **judge.options}
     with Monitor.open(store) as monitor, options.progress("reading calls") as progress:
         table = monitor.buckets(names or None, every, level=level, progress=progress, **looked)
         marks = monitor.marks()
-    if judging.write_dry_run(taken, how, output):
+    if judge.write_forecast(how, output):
         return
-    note_judge(names, taken)
+    note_judge(names, judge)
     options.write(render(table, how, every=every, by=by, marks=marks, **screen), output, how)
 
 
 @command.command("check", short_help="Raise alarms about signals that have changed.")
 @store_option
-@_option(
-    "--alert alerts",
-    "ALERT",
-    'What to raise an alarm about, in quotes: "context_relevancy drops", "empty>2%", '
-    '"p95>800ms", "top_score changes by tenant"; may be repeated.',
-    multiple=True,
+@option(
+    "--alert ALERT...",
+    'What to raise an alarm about, such as "empty>2%". Also: "context_relevancy drops", '
+    '"p95>800ms", "top_score changes by tenant", in quotes; may be repeated.',
+    name="alerts",
     required=True,
 )
-@_option(
-    "--baseline",
-    "WHAT",
-    "What to compare with: last-week, yesterday, last-7d, 2026-11-02/2026-11-09, before:MARK, "
-    "the folder of a saved result, or a number.",
+@option(
+    "--baseline WHAT",
+    "What to compare with: a period, a saved result or a number. Such as last-week, yesterday, "
+    "last-7d, 2026-11-02/2026-11-09, before:MARK, or the folder of a saved result.",
 )
-@_option(
-    "--alpha",
-    "SHARE",
-    "Highest probability of ever raising an alarm while nothing changes.",
-    type=float,
+@option(
+    "--alpha SHARE",
+    "Highest chance that an alarm is ever raised while nothing changes.",
     default=0.05,
 )
-@_option(
-    "--run-length",
-    "N",
+@option(
+    "--run-length N",
     "Instead of --alpha: an alarm while nothing changes comes after N periods or more, on average.",
-    type=int,
 )
-@_option(
-    "--period",
-    "LENGTH",
+@option(
+    "--period LENGTH",
     "Calls of one period, such as 1h, are one observation (default: the shortest of 1h, 3h, "
     "6h, 12h and 1d that the baseline allows; 1h for alerts with a number); call: single calls, "
     "if they do not depend on each other.",
 )
-@click.option(
-    "--season",
-    type=click.Choice(["day", "week"]),
-    help="Compare with the same hour of the day, or of the week, in the baseline.",
+@option(
+    "--season day|week", "Compare with the same hour of the day, or of the week, in the baseline."
 )
-@_option(
-    "--settle",
-    "LENGTH",
+@option(
+    "--settle LENGTH",
     "Look at a period when it has been over for this long: late calls still count.",
     default="10m",
 )
-@_option("--since", "TIME", "Watch calls from here (default: the baseline's end).")
-@_option("--until", "TIME", "Look at calls up to here (default: now).")
-@click.option(
-    "--rebaseline", is_flag=True, help="Find the baseline again, and forget alarms that are open."
+@option("--since TIME", "Watch calls from here (default: the baseline's end).")
+@option("--until TIME", "Look at calls up to here (default: now).")
+@option("--rebaseline", "Find the baseline again, and forget alarms that are open.")
+@option(
+    "--new-only", "Exit with 1 only for alarms that this check raises, not for those already open."
 )
-@click.option(
-    "--new-only",
-    is_flag=True,
-    help="Exit with 1 only for alarms that this check raises, not for those already open.",
-)
-@_option(
-    "--webhook",
-    "URL",
+@option(
+    "--webhook URL",
     "Send new and resolved alarms there as JSON, signed with $FINDWELL_WEBHOOK_SECRET; an "
     "address that must stay secret as env:VARIABLE or file:PATH.",
 )
-@click.option("--webhook-texts", is_flag=True, help="Send the questions of calls as well.")
-@_option("--prometheus", "FILE", "Write the state of all alerts for Prometheus.")
-@_option("--junit", "FILE", "Write the verdicts as JUnit XML.")
+@option("--webhook-texts", "Send the questions of calls as well.")
+@option("--prometheus FILE", "Write the state of all alerts for Prometheus.")
+@option("--junit FILE", "Write the verdicts as JUnit XML.")
 @signal_options
 @options.output(("table", "json", "markdown"))
 def check(
@@ -407,6 +355,7 @@ def check(
     junit: str | None,
     how: str,
     output: str | None,
+    judge: judging.JudgeChoice,
     **choices: Any,  # noqa: ANN401
 ) -> int:
     """Check whether signals of production have changed; may be run as often as you like.
@@ -434,12 +383,11 @@ def check(
         hook = Webhook(webhook if secret is None else secret.reveal(), texts=webhook_texts)
         if not hook.secret:
             options.note(f"note: what goes to the webhook is not signed: ${SECRET} is not set")
-    taken = judging.take(choices)
-    choices |= taken
-    dry = isinstance(taken["judge"], judging.DryRunJudge)
+    choices |= judge.options
+    dry = judge.dry_run
     with Monitor.open(store) as monitor:
         report = monitor.check(alerts, remember=not dry, webhook=None if dry else hook, **choices)
-        if judging.write_dry_run(taken, how, output):
+        if judge.write_forecast(how, output):
             return 0
         if hook is not None and (failure := hook.deliver(monitor.store)):
             options.note(
@@ -447,7 +395,7 @@ def check(
             )
         if prometheus is not None:
             options.write(prometheus_text(monitor.store), prometheus)
-    note_judge(alerts, taken)
+    note_judge(alerts, judge)
     options.write(render(report, how, **options.screen(output)), output, how)
     if junit is not None:
         from findwell.show.gate import as_junit  # noqa: PLC0415

@@ -1,16 +1,28 @@
-"""What commands share: options, how their values are read, and how output is written."""
+"""What commands share: options, how their values are read, and how output is written.
+
+Options have the names of what they set: the fields of `Plan` and of `Reading`.
+"""
 
 from __future__ import annotations
 
+import functools
 import os
 import shutil
 import sys
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any, TypeAlias, TypedDict
+from typing import TYPE_CHECKING, Any, TypedDict
 
 import click
 from click.core import ParameterSource
 
+from findwell.cli.command import (
+    Decorator,
+    Settings,
+    option,
+    option_set,
+    settings_of,
+    typed_options,
+)
 from findwell.show.escape import printable
 from findwell.show.tables import describe_finding, reading_width
 from findwell.show.terminal import wrap
@@ -25,213 +37,136 @@ if TYPE_CHECKING:
 NOT_MEASURED = 3  # exit code: as for a gate, there is no number to decide by
 # as in findwell.measures, which `findwell --help` need not wait for
 DEFAULT_MEASURES = "recall@5, recall@10, P@5, RR, AP, nDCG@10"
-DIALECT_HELP = (
-    "Tool whose numbers to reproduce: findwell, autorag, continuous-eval, course, liverag, ragas, "
-    "trec_eval, trec_eval-9."
-)
+DIALECTS = "findwell, autorag, continuous-eval, course, liverag, ragas, trec_eval, trec_eval-9"
 
-Decorator: TypeAlias = "Callable[[Callable[..., Any]], Callable[..., Any]]"
+RUN_READING = ("run_format", "skip_bad", "id_from", "spool_limit")
+# options about what is read, which have no effect on a saved result
+INPUTS = frozenset({"gold", "by", "corpus", "queries", "labels", "judge", "dry_run"})
 
 
-def option_set(*decorators: Decorator) -> Decorator:
-    """Return a decorator that adds several options, in this order."""
+def read(*names: str) -> Decorator:
+    """Add `--read NAME=VALUE`; what it sets arrives as keywords of the command."""
 
     def add(function: Callable[..., Any]) -> Callable[..., Any]:
-        for decorator in reversed(decorators):
-            function = decorator(function)
-        return function
+        @functools.wraps(function)
+        def call(*, read: dict[str, Any], **given: Any) -> object:  # noqa: ANN401
+            limit = read.pop("spool_limit", None)
+            if limit is not None:
+                from findwell.io.storage import spool  # noqa: PLC0415
+
+                click.get_current_context().with_resource(spool.limited(limit))
+            return function(**given, **read)
+
+        return option(
+            "--read",
+            f"How inputs are read: {', '.join(names[:3])}{', …' if names[3:] else '.'} May be "
+            "repeated; --help-input lists all.",
+            cls=Settings,
+            table="read",
+            topic="input",
+            sections=["read"],
+            names=names,
+            group="Input",
+        )(call)
 
     return add
 
 
-run_format = click.option(
-    "--run-format",
-    metavar="NAME",
-    help="Format of the runs (default: detected from the content).",
-)
-gold_format = click.option(
-    "--gold-format",
-    metavar="NAME",
-    help="Format of the gold (default: detected from the content).",
-)
-skip_bad = click.option(
-    "--skip-bad",
-    is_flag=True,
-    help="Leave out records that cannot be read, and count them, instead of stopping.",
-)
-id_from = click.option(
-    "--id-from",
-    metavar="FIELD",
-    help="Field of retrieved objects that holds their ids, such as metadata.chunk (default: their "
-    "own id).",
-)
-query_from = click.option(
-    "--query-from",
-    metavar="ATTRIBUTE",
-    help="Attribute of traces that holds the id of the query, such as metadata.query_id (default: "
-    "queries are joined with the gold by their questions).",
-)
-ids = click.option(
-    "--ids",
-    default="identity",
-    metavar="HOW",
-    help="How document ids are normalised before they are compared: identity, uuid, "
-    "chunk-to-doc:SEP, stem, lower, nfc, regex:PATTERN.",
-)
-
-
-def _limit_spool(context: click.Context, _: click.Parameter, limit: str | None) -> None:
-    """Keep that much of a pipe, for as long as the command runs."""
-    if limit is not None:
-        from findwell.io.storage import spool  # noqa: PLC0415
-
-        context.with_resource(spool.limited(limit))
-
-
-disjoint = click.option(
-    "--disjoint",
-    is_flag=True,
-    help="The runs search different collections: fuse them although they share no document.",
-)
-spool_limit = click.option(
-    "--spool-limit",
-    metavar="SIZE",
-    expose_value=False,
-    callback=_limit_spool,
-    help="Most that is kept in a temporary file of a pipe, such as 500MB or 20GiB; none for no "
-    "limit (default: 8GiB; also: FINDWELL_SPOOL_LIMIT).",
-)
-# what is read beside the runs, how, and what matches
-reading = option_set(
-    click.option(
-        "-g",
-        "--gold",
-        metavar="FILE",
-        help="What should be found: judgements or gold records (default: the records of the "
-        "runs hold it).",
-    ),
-    run_format,
-    gold_format,
-    skip_bad,
-    id_from,
-    query_from,
-    spool_limit,
-    ids,
-    click.option(
-        "--by",
-        metavar="RELATION",
-        help="What makes a retrieved document match a gold item: ids, exact, rouge, "
-        "rouge-sentence(threshold=0.9), spans, semantic, … (default: spans where the gold "
-        "labels places, else ids; `findwell measures --relations` lists all).",
-    ),
-    click.option(
-        "--corpus", metavar="PATH", help="Texts of the documents by id: a file or a folder."
-    ),
-    click.option(
-        "--embedder",
-        metavar="MODEL",
-        help="Model that embeds texts for the relation `semantic`: minilm, onnx:PATH, "
-        "openai:MODEL, … (default: the model that the relation names).",
-    ),
-    click.option(
-        "--tokenizer",
-        metavar="NAME",
-        help="What counts the tokens of budgets such as recall@2000tokens: approximate, or "
-        "tokenizers:PATH for the tokenizer.json of a model (default: approximate).",
-    ),
-)
-dialect = click.option("--dialect", default="findwell", metavar="NAME", help=DIALECT_HELP)
-dialects = click.option(
-    "--dialect",
-    "dialects",
-    multiple=True,
-    metavar="NAME",
-    default=["findwell"],
-    help=f"{DIALECT_HELP} Repeat it to see several side by side, and why they differ.",
-)
-latency = click.option(
-    "--latency-unit",
-    type=click.Choice(["ms", "s", "us", "ns"]),
-    help="Unit of latencies whose field does not name it, as latency_ms does.",
-)
 runs = click.argument("runs", nargs=-1, required=True, metavar="RUN...")
-inputs = option_set(runs, reading, dialect, latency)
-measuring = option_set(
-    click.option(
-        "--rel",
-        type=float,
-        metavar="GRADE",
-        help="Lowest grade that counts as relevant (default: 1).",
-    ),
-    click.option(
-        "--missing",
-        type=click.Choice(["zero", "skip", "error"]),
-        help="What to do with a query that a run lacks: count it as zero, skip it, or stop "
-        "(default: as the dialect does; findwell counts zero).",
-    ),
+gold = option(
+    "-g, --gold FILE",
+    "What should be found. Judgements or gold records (default: the records of the runs hold it).",
 )
-slicing = option_set(
-    click.option(
-        "--queries", metavar="FILE", help="Table with columns about the queries, to slice by."
-    ),
-    click.option(
-        "--slice",
-        "slices",
-        multiple=True,
-        metavar="COLUMN",
-        help="Also show the numbers for each value of this column, or by the time in one: "
-        "time:hour, time:day, time:week, time:month; may be repeated.",
-    ),
-    click.option(
-        "--cluster",
-        metavar="COLUMN",
-        help="Column of queries that are not independent: those with the same value count as "
-        "one group in intervals (default: the column source, where values repeat).",
-    ),
+corpus = option("--corpus PATH", "Texts of the documents by id. A file or a folder.")
+queries = option(
+    "--queries FILE",
+    "Table about the queries, to slice by. Its columns are query, question and others.",
 )
-labels = click.option(
-    "--labels",
-    metavar="POOL",
-    help="Labels of some pairs: the folder of a pool, its labels.db, or judgements. Estimates "
-    "values from them, alone and with a judge, instead of measuring against a gold.",
+by = option(
+    "--by RELATION",
+    "What makes a document match: ids, rouge, … Also: exact, rouge-sentence(threshold=0.9), "
+    "spans, semantic (default: spans where the gold labels places, else ids; `findwell measures "
+    "--relations` lists all).",
+    group="Measures",
 )
-level = click.option(
-    "--level",
-    type=float,
-    default=0.95,
-    metavar="SHARE",
-    help="Confidence level of the intervals.",
+dialect = option(
+    "--dialect NAME",
+    f"Tool whose numbers to reproduce. One of: {DIALECTS}.",
+    default="findwell",
+    group="Measures",
 )
+dialects = option(
+    "--dialect NAME...",
+    f"Tool whose numbers to reproduce. One of: {DIALECTS}. Repeat it to see several side by "
+    "side, and why they differ.",
+    name="dialects",
+    default=["findwell"],
+    group="Measures",
+)
+rel = option("--rel GRADE", "Lowest grade that counts as relevant (default: 1).", group="Measures")
+slices = option(
+    "--slice COLUMN...",
+    "Also show each value of this column. Or by the time in one: time:hour, time:day, "
+    "time:week, time:month; may be repeated.",
+    name="slices",
+    group="Measures",
+)
+disjoint = option(
+    "--disjoint", "Fuse runs that share no document. They search different collections."
+)
+labels = option(
+    "--labels POOL",
+    "Labels of some pairs, instead of --gold. The folder of a pool, its labels.db, or "
+    "judgements: values are estimated from them, alone and with a judge.",
+    group="Input",
+)
+level = option(
+    "--level SHARE", "Confidence level of the intervals.", default=0.95, group="Measures"
+)
+opened = option("--open", "Also open the browser.", name="browse", group="Output")
+
+
+def reading(*more: str, queries_too: bool = False) -> Decorator:
+    """Add what is read in addition to the runs, how, and what matches."""
+    known = (
+        *("run_format", "skip_bad", "ids", "gold_format", "id_from", "query_from"),
+        *("embedder", "tokenizer", "spool_limit"),
+    )
+    added = (gold, corpus, *((queries,) if queries_too else ()), read(*known, *more))
+    return option_set(*added, by, group="Input")
 
 
 def measures(default: str = DEFAULT_MEASURES, example: str = "nDCG@10 or P@5/rouge") -> Decorator:
     """Add the measures, which may be several."""
-    return click.option(
-        "-m",
-        "--measure",
-        "measures",
-        multiple=True,
-        metavar="MEASURE",
-        help=f"Measure, such as {example}; may be repeated (default: {default}).",
+    return option(
+        "-m, --measure MEASURE...",
+        f"Measure, such as {example}. May be repeated (default: {default}).",
+        name="measures",
+        group="Measures",
     )
 
 
 def output_format(choices: Sequence[str]) -> Decorator:
     """Add the format of the output."""
-    return click.option(
-        "--format",
-        "how",
+    return option(
+        "--format FORMAT",
+        f"Format of the output. One of: {', '.join(choices)}.",
+        name="how",
         type=click.Choice(choices),
         default=choices[0],
-        help="Format of the output.",
+        group="Output",
     )
 
 
 def output(choices: Sequence[str], also: str = "") -> Decorator:
     """Add the format of the output, and the file it is written to."""
-    written = f"Write to this file instead of standard output{also}."
-    file = click.option("-o", "--output", metavar="FILE", help=written)
-    return option_set(output_format(choices), file)
+    return option_set(output_format(choices), output_file(also))
+
+
+def output_file(also: str = "") -> Decorator:
+    """Add the file that output is written to."""
+    text = f"Write to this file instead of standard output{also}."
+    return option("-o, --output FILE", text, group="Output")
 
 
 def whole_numbers(_: click.Context, __: click.Parameter, text: str | None) -> list[int] | None:
@@ -254,10 +189,11 @@ def explicit(choices: dict[str, Any]) -> dict[str, Any]:
     }
 
 
-def saved_result(runs: Sequence[str], choices: dict[str, Any], *allowed: str) -> Result | None:
+def saved_result(runs: Sequence[str], *allowed: str) -> Result | None:
     """Return the saved result that is named instead of a run; None if a run file is named.
 
-    Of the options only those `allowed` have an effect on a result; another is an error.
+    Of the options about inputs only those `allowed` have an effect on a result; another one on the
+    command line is an error. What a project has settled is about the files of a run.
     """
     if all(map(os.path.isfile, runs)):  # a result is a folder
         return None
@@ -265,16 +201,15 @@ def saved_result(runs: Sequence[str], choices: dict[str, Any], *allowed: str) ->
 
     result = load_only(runs)
     if result is not None:
-        chosen = {  # what a project has settled is about the files of a run
-            name: value
-            for name, value in explicit(choices).items()
-            if click.get_current_context().get_parameter_source(name)
-            is not ParameterSource.DEFAULT_MAP
-        }
+        context = click.get_current_context()
+        settings = {name for each in settings_of(context.command) for name in each.fields}
+        typed = typed_options(context)
         refuse_inputs(
-            f"--{name.replace('_', '-')}" for name in chosen if name not in ("dialect", *allowed)
+            spelling
+            for name, spelling in typed.items()
+            if name in INPUTS | settings and name not in allowed
         )
-        same_dialect(result, chosen.get("dialect", result.dialect))
+        same_dialect(result, context.params["dialect"] if "dialect" in typed else result.dialect)
     return result
 
 
@@ -303,7 +238,7 @@ def use_color() -> bool:
 
 
 def width(output: str | None) -> int | None:
-    """Return the width of the terminal that is written to; None if it is none."""
+    """Return the width of the terminal that is written to; None if it is not a terminal."""
     if output not in (None, "-") or sys.stdout is None or not sys.stdout.isatty():
         return None
     return shutil.get_terminal_size().columns
@@ -414,7 +349,7 @@ def say(text: str) -> None:
 
 def _print(text: str) -> None:
     """Print data whole, or raise: unbuffered, Python drops what a full disk does not take."""
-    for bar in _BARS:  # which has taken the place of standard output
+    for bar in _BARS:  # which writes to standard output, too
         bar.stop()
     raw = getattr(sys.stdout, "buffer", None)
     if raw is None:

@@ -7,59 +7,41 @@ from typing import Any
 import click
 
 from findwell.cli import judging, options
+from findwell.cli.command import Command, option
 from findwell.show.tables import to_json
 
 
-@click.command("power", short_help="Say how many queries a comparison needs.")
+@click.command("power", cls=Command, short_help="Say how many queries a comparison needs.")
 @click.argument("results", nargs=-1, metavar="[RESULT]...")
-@options.reading
+@options.reading("missing", "latency_unit")
 @options.dialect
-@options.latency
-@options.measuring
+@options.rel
 @options.measures("those of the first result, or as `findwell score`", "recall@10")
-@click.option("--difference", type=float, metavar="D", help="Difference to detect, such as 0.02.")
-@click.option(
-    "--sd",
-    type=float,
-    metavar="SD",
-    help="Without results: the standard deviation of the differences, mostly 0.2 to 0.4.",
+@option("--difference D", "Difference to detect, such as 0.02.")
+@option("--sd SD", "Without results: the standard deviation of the differences, mostly 0.2 to 0.4.")
+@option(
+    "--changed SHARE",
+    "Without results, for a hit-or-miss measure: the share of queries that change.",
 )
-@click.option(
-    "--changed",
-    type=float,
-    metavar="SHARE",
-    help="Without results, for a hit-or-miss measure: the share of queries that change.",
+@option(
+    "--query-count N",
+    "How many queries there are (default: those of the results).",
+    name="queries",
+    low=1,
 )
-@click.option(
-    "--queries",
-    type=click.IntRange(min=1),
-    metavar="N",
-    help="How many queries there are (default: those of the results).",
-)
-@click.option(
-    "--correlation",
-    type=float,
+@option(
+    "--correlation R",
+    "With one result: the assumed correlation between it and another system.",
     default=0.5,
-    metavar="R",
-    help="With one result: the assumed correlation between it and another system.",
 )
-@click.option(
-    "--power", type=float, default=0.8, metavar="SHARE", help="Chance to detect the difference."
-)
-@click.option(
-    "--alpha",
-    type=float,
-    default=0.05,
-    metavar="SHARE",
-    help="Chance to report a difference where there is none.",
-)
-@click.option(
-    "--sizes",
+@option("--power SHARE", "Chance to detect the difference.", default=0.8)
+@option("--alpha SHARE", "Chance to report a difference where there is none.", default=0.05)
+@option(
+    "--sizes N,N,…",
+    "Numbers of queries in the table of what more queries bring (default: sizes that suit).",
     callback=options.whole_numbers,
-    metavar="N,N,…",
-    help="Numbers of queries in the table of what more queries bring (default: sizes that suit).",
 )
-@judging.judge_options
+@judging.judged()
 @options.output(("table", "json", "markdown"))
 def command(
     *,
@@ -68,6 +50,7 @@ def command(
     measures: tuple[str, ...],
     how: str,
     output: str | None,
+    judge: judging.JudgeChoice,
     **choices: Any,  # noqa: ANN401
 ) -> int:
     """Say how many queries it takes to show a difference, and what the queries at hand can show.
@@ -89,10 +72,9 @@ def command(
     if gold is not None and not results:
         raise click.UsageError("--gold needs a run")
     files, gold = options.paths(results, gold)
-    judge = judging.take_shared(choices)
-    chosen = options.explicit(choices) | judge | {"gold": gold}
+    chosen = options.explicit(choices) | judge.shared_options | {"gold": gold}
     named = list(measures) or None
-    if judging.dry_run(files, named, chosen, how, output):
+    if judge.forecast_systems(files, named, chosen, how, output):
         return 0
     found = power(*files, measures=named, **chosen)
     if how == "json":

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from findwell.cli import judging, options
+from findwell.cli.command import Command, option
 from findwell.show.grid import Grid
 from findwell.show.tables import render_grids, to_json
 
@@ -32,39 +33,34 @@ def _as_shares(
     return found or None
 
 
-@click.command("questions", short_help="Let a model write questions with gold spans.")
-@click.option("--corpus", required=True, metavar="PATH", help="Documents: a folder or a file.")
-@click.option("-n", default=100, metavar="N", help="How many questions.", type=click.IntRange(1))
-@click.option(
-    "--share",
-    "shares",
-    multiple=True,
+@click.command("questions", cls=Command, short_help="Let a model write questions with gold spans.")
+@option("--corpus PATH", "Texts of the documents by id. A file or a folder.", required=True)
+@option("-n N", "How many questions.", low=1, default=100)
+@option(
+    "--share KIND=SHARE...",
+    "Share of a kind of question, such as multi-hop=0.3. Usual are single-hop=0.4, "
+    "paraphrased=0.3, multi-hop=0.2, unanswerable=0.1; kinds that are not named divide the rest; "
+    "may be repeated.",
+    name="shares",
     callback=_as_shares,
-    metavar="KIND=SHARE",
-    help="Share of a kind of question: single-hop=0.4, paraphrased=0.3, multi-hop=0.2, "
-    "unanswerable=0.1 are usual; kinds that are not named divide the rest; may be repeated.",
 )
-@click.option(
-    "--seed",
-    default=0,
-    metavar="N",
-    type=click.IntRange(0),
-    help="Random seed for choosing passages.",
+@option("--seed N", "Random seed for choosing passages.", low=0, default=0)
+@option("--passage-tokens N", "How many tokens a passage has, at most.", low=1, default=300)
+@judging.judged(
+    about="Who writes and checks. One of: openai:MODEL, ollama:MODEL or another provider; local "
+    "and others cannot.",
+    verdicts=False,
 )
-@click.option(
-    "--passage-tokens",
-    default=300,
-    metavar="N",
-    type=click.IntRange(1),
-    help="How many tokens a passage has, at most.",
-)
-@judging.model_options
-@options.id_from
+@options.read("id_from")
 @options.output_format(["table", "json", "markdown"])
-@click.option(
-    "-o", "--output", metavar="FILE", help="Write the questions to this file; - prints them."
-)
-def command(*, how: str, output: str | None, **choices: Any) -> int:  # noqa: ANN401
+@option("-o, --output FILE", "Write the questions to this file; - prints them.")
+def command(
+    *,
+    how: str,
+    output: str | None,
+    judge: judging.JudgeChoice,
+    **choices: Any,  # noqa: ANN401
+) -> int:
     """Let a language model write questions about documents, and check each of them.
 
     \b
@@ -72,7 +68,7 @@ def command(*, how: str, output: str | None, **choices: Any) -> int:  # noqa: AN
     findwell questions --corpus docs/ --judge openai:MODEL -n 200 --dry-run
     findwell score run.jsonl --gold questions.jsonl --by spans --slice kind
 
-    The questions are a gold whose spans are characters of the documents, and are marked as
+    The questions are gold labels whose spans are characters of the documents, and are marked as
     synthetic in every result.
     """
     from findwell.loop.labels.synthetic.questions import (  # noqa: PLC0415
@@ -81,15 +77,13 @@ def command(*, how: str, output: str | None, **choices: Any) -> int:  # noqa: AN
         questions,
     )
 
-    dry_run = choices.pop("dry_run")
-    chosen = {**judging.take(choices), **choices}
-    chosen.pop("base_url", None)
-    if dry_run:
+    chosen = {"judge": judge.asked, **choices}
+    if judge.dry_run:
         estimate = forecast_questions(**chosen)
         options.write(judging.render_forecast(estimate, how), output)
         return 0
     if output is None:
-        raise click.UsageError("where shall the questions go? -o questions.jsonl, or -o - to print")
+        raise click.UsageError("no file for the questions: -o questions.jsonl, or -o - to print")
     if output != "-":
         check_output(output)
     with options.progress("writing questions") as progress:

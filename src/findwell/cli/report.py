@@ -10,48 +10,45 @@ import click
 from click.core import ParameterSource
 
 from findwell.cli import judging, options
+from findwell.cli.command import Command, option, option_set
 from findwell.core.errors import InputError, SaveError, choose
 
 if TYPE_CHECKING:
     from findwell.show.prepare import ReportContent
 
-DEFAULT = "report.html"
+DEFAULT_FILE = "report.html"
 MARK = b'<meta name="generator" content="findwell '  # by which reports are known
 
 
-@click.command("report", short_help="Show results as one HTML file.")
+@click.command("report", cls=Command, short_help="Show results as one HTML file.")
 @click.argument("systems", nargs=-1, required=True, metavar="RESULT|RUN|STORE...")
-@click.option("-o", "--output", metavar="FILE", help=f"Write to this file (default: {DEFAULT}).")
-@click.option(
-    "--baseline", metavar="NAME", help="System that others are compared with (default: the first)."
+@option_set(
+    option("-o, --output FILE", f"Write to this file (default: {DEFAULT_FILE})."),
+    options.opened,
+    option("--baseline NAME", "What to compare with: one of the systems (default: the first)."),
+    option("--only COLUMN=VALUE", "Report only the queries with this value."),
+    option(
+        "--unpaired",
+        "Compare systems that were asked different queries. Such as those of two periods.",
+    ),
+    option("--plot FILE", "Write one chart instead, as .svg or .png."),
+    option(
+        "--chart NAME",
+        "Chart that --plot writes. One of: forest, tradeoff, 'curve recall', 'distribution "
+        "recall@5', 'heat topic', … (default: the first available).",
+    ),
+    group="Output",
 )
-@click.option(
-    "--only", metavar="COLUMN=VALUE", help="Report only the queries with this value in this column."
-)
-@click.option(
-    "--unpaired",
-    is_flag=True,
-    help="Compare systems that were asked different queries, such as those of two periods.",
-)
-@click.option(
-    "--plot", metavar="FILE", help="Write one chart as an .svg or .png file instead of the page."
-)
-@click.option(
-    "--chart",
-    metavar="NAME",
-    help="Chart that --plot writes: forest, tradeoff, 'curve recall', 'distribution recall@5', "
-    "'heat topic', … (default: the first available).",
-)
-@options.reading
+@options.reading("missing", "latency_unit")
 @options.dialect
-@options.latency
 @options.measures("those of the first result, or as `findwell score`")
-@options.measuring
-@judging.judge_options
+@options.rel
+@judging.judged()
 def command(
     *,
     systems: tuple[str, ...],
     output: str | None,
+    browse: bool,
     baseline: str | None,
     only: str | None,
     unpaired: bool,
@@ -59,6 +56,7 @@ def command(
     chart: str | None,
     gold: str | None,
     measures: tuple[str, ...],
+    judge: judging.JudgeChoice,
     **choices: Any,  # noqa: ANN401
 ) -> int:
     """Make a page of saved results, as `findwell score --save` writes them, or of RUN files.
@@ -83,16 +81,15 @@ def command(
     from findwell.show.report import prepare_report  # noqa: PLC0415
 
     if any(map(is_trace_store, systems)):
-        return _of_store(systems, output)
+        return _of_store(systems, output, browse=browse)
     for system in systems:
         _require_input(system)
     with_page = plot is None or output is not None
     target = output or (_default() if with_page else "")
     files, gold = options.paths(systems, gold)
-    judge = judging.take_shared(choices)
-    chosen = options.explicit(choices) | judge
+    chosen = options.explicit(choices) | judge.shared_options
     named = list(measures) or None
-    if judging.dry_run(files, named, chosen | {"gold": gold}, "table", None):
+    if judge.forecast_systems(files, named, chosen | {"gold": gold}, "table", None):
         return 0
     with options.progress("preparing queries") as progress:
         prepared = prepare_report(
@@ -112,9 +109,7 @@ def command(
     elif chart is not None:
         raise click.UsageError("--chart says what --plot writes; name a file with --plot")
     if with_page:
-        options.write(page(prepared), target)
-        if target != "-":
-            options.note(f"written: {target}")
+        _write_page(page(prepared), target, browse=browse)
     notes = dict.fromkeys(chain.from_iterable(prepared.notes.values()))
     for note in notes if with_page else ():
         options.note(f"note: {note}")
@@ -122,7 +117,16 @@ def command(
     return options.print_unmeasured(lacking)
 
 
-def _of_store(systems: tuple[str, ...], output: str | None) -> int:
+def _write_page(page: str, target: str, *, browse: bool) -> None:
+    """Write the page, and open it in the browser if asked to."""
+    options.write(page, target)
+    if target != "-":
+        options.note(f"written: {target}")
+        if browse:
+            click.launch(Path(target).absolute().as_uri())
+
+
+def _of_store(systems: tuple[str, ...], output: str | None, *, browse: bool) -> int:
     """Write the page about a trace store."""
     from findwell.show.report import store_report  # noqa: PLC0415
 
@@ -130,13 +134,10 @@ def _of_store(systems: tuple[str, ...], output: str | None) -> int:
     given = [
         name
         for name in context.params
-        if name not in ("systems", "output")
+        if name not in ("systems", "output", "browse")
         and context.get_parameter_source(name) is ParameterSource.COMMANDLINE
     ]
-    target = output or _default()
-    options.write(store_report(systems, given), target)
-    if target != "-":
-        options.note(f"written: {target}")
+    _write_page(store_report(systems, given), output or _default(), browse=browse)
     return 0
 
 
@@ -154,16 +155,16 @@ def _plot(prepared: ReportContent, path: str, name: str | None) -> None:
 def _default() -> str:
     """Return the file to write if none was named; one that findwell did not write must stay."""
     try:
-        ours = not Path(DEFAULT).exists() or MARK in Path(DEFAULT).read_bytes()
+        ours = not Path(DEFAULT_FILE).exists() or MARK in Path(DEFAULT_FILE).read_bytes()
     except OSError:
         ours = False
     if not ours:
         raise SaveError(
             "the file is there already, and findwell did not write it",
-            where=DEFAULT,
+            where=DEFAULT_FILE,
             fix="name a file with -o",
         )
-    return DEFAULT
+    return DEFAULT_FILE
 
 
 def _require_input(path: str) -> None:

@@ -8,85 +8,57 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from findwell.cli import options
+from findwell.cli.command import Command, option
 
 if TYPE_CHECKING:
     from findwell.core.data import Run
 
-PART = ".part"  # the file beside the output that holds the answers so far
+PART = ".part"  # the file next to the output that holds the answers so far
 
 
-@click.command("run", short_help="Ask a retriever, and write a run.")
+@click.command("run", cls=Command, short_help="Ask a retriever, and write a run.")
 @click.argument("retriever", metavar="RETRIEVER")
-@click.option(
-    "--queries",
+@option(
+    "--queries FILE",
+    "Questions: a table or records with the columns query and question.",
     required=True,
-    metavar="FILE",
-    help="Questions: a table or records with the columns query and question.",
 )
-@click.option(
-    "-k", type=click.IntRange(1), metavar="K", help="Documents per question (default: all found)."
-)
-@click.option(
-    "--concurrency",
-    type=click.IntRange(1),
+@option("-k K", "Documents per question (default: all found).", low=1)
+@option(
+    "--concurrency N",
+    "Questions asked at a time: in threads, or in tasks if the retriever is async.",
+    low=1,
     default=1,
-    metavar="N",
-    help="Questions asked at a time: in threads, or in tasks if the retriever is async.",
 )
-@click.option(
-    "--timeout",
+@option(
+    "--timeout SECONDS",
+    "Time after which a question has failed (default: none).",
     type=click.FloatRange(0, min_open=True),
-    metavar="SECONDS",
-    help="Time after which a question has failed (default: none).",
 )
-@click.option(
-    "--retries",
-    type=click.IntRange(0),
-    default=0,
-    metavar="N",
-    help="How often a question that failed is asked again.",
+@option("--retries N", "How often a question that failed is asked again.", low=0, default=0)
+@option(
+    "--warmup N", "Questions that are asked once before anything is measured.", low=0, default=0
 )
-@click.option(
-    "--warmup",
-    type=click.IntRange(0),
-    default=0,
-    metavar="N",
-    help="Questions that are asked once before anything is measured.",
+@option(
+    "--max-errors N",
+    "Stop when more questions than this have failed (default: when the first 10 have).",
+    low=0,
 )
-@click.option(
-    "--max-errors",
-    type=click.IntRange(0),
-    metavar="N",
-    help="Stop when more questions than this have failed (default: when the first 10 have).",
-)
-@click.option(
-    "--id-from",
-    metavar="FIELD",
-    help="Field that holds the id of a document, such as metadata.chunk.",
-)
-@click.option("--name", default="", help="Name of the run (default: that of the retriever).")
-@click.option(
-    "--template",
+@option("--id-from FIELD", "Field that holds the id of a document, such as metadata.chunk.")
+@option("--name NAME", "Name of the run (default: that of the retriever).", default="")
+@option(
+    "--template FILE",
+    "JSON body that is sent to an address, with {{question}} and {{k}} in it.",
     type=click.Path(path_type=Path),
-    metavar="FILE",
-    help="JSON body that is sent to an address, with {{question}} and {{k}} in it.",
 )
-@click.option(
-    "--hits",
-    metavar="KEYS",
-    help="Where in the answer of an address the hits are, such as hits.hits.",
+@option("--hits KEYS", "Where in the answer of an address the hits are, such as hits.hits.")
+@option(
+    "--header NAME=VALUE...",
+    "Header for an address; a secret as NAME=env:VARIABLE or NAME=file:PATH; may be repeated.",
+    name="headers",
 )
-@click.option(
-    "--header",
-    "headers",
-    multiple=True,
-    metavar="NAME=VALUE",
-    help="Header for an address; a secret as NAME=env:VARIABLE or NAME=file:PATH; may be repeated.",
-)
-@click.option("--fresh", is_flag=True, help="Ask everything, also what was answered before.")
-@click.option(
-    "-o", "--output", metavar="FILE", help="Write to this file instead of standard output."
-)
+@option("--fresh", "Ignore saved answers and ask everything again.")
+@option("-o, --output FILE", "Write to this file instead of standard output.")
 def command(
     *,
     retriever: str,

@@ -1,4 +1,4 @@
-"""`findwell score`: measure runs against a gold."""
+"""`findwell score`: measure runs against gold labels."""
 
 from __future__ import annotations
 
@@ -7,49 +7,55 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from findwell.cli import gating, judging, options, spark
+from findwell.cli.command import Command, option
 from findwell.show.tables import FORMATS, ROW_FORMATS
 
 if TYPE_CHECKING:
+    from findwell.core.progress import Report
     from findwell.evaluation.results.result import Result
     from findwell.measures import Measure
 
-EXPORTS = ("liverag",)  # dialects whose tool writes files of its own
-KEPT = 50  # documents of each list that a saved result remembers, for reports
-JUDGED = 1000  # that it remembers where verdicts about them are shown
+EXPORTED_DIALECTS = ("liverag",)  # dialects whose tool writes files of its own
+KEPT_DOCUMENTS = 50  # documents of each list that a saved result remembers, for reports
+JUDGED_DOCUMENTS = 1000  # that it remembers where verdicts about them are shown
 
 
-@click.command("score", short_help="Measure runs against a gold.")
-@options.inputs
+@click.command("score", cls=Command, short_help="Measure runs against gold labels.")
+@options.runs
+@options.reading("missing", "cluster", "latency_unit", queries_too=True)
+@options.labels
 @options.measures()
-@options.measuring
-@options.slicing
-@click.option("--per-query", is_flag=True, help="Also show the values of every single query.")
-@click.option(
-    "--bounds",
-    is_flag=True,
-    help="Also show the lowest and highest values that unjudged documents leave possible.",
-)
-@click.option(
-    "--level",
+@options.rel
+@options.dialect
+@options.slices
+@option(
+    "--level SHARE",
+    "Confidence level of the intervals. 0 for no intervals.",
     type=click.FloatRange(0, 1, max_open=True),
     default=0.95,
-    metavar="SHARE",
-    help="Confidence level of the intervals; 0 for no intervals.",
+    group="Measures",
 )
-@click.option(
+@option(
+    "--bounds",
+    "Also show the lowest and highest values that unjudged documents leave possible.",
+    rare=True,
+    group="Measures",
+)
+@judging.judged()
+@option(
     "--explain-verdicts",
-    is_flag=True,
-    help="Also show what the judge said about every chunk: verdict, probability, reason, quote.",
+    "Also show what the judge said about every chunk: verdict, probability, reason, quote.",
+    rare=True,
+    group="Judge",
 )
-@options.labels
-@judging.judge_options
-@gating.gate_options
-@spark.engine_options
+@gating.gated
+@spark.on_spark
+@option("--per-query", "Also show the values of every query.", group="Output")
 @options.output(FORMATS, " (--dialect liverag: the prefix of several files)")
-@click.option(
-    "--save",
-    metavar="DIR",
-    help="Save the whole result to this folder, for findwell.load, compare, report and view.",
+@option(
+    "--save DIR",
+    "Save the result to this folder. For findwell.load, compare, report and view.",
+    group="Output",
 )
 def command(
     *,
@@ -63,9 +69,13 @@ def command(
     per_query: bool,
     explain_verdicts: bool,
     level: float,
-    **choices: Any,  # noqa: ANN401
+    labels: str | None,
+    judge: judging.JudgeChoice,
+    gates: gating.Requirements,
+    spark_settings: dict[str, Any] | None,
+    **plan: Any,  # noqa: ANN401
 ) -> int:
-    """Measure one or several RUN files against a gold, or score a saved result again.
+    """Measure one or several RUN files against gold labels, or score a saved result again.
 
     \b
     findwell score run.trec --gold qrels.txt -m nDCG@10 -m recall@100
@@ -77,7 +87,7 @@ def command(
     findwell score file.jsonl -m context_recall --judge local --explain-verdicts
     findwell score results/monday -m nDCG@20
     findwell score run.jsonl -m P@5/relevance --judge openai:MODEL --labels pool/
-    findwell score --engine spark --master local[2] runs/today --gold table:gold
+    findwell score --on spark -S master=local[2] runs/today --gold table:gold
 
     RUN is a file in the format TREC, JSON, JSONL, CSV, TSV or Parquet, detected from the content
     and perhaps gzipped, or - for standard input; or a file or folder of traces (docs/traces.md).
@@ -94,39 +104,44 @@ def command(
     from findwell.measures.dialects import resolve_measures  # noqa: PLC0415
     from findwell.show.result import render  # noqa: PLC0415
 
-    engine, given = spark.take(choices)
-    if engine == "spark":
+    if spark_settings is not None:
         return spark.score(
             runs,
             gold,
             measures,
-            slices,
-            how,
-            output,
-            save,
-            level,
-            given,
-            choices | {"per_query": per_query},
+            slices=slices,
+            how=how,
+            output=output,
+            save=save,
+            level=level,
+            settings=spark_settings,
+            judge=judge,
+            gates=gates,
+            plan=plan,
         )
     if save is not None:
         refuse_foreign(save)  # before a judge is paid
-    gates = gating.Requirements.take(choices)
-    saved = options.saved_result(runs, choices | {"gold": gold}, "rel", "bounds", "cluster")
-    labels = choices.pop("labels")
+    gates.check()
+    saved = options.saved_result(runs, "rel", "bounds", "cluster")
     _check_labels(labels, gold, gates, slices)
-    choices |= judging.take(choices)
     named: list[str | Measure] = [*(measures or (saved.measures if saved else DEFAULTS))]
     if gates.measures:  # a requirement names one measure, never a list
-        named += resolve_measures(gates.measures, saved.dialect if saved else choices["dialect"])
+        named += resolve_measures(gates.measures, saved.dialect if saved else plan["dialect"])
     with options.progress("measuring") as progress:
         if saved is not None:
-            again = {name: choices[name] for name in ("rel", "bounds", "cluster")}
+            again: dict[str, Any] = {name: plan.get(name) for name in ("rel", "bounds", "cluster")}
             result = rescore(saved, named, **again, **options.explicit({"level": level}))
         else:
-            choices |= {"level": level or None, "keep": _kept(save, explain_verdicts)}
-            choices |= {} if progress is None else {"progress": progress}
-            result = _measure(*options.paths(runs, gold), named, choices, labels)
-        if judging.write_dry_run(choices, how, output):
+            plan |= {"level": level or None, "keep": _kept_documents(save, explain_verdicts)}
+            result = _measure(
+                *options.paths(runs, gold),
+                named,
+                plan,
+                judge=judge,
+                labels=labels,
+                progress=progress,
+            )
+        if judge.write_forecast(how, output):
             return 0
         gate = gates.hold(result)
         screen = options.screen(output)
@@ -134,7 +149,7 @@ def command(
         text = render(result, how, per_query=per_query, by=slices, verdicts=verdicts, **screen)
     if save is not None:
         result.save(save)
-    if output is not None and result.dialect in EXPORTS:
+    if output is not None and result.dialect in EXPORTED_DIALECTS:
         _export(result, how, output)
     else:
         options.write(gating.with_verdicts(text, gate, how, **screen), output, how)
@@ -157,28 +172,34 @@ def _note(result: Result, save: str | None, how: str, *, explain_verdicts: bool)
         options.note(f"saved: {save}")
 
 
-def _kept(save: str | None, explain_verdicts: bool) -> int:
+def _kept_documents(save: str | None, explain_verdicts: bool) -> int:
     """Return how many documents of each list a result remembers, and with them the verdicts."""
-    return JUDGED if explain_verdicts else KEPT if save is not None else 0
+    return JUDGED_DOCUMENTS if explain_verdicts else KEPT_DOCUMENTS if save is not None else 0
 
 
 def _measure(
     files: list[str],
     gold: str | None,
     measures: list[str | Measure],
-    choices: dict[str, Any],
+    plan: dict[str, Any],
+    *,
+    judge: judging.JudgeChoice,
     labels: str | None,
+    progress: Report | None,
 ) -> Result:
-    """Measure runs against a gold, or estimate what labels of some pairs say."""
+    """Measure runs against gold labels, or estimate what labels of some pairs say."""
     if labels is None:
-        from findwell.evaluation.evaluate import evaluate  # noqa: PLC0415
+        from findwell.evaluation.evaluate import execute  # noqa: PLC0415
+        from findwell.evaluation.plan import Plan  # noqa: PLC0415
 
-        return evaluate(files, gold, measures, **choices)
+        return execute(Plan.of(measures, **plan, **judge.options), files, gold, progress)
     from findwell.loop.labels.estimates import evaluate_with_labels  # noqa: PLC0415
 
-    if not options.explicit({"judge": None}):  # then only measures that name a relation ask one
-        choices.pop("judge")
-    return evaluate_with_labels(files, labels, measures, **choices)
+    # without a judge by name, only measures that name a relation ask one
+    asked = {
+        name: each for name, each in judge.options.items() if judge.is_named or name != "judge"
+    }
+    return evaluate_with_labels(files, labels, measures, progress=progress, **plan, **asked)
 
 
 def _check_labels(

@@ -2,25 +2,22 @@
 
 from __future__ import annotations
 
+import functools
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import click
-from click.core import ParameterSource
 
-from findwell.cli import gating, judging, options
+from findwell.cli import gating, options
+from findwell.cli.command import Settings, option, option_set, typed_options
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
-DEFAULT_MAP = ParameterSource.DEFAULT_MAP
-ENGINES = ("local", "spark")
-ONLY_SPARK = (
-    *("master", "column", "write_to", "sample", "bootstrap", "partitions", "gold_join", "keep_at"),
-    *("gateway_host", "gateway_port", "calls_per_minute", "name", "run_id"),
-)
+    from findwell.cli.judging import JudgeChoice
+
 # options of `findwell score` that mean the same on Spark
-SHARED = (
+SHARED_OPTIONS = (
     *("by", "dialect", "rel", "ids", "missing", "corpus", "embedder", "tokenizer", "bounds"),
     *("cluster", "skip_bad", "queries"),
 )
@@ -30,148 +27,79 @@ NOT_ON_SPARK = (
 )
 
 
-def _as_columns(
-    _: click.Context, __: click.Parameter, pairs: tuple[str, ...]
-) -> dict[str, str] | None:
-    """Read the names of columns."""
-    found = {}
-    for pair in pairs:
-        name, equals, column = (part.strip() for part in pair.partition("="))
-        if not (name and equals and column):
-            raise click.BadParameter(f"{pair!r} is not NAME=COLUMN")
-        found[name] = column
-    return found or None
+def _check_setting(name: str, value: object) -> object:
+    """Refuse numbers that no cluster can work with."""
+    low = {"sample": 0, "bootstrap": 0, "partitions": 1, "gateway_port": 0}.get(name)
+    high = {"sample": 1, "gateway_port": 65535}.get(name)
+    if isinstance(value, int | float) and low is not None:
+        click.FloatRange(low, high).convert(value, None, None)
+    return value
 
 
-engine_options = options.option_set(
-    click.option(
-        "--engine",
-        type=click.Choice(ENGINES),
-        default="local",
-        help="Where it runs: on this machine, or on Spark, where RUN, --gold and --queries are "
-        "paths of Parquet, delta:PATH, or table:NAME (docs/spark.md).",
-    ),
-    click.option(
-        "--master",
-        metavar="URL",
-        help="Spark: the cluster, such as local[4], spark://HOST:7077, yarn or sc://HOST (default: "
-        "as spark-submit or spark-defaults says).",
-    ),
-    click.option(
-        "--column",
-        multiple=True,
-        callback=_as_columns,
-        metavar="NAME=COLUMN",
-        help="Spark: what a column is called, such as query=qid or gold.doc=pid; may be repeated.",
-    ),
-    click.option(
-        "--write",
-        "write_to",
-        metavar="PLACE",
-        help="Spark: write the values of every query to this path or table:NAME, by run id.",
-    ),
-    click.option("--name", metavar="NAME", help="Spark: name of the run (default: run)."),
-    click.option(
-        "--run-id",
-        metavar="ID",
-        help="Spark: what tells this evaluation from others that are written (default: random).",
-    ),
-    click.option(
-        "--sample",
-        type=click.FloatRange(0, 1),
-        metavar="SHARE",
-        help="Spark: share of the queries that --save keeps, for report, compare and view.",
-    ),
-    click.option(
-        "--bootstrap",
-        type=click.IntRange(0),
-        metavar="N",
-        help="Spark: make intervals from this many Poisson samples (default: from moments).",
-    ),
-    click.option(
-        "--partitions",
-        type=click.IntRange(1),
-        metavar="N",
-        help="Spark: how many parts the rows are cut into, by query.",
-    ),
-    click.option(
-        "--gold-join",
-        type=click.Choice(["auto", "broadcast", "shuffle"]),
-        help="Spark: send a small gold to all executors, or bring its rows to those of the run.",
-    ),
-    click.option(
-        "--keep-at",
-        metavar="PATH",
-        help="Spark: write values here before they are summarised, so that a lost executor costs "
-        "nothing.",
-    ),
-    click.option(
-        "--gateway-host",
-        metavar="HOST",
-        help="Spark: address of the driver at which tasks ask for a model (default: Spark's).",
-    ),
-    click.option(
-        "--gateway-port",
-        type=click.IntRange(0, 65535),
-        metavar="PORT",
-        help="Spark: port of it (default: any that is free).",
-    ),
-    click.option(
-        "--calls-per-minute",
-        type=float,
-        metavar="N",
-        help="Spark: most calls of a model in a minute, of all tasks together.",
-    ),
-)
+def on_spark(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Add the options of Spark; the command gets its settings, or None for a local run."""
+
+    @functools.wraps(function)
+    def call(*, on: str, spark_settings: dict[str, Any], **given: Any) -> object:  # noqa: ANN401
+        typed = typed_options(click.get_current_context())
+        if on == "local":  # what a project has settled about Spark does not matter here
+            for name in spark_settings:
+                if name in typed:
+                    raise click.UsageError(f"{typed[name]} needs --on spark")
+        return function(spark_settings=spark_settings if on == "spark" else None, **given)
+
+    return option_set(
+        option(
+            "--on local|spark",
+            "Where it runs: this machine, or Spark. On Spark, RUN, --gold and --queries are "
+            "paths of Parquet, delta:PATH, or table:NAME (docs/spark.md).",
+            default="local",
+        ),
+        option(
+            "-S",
+            "How Spark runs it: master, write, … May be repeated; --help-spark lists all.",
+            name="spark_settings",
+            cls=Settings,
+            table="spark",
+            topic="spark",
+            sections=["spark"],
+            check=_check_setting,
+        ),
+        group="Spark",
+    )(call)
 
 
-def take(choices: dict[str, Any]) -> tuple[str, dict[str, Any]]:
-    """Take the options about the engine out of all; refuse those of the other one."""
-    engine = choices.pop("engine")
-    given = {name: choices.pop(name) for name in ONLY_SPARK}
-    given = {name: value for name, value in given.items() if value is not None}
-    if engine == "local":  # what a project has settled about Spark does not matter here
-        source = click.get_current_context().get_parameter_source
-        given = {name: each for name, each in given.items() if source(name) is not DEFAULT_MAP}
-    if engine == "local" and given:
-        flag = "write" if "write_to" in given else next(iter(given)).replace("_", "-")
-        raise click.UsageError(f"--{flag} needs --engine spark")
-    return engine, given
-
-
-def score(  # noqa: PLR0917
+def score(
     runs: Sequence[str],
     gold: str | None,
     measures: Sequence[str],
+    *,
     slices: Sequence[str],
     how: str,
     output: str | None,
     save: str | None,
     level: float,
-    given: dict[str, Any],
-    choices: dict[str, Any],
+    settings: dict[str, Any],
+    judge: JudgeChoice,
+    gates: gating.Requirements,
+    plan: dict[str, Any],
 ) -> int:
     """Measure a run on Spark, print it, and return the exit code."""
-    from findwell.evaluation.comparison.requirements import parse_requirement  # noqa: PLC0415
     from findwell.io.storage.folders import refuse_foreign  # noqa: PLC0415
     from findwell.measures import DEFAULTS  # noqa: PLC0415
     from findwell.show.spark import render  # noqa: PLC0415
 
-    for name in options.explicit(dict.fromkeys(NOT_ON_SPARK)):
-        raise click.UsageError(f"--{name.replace('_', '-')} is not for --engine spark")
+    for name, spelling in typed_options(click.get_current_context()).items():
+        if name in NOT_ON_SPARK:
+            raise click.UsageError(f"{spelling} is not for --on spark")
     if len(runs) > 1:
-        raise click.UsageError("--engine spark measures one RUN at a time")
+        raise click.UsageError("--on spark measures one RUN at a time")
     if save is not None:
         refuse_foreign(save)
-        given.setdefault("sample", 1.0)
-    requirements, baseline, junit = (choices.pop(name) for name in ("require", "baseline", "junit"))
-    decisions = gating.take_decisions(choices)
-    choices |= judging.take(choices)
-    named = [*(measures or DEFAULTS)]
-    asked = [parse_requirement(text) for text in requirements]
-    named += [each.subject for each in asked if each.is_of_measure]
-    wanted = {name: choices[name] for name in (*SHARED, "judge", "base_url") if name in choices}
-    place, columns = given.pop("write_to", None), given.pop("column", None)
+        settings.setdefault("sample", 1.0)
+    named = [*(measures or DEFAULTS), *gates.measures]
+    wanted = {name: plan[name] for name in SHARED_OPTIONS if name in plan} | judge.options
+    place = settings.pop("write", None)
 
     from findwell.evaluation.spark.comparing import gate as hold  # noqa: PLC0415
     from findwell.evaluation.spark.job import evaluate  # noqa: PLC0415
@@ -181,10 +109,9 @@ def score(  # noqa: PLR0917
         gold,
         dict.fromkeys(named),
         slices=slices,
-        columns=columns,
         level=level or None,
         **wanted,
-        **given,
+        **settings,
     )
     if place is not None:
         result.write(place)
@@ -193,8 +120,8 @@ def score(  # noqa: PLR0917
         result.save(save)
         options.note(f"saved: {save}")
     gate = None
-    if requirements:
-        gate = hold(result, requirements, baseline=baseline, **decisions)
+    if gates.texts:
+        gate = hold(result, gates.texts, baseline=gates.folder, **gates.decisions)
     screen = options.screen(output)
     text = render(result, how, by=slices, **screen)
     options.write(gating.with_verdicts(text, gate, how, **screen), output, how)
@@ -208,4 +135,4 @@ def score(  # noqa: PLR0917
     if gate is None:
         return lacking
     tables = partial(render, result, "markdown")
-    return gating.report_verdicts(gate, how, output, junit, tables) or lacking
+    return gating.report_verdicts(gate, how, output, gates.junit, tables) or lacking

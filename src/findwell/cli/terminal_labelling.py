@@ -32,7 +32,7 @@ WIDTH = 80
 SENTENCE = re.compile(r"[^.!?。！？\n]+[.!?。！？]*(?:\s+|$)")
 NUMBERS = re.compile(r"(\d+)(?:\s*-\s*(\d+))?")
 HELP = """\
-?  unsure: it is counted, and somebody decides later
+?  unsure: it is counted, and decided later
 s  skip: left to others
 u  undo: take the last label back
 {note}  note: saved with the label

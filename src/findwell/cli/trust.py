@@ -1,6 +1,6 @@
 """`findwell trust`: which settings of a configuration file take effect only after the user agreed.
 
-A configuration file may come with somebody else's repository. Settings that only say what is
+A configuration file may come with another person's repository. Settings that only say what is
 measured take effect at once. Those that name servers, code, headers or places outside the
 project's folder are guarded: they take effect after `findwell trust`, which keeps a fingerprint of
 them in the user's own folder. All settings of a file that another user can change are guarded.
@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING
 import click
 
 from findwell.cli import options
+from findwell.cli.command import Command, option
 from findwell.core.errors import InputError, OptionError
 
 if TYPE_CHECKING:
@@ -38,7 +39,7 @@ OTHER = "it can do more than choose what is measured"
 # texts that only choose what is measured and shown; any other text is guarded
 HARMLESS = frozenset(
     """
-    alerts ask baseline by chart cluster column current cutoffs date_key dialect
+    alerts ask baseline by chart cluster column columns current cutoffs date_key dialect
     dialects engine every expected_language form gold_format hits id_from ids language
     measures name no_regression normaliser only overlap query query_from require
     names run_format run_id shares since sizes slices spool_limit system targets
@@ -51,7 +52,7 @@ SERVERS = frozenset({"base_url", "webhook", "judge", "judges", "embedder", "head
 # flags and numbers that change what is kept of the user's own data, or what is sent
 GUARDED = frozenset({"fresh", "gateway_port", "no_texts", "rebaseline", "sample"})
 GUARDED |= {"update_baseline", "webhook_texts"}
-WRITTEN = frozenset({"junit", "output", "outputs", "plot", "prometheus", "save", "target"})
+WRITTEN = frozenset({"junit", "output", "outputs", "plot", "prometheus", "save", "file"})
 # of files that no other program would run
 ENDINGS = frozenset(
     "csv html json jsonl md parquet pdf png prom qrels svg tex trec tsv txt xml".split()  # noqa: SIM905
@@ -237,9 +238,9 @@ def trust_own(path: Path, group: click.Group, context: click.Context) -> None:
         _remember(path, fingerprint(guarded))
 
 
-@click.command("trust", short_help="Trust the settings of a file.")
+@click.command("trust", cls=Command, short_help="Trust the settings of a file.")
 @click.argument("path", metavar="[PATH]", required=False)
-@click.option("--revoke", is_flag=True, help="Trust the file no longer.")
+@option("--revoke", "Trust the file no longer.")
 @click.pass_context
 def command(context: click.Context, path: str | None, *, revoke: bool) -> None:
     """Let a configuration file name servers, code, headers and places outside its folder.

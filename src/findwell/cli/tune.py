@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from findwell.cli import judging, options
+from findwell.cli.command import Command, option, option_set
+from findwell.cli.fuse import engine_settings
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -19,91 +22,66 @@ if TYPE_CHECKING:
 FUNCTION = re.compile(r"[\w.]+:[\w.]+")  # in a module
 
 
-@click.command("tune", short_help="Choose the weights with which runs are fused.")
+@click.command("tune", cls=Command, short_help="Choose the weights with which runs are fused.")
 @options.runs
-@options.reading
+@options.reading("missing", "cluster", queries_too=True)
 @options.dialect
-@options.measures("nDCG@10", "nDCG@10: the first one chooses")
-@click.option(
-    "--engine",
-    metavar="NAME",
-    help="Whose formula fuses the runs, such as elasticsearch-rrf or weaviate-relative "
-    "(`findwell fuse --list` lists all).",
-)
-@click.option(
-    "--space",
-    metavar="FILE",
-    help="TOML file of more than one knob and their values; for a retriever, of its arguments.",
-)
-@click.option(
-    "--answers",
-    metavar="FOLDER",
-    help="Keep the answers of a retriever here (default: until the command has ended well).",
-)
-@click.option("--fresh", is_flag=True, help="Ignore saved answers and ask the retriever again.")
-@click.option(
-    "--current",
-    metavar="SHARE|W,W,…",
-    help="Setting in use, to compare with: the share of the first of two runs, or one weight for "
-    "each run; k, where the engine has no weights.",
-)
-@click.option(
-    "--step",
-    type=float,
-    metavar="SHARE",
-    help="How far apart the shares are that are tried (default: 0.01 for two runs, 0.05 for "
-    "three, 0.1 for four, 0.2 for five).",
-)
-@click.option("--k", type=float, metavar="N", help="Constant of a rank fusion (default: its own).")
-@click.option(
-    "--window",
-    type=click.IntRange(min=1),
-    metavar="N",
-    help="How many documents of each run the engine reads (default: as the engine does).",
-)
-@click.option(
-    "--normaliser",
-    metavar="NAME",
-    help="How the engine makes scores comparable, where it can be set (default: its own).",
-)
-@click.option(
-    "--fill",
-    type=float,
-    metavar="VALUE",
-    help="What counts for a document that a run lacks, where it can be set (default: as the "
-    "engine does).",
-)
-@click.option(
-    "--folds",
-    type=click.IntRange(min=2),
-    default=5,
-    metavar="N",
-    help="Parts of the queries; each is scored with the setting that the others choose.",
-)
-@click.option(
-    "--repeats",
-    type=click.IntRange(min=1),
-    default=10,
-    metavar="N",
-    help="How many times the queries are dealt into folds.",
-)
-@click.option(
-    "--seed", type=int, default=0, metavar="N", help="Seed of folds, bootstraps and tests."
-)
-@options.disjoint
-@options.measuring
-@options.slicing
+@options.measures("nDCG@10", "nDCG@10")
+@options.rel
+@options.slices
 @options.level
-@judging.judge_options
+@option_set(
+    option(
+        "--engine NAME",
+        "Search engine whose formula fuses the runs. Such as elasticsearch-rrf or "
+        "weaviate-relative (`findwell fuse --list` lists all).",
+    ),
+    engine_settings,
+    option(
+        "--space FILE", "TOML file of knobs and their values. For a retriever, of its arguments."
+    ),
+    option(
+        "--current SHARE|W,W,…",
+        "Setting in use, to compare with. The share of the first of two runs, or one weight "
+        "for each run; k, where the engine has no weights.",
+    ),
+    option(
+        "--step SHARE",
+        "Step between the shares that are tried (default: 0.01 for two runs, 0.05 for three, "
+        "0.1 for four, 0.2 for five).",
+        rare=True,
+    ),
+    option(
+        "--folds N",
+        "Parts of the queries. Each is scored with the setting that the others choose.",
+        low=2,
+        default=5,
+        rare=True,
+    ),
+    option(
+        "--repeats N",
+        "How many times the queries are dealt into folds.",
+        low=1,
+        default=10,
+        rare=True,
+    ),
+    option("--seed N", "Seed of folds, bootstraps and tests.", default=0, rare=True),
+    options.disjoint,
+    option(
+        "--answers FOLDER",
+        "Keep the answers of a retriever here (default: until the command has ended well).",
+    ),
+    option("--fresh", "Ignore saved answers and ask the retriever again."),
+    group="Tuning",
+)
+@judging.judged()
 @options.output_format(("table", "json", "markdown", "html"))
-@click.option(
-    "-o",
-    "--output",
-    "outputs",
-    multiple=True,
-    metavar="FILE",
-    help="Write the runs fused with the chosen setting (.trec, .jsonl), the page (.html) or the "
-    "chart (.svg, .png); may be repeated.",
+@option(
+    "-o, --output FILE...",
+    "Write the fused run, the page or the chart. The runs fused with the chosen setting "
+    "(.trec, .jsonl), the page (.html) or the chart (.svg, .png); may be repeated.",
+    name="outputs",
+    group="Output",
 )
 def command(
     *,
@@ -112,6 +90,8 @@ def command(
     measures: tuple[str, ...],
     how: str,
     outputs: tuple[str, ...],
+    judge: judging.JudgeChoice,
+    engine_settings: dict[str, Any],
     **choices: Any,  # noqa: ANN401
 ) -> int:
     """Choose the weights with which an engine fuses two to five RUN files.
@@ -127,7 +107,7 @@ def command(
 
     The value that counts is the one held out: every query is scored with a setting that other
     queries chose. It says what the setting gains over each run alone and over --current, whether
-    that is shown, and how many queries it would take if not. The fused run of -o is that of the
+    that is certain, and how many queries it would take if not. The fused run of -o is that of the
     setting chosen from all queries.
 
     Instead of runs, module:function may make a retriever of the values of knobs. Configurations are
@@ -139,19 +119,20 @@ def command(
 
     named = list(measures) or "nDCG@10"
     kept = {name: choices.pop(name) for name in ("answers", "fresh")}
+    choices |= engine_settings
     if _makes_retrievers(runs):
-        return _tune_retriever(runs[0], gold, named, how, outputs, kept, choices)
+        return _tune_retriever(runs[0], gold, named, how, outputs, kept, choices, judge)
     for name, value in kept.items():
         if value:
             raise click.UsageError(f"--{name} is for a retriever: module:function")
     files, gold = options.paths(runs, gold)
-    chosen = {**judging.take(choices), **choices}
+    chosen = {**judge.options, **choices}
     chosen = {name: value for name, value in chosen.items() if value is not None}
     with options.progress("judging") as progress:
         try:
             tuning = tune(files, gold, named, progress=progress, **chosen)
         except TooFewQueriesError:
-            if judging.write_dry_run(chosen, how, None):  # nobody judged, so there is no value
+            if judge.write_forecast(how, None):  # no judge answered, so there is no value
                 return 0
             raise
     _write(tuning, how, outputs)
@@ -171,6 +152,7 @@ def _tune_retriever(  # noqa: PLR0917
     outputs: Sequence[str],
     kept: Mapping[str, Any],
     choices: dict[str, Any],
+    judge: judging.JudgeChoice,
 ) -> int:
     """Ask configurations of a retriever; answers are kept until the end, or for good."""
     from findwell.loop.tuning.retriever_trials import remove_answers  # noqa: PLC0415
@@ -180,8 +162,7 @@ def _tune_retriever(  # noqa: PLR0917
     pages = [output for output in outputs if Path(output).suffix.lower() not in (".html", ".htm")]
     if pages:
         raise click.UsageError(f"-o {pages[0]}: of a tuned retriever there is a page (.html)")
-    dry, choices["dry_run"] = choices["dry_run"], False
-    judge = judging.take(choices)
+    asked = replace(judge, dry_run=False).options
     given = options.explicit(choices)
     idle = [name for name in ("folds", "repeats", "seed") if given.pop(name, None) is not None]
     if idle:
@@ -191,7 +172,7 @@ def _tune_retriever(  # noqa: PLR0917
 
     def announce(plan: HalvingPlan, calls: int) -> None:
         options.note(f"up to {calls:,} questions; {plan}")
-        if dry:
+        if judge.dry_run:
             raise click.exceptions.Exit(0)
 
     folder = Path(kept["answers"] or f"{function.rpartition(':')[2]}.part")
@@ -205,11 +186,11 @@ def _tune_retriever(  # noqa: PLR0917
             make,
             options.paths((), gold)[1],
             measures,
-            answers=None if dry else folder,
+            answers=None if judge.dry_run else folder,
             announce=announce,
             progress=progress,
             **given,
-            **judge,
+            **asked,
         )
     _write(tuning, how, outputs)
     if not kept["answers"]:

@@ -4,18 +4,15 @@ from __future__ import annotations
 
 import click
 
+from findwell.cli import options
+from findwell.cli.command import Command, option
 from findwell.core.errors import needs_package
 
 
-@click.command("view", short_help="Explore results or traces in the browser.")
+@click.command("view", cls=Command, short_help="Explore results or traces in the browser.")
 @click.argument("folders", nargs=-1, required=True, metavar="DIR...")
-@click.option(
-    "--port",
-    type=click.IntRange(0, 65535),
-    metavar="N",
-    help="Port to listen on (default: any free one).",
-)
-@click.option("--open", "browse", is_flag=True, help="Also open the browser.")
+@option("--port N", "Port to listen on (default: any free one).", low=0, high=65535)
+@options.opened
 def command(folders: tuple[str, ...], port: int | None, browse: bool) -> None:
     """Serve the results in and below DIR on this machine, and only to this machine.
 
@@ -26,7 +23,7 @@ def command(folders: tuple[str, ...], port: int | None, browse: bool) -> None:
 
     The page of results has the views of `findwell report`, a search over all questions, two systems
     side by side on any query, and reports of single slices. It notices new results by itself. Tags
-    and notes about a result are kept in NAME.notes.json beside its folder.
+    and notes about a result are kept in NAME.notes.json next to its folder.
 
     The page of a trace store, as `findwell monitor serve` keeps one, has signals over time with
     their intervals, marks, alarms, slices, and the queries behind each point. It refreshes by

@@ -158,7 +158,7 @@ def in_units(queries: pl.DataFrame, unit: str | None, where: str) -> pl.DataFram
         f"{' and '.join(map(repr, unclear))} {'has' if named else 'have'} no unit: {value} may "
         "be seconds or milliseconds",
         where=where,
-        fix=f"call it {unclear[0]}_ms or {unclear[0]}_s, or say which it is: --latency-unit ms "
+        fix=f"call it {unclear[0]}_ms or {unclear[0]}_s, or say which: --read latency_unit=ms "
         "(latency_unit=)",
     )
 

@@ -152,12 +152,12 @@ RELATIONS = {"texts": "rouge", "spans": "spans"}
 # what else is worth knowing, by the answer to `known`
 NOTES = {
     "texts": "chunks are matched with the gold by ROUGE-L; docs/matching.md has other ways",
-    "spans": "places survive a new chunker; `findwell anchor` makes them from chunk ids; "
-    "span-words and a budget of tokens read texts, too, beside the places or in --corpus",
-    "answers": "a judge can be wrong: `findwell judge-card` measures how far it agrees with "
+    "spans": "places survive a new chunker; `findwell labels anchor` makes them from chunk ids; "
+    "span-words and a budget of tokens read texts, too, next to the places or in --corpus",
+    "answers": "a judge can be wrong: `findwell judge card` measures how far it agrees with "
     "people, and a few labels correct it (`findwell score --labels`)",
-    "nothing": "without an answer or labels nothing can say what was missed; `findwell pool` and "
-    "`findwell label` change that in an afternoon",
+    "nothing": "without an answer or labels nothing can say what is missed; `findwell labels pool` "
+    "and `findwell labels serve` change that in an afternoon",
 }
 PARTIAL = (
     "a new system finds what nobody has labelled, and looks worse for it: compare with --bounds, "

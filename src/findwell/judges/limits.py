@@ -22,7 +22,7 @@ MEASURED = {"local": ((0.333, 0.227, 0.240), 0.05), "local:text": ((0.26, 0.12, 
 PAIRS = 1_953
 SMOKE_TEST = "local:text"
 CHECK_WITH_LABELS = "check what it says with labels of people before you rely on it"
-UNCHECKED = "not checked against people: see findwell judge-card"
+UNCHECKED = "not checked against people: see findwell judge card"
 CHANCE = "no better than chance: do not use this judge"
 NO_VERDICT = f"the judge {SMOKE_TEST} is for smoke tests and gives no verdict about systems"
 
@@ -33,7 +33,7 @@ def judge_limits(judge: Mapping[str, Any]) -> str:
     >>> judge_limits({"name": "local"})[:61]
     'κ with people 0.33, 0.23, 0.24 on TREC DL19/20/21 (relevance)'
     >>> judge_limits({"name": "openai:m"})
-    'not checked against people: see findwell judge-card'
+    'not checked against people: see findwell judge card'
     """
     if not judge:
         return ""
@@ -76,7 +76,7 @@ def judge_lines(judges: Iterable[Mapping[str, Any]]) -> list[str]:
     """Name each judge with what its numbers are worth, once.
 
     >>> judge_lines([{}, {"name": "openai:m"}, {"name": "openai:m"}])
-    ['judge openai:m: not checked against people: see findwell judge-card']
+    ['judge openai:m: not checked against people: see findwell judge card']
     """
     named = (f"judge {_name(judge)}: {judge_limits(judge)}" for judge in judges if judge)
     return list(dict.fromkeys(named))

@@ -59,7 +59,7 @@ FIXES = {
     JudgeReason.NO_REFERENCE: "give these queries a reference",
     JudgeReason.NOT_RECORDED: "record the verdicts about these queries as well",
     JudgeReason.ERROR: "look at the function of the judge: it failed",
-    "budget": f"raise the limit that was reached (--max-calls and the like), then {RUN_AGAIN}",
+    "budget": f"raise the limit that was reached (-J max_calls and the like), then {RUN_AGAIN}",
     "too long": "measure fewer chunks (@K), or use a model that reads more at once",
     **dict.fromkeys(
         (JudgeReason.MALFORMED, "cut off", "empty"),

@@ -250,5 +250,5 @@ def _duplicates(rows: pl.DataFrame, policy: Policy) -> list[Finding]:
         rows,
         "document retrieved again for the same query: the first counts, "
         "the repetition stays in the list as noise",
-        "remove repetitions before ranking (or --ids chunk-to-doc merged several chunks)",
+        "remove repetitions before ranking (or --read ids=chunk-to-doc merged several chunks)",
     )

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Hint:
-    """What may make ids differ, and how to undo it: by a normaliser of `--ids`, or otherwise.
+    """What may make ids differ, and how to undo it: by a normaliser of `--read ids`, or otherwise.
 
     A normaliser makes one of several ids, so that any two might meet. Where this is its purpose,
     one side must have the ids `already`; where it is not, those of each side must stay `distinct`.
@@ -219,7 +219,7 @@ def missing_queries(seen: Bools, gold: Gold, run: str, policy: Policy) -> list[F
             f"{count} missing, for example {missing[0]!r}",
             where=f"run {run}",
             fix="retrieve for every query, or choose what a missing one means: "
-            "--missing zero (trec_eval -c) or --missing skip",
+            "--read missing=zero (trec_eval -c) or --read missing=skip",
         )
     meaning = "left out" if policy.missing == "skip" else "scores 0"
     return finding_about(
@@ -271,7 +271,10 @@ def no_shared_document(
         why, fix = "", "the gold labels places in documents: compare places with --by spans"
     elif shared is not None:
         why = f"many chunks of a list have one id, for example {shared.examples[0]!r}"
-        fix = "name a field that differs for each chunk and holds the ids of the gold (--id-from)"
+        fix = (
+            "name a field that differs for each chunk and holds the ids of the gold "
+            "(--read id_from)"
+        )
     if not chosen and (why or _surely_apart(run, run.keys, docs)):
         insist = 'If the ids are right and nothing relevant was found, say so: --by ids (by="ids")'
         what = "run and gold share no document id"
@@ -327,21 +330,21 @@ def _why_apart(ours: pl.Series, theirs: pl.Series, what: str = "ids") -> tuple[s
     if kinds[0] != kinds[1] and any(kinds):
         mine, others = (kind or "other names" for kind in kinds)
         fix = (
-            "give run and gold the same ids (--id-from, id_from= names the field of a chunk that "
-            "holds its id), or match texts (--by rouge)"
+            "give run and gold the same ids (--read id_from, id_from= names the field of a chunk "
+            "that holds its id), or match texts (--by rouge)"
             if what == "ids"
             else "let the loader name documents as the gold does (LlamaIndex: filename_as_id=True)"
         )
         return f"{what} of the run are {mine}, those of the gold are {others}", fix
     guess = hint(ours, theirs, DOCUMENTS)
     if guess is None:
-        return "", "check that run and gold name documents in the same way; see --ids"
+        return "", "check that run and gold name documents in the same way; see --read ids"
     found, count = guess
     if what != "ids" and found.why == CHUNKS:  # offsets may count in the chunk
         return CHUNKS, "give the document of each chunk as source, next to its start and end"
     safe = found.ids.replace("#", "")  # which a shell leaves alone inside a word
     flag = found.ids if safe == shlex.quote(safe) else shlex.quote(found.ids)
-    use = f"use --ids {flag}" if found.ids else f"make the {what} equal"
+    use = f"use --read ids={flag}" if found.ids else f"make the {what} equal"
     use += f" (then {count} would match)"
     if found is NUMBER:  # equal numbers may be chance
         return "", f"{found.why}: if equal numbers mean the same document, {use}"

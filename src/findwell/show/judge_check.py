@@ -32,7 +32,7 @@ def _grids(check: JudgeCheck) -> Iterator[Grid]:
     best = {(ways.index(check.recommended), 0)} if check.recommended else set()
     note = f"{check.judge} is {CHANCE}"
     if check.recommended:
-        note = f"ask it for {IN_WORDS[check.recommended]}: --ask {check.recommended}"
+        note = f"ask it for {IN_WORDS[check.recommended]}: -J ask={check.recommended}"
         worthless = [each.way for each in check.ways if each.is_chance]
         note += f"; no better than chance: {', '.join(worthless)}" if worthless else ""
     yield Grid.of(

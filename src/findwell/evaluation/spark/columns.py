@@ -199,7 +199,7 @@ def _by_query(frame: DataFrame, role: str, side: str, *, also: Collection[str]) 
             "the records have no id for their query, by which rows are brought together",
             where=side,
             fix="add a column query, or say which one it is: columns={'query': 'question'} "
-            "(--column query=question)",
+            "(-S columns.query=question)",
         )
     known = {*shape.present(frame.columns), *also}
     rest = [name for name in frame.columns if name in known and name != picked["query"]]

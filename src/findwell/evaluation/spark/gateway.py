@@ -73,7 +73,7 @@ class ModelGateway:
         if settings.batch or settings.ask == "auto":
             raise OptionError(
                 "tasks of Spark ask their model at once, and in a way that is settled",
-                fix="leave out batch; name the way that `findwell judge-check` recommends, as ask=",
+                fix="leave out batch; name the way that `findwell judge check` recommends, as ask=",
             )
         provider, model = split_spec(settings.model) or (OPENAI, settings.model.strip())
         self._given, self._header = settings, provider.header
@@ -116,7 +116,7 @@ class ModelGateway:
             raise OptionError(
                 f"the driver cannot listen: {error.strerror}",
                 where=f"{bind}:{self._port}",
-                fix="choose another port: gateway_port= (--gateway-port)",
+                fix="choose another port: gateway_port= (-S gateway_port)",
             ) from None
         self._port = int(self._server.server_address[1])
         self._loop = asyncio.new_event_loop()

@@ -323,7 +323,7 @@ def _kept(session: SparkSession, values: DataFrame, place: str | None) -> DataFr
         raise OptionError(
             "something else stands where values should be kept",
             where=place,
-            fix="name a folder that does not exist (--keep-at, keep_at=)",
+            fix="name a folder that does not exist (-S keep_at, keep_at=)",
         )
     values.write.mode("overwrite").parquet(place)
     return session.read.parquet(place)

@@ -250,7 +250,7 @@ class SparkResult:
         """The sampled queries as a result of findwell: for reports, comparisons, explanations."""
         if not self.made.sampled:
             raise OptionError(
-                "no queries were sampled", fix="evaluate with sample=0.01 (--sample 0.01)"
+                "no queries were sampled", fix="evaluate with sample=0.01 (-S sample=0.01)"
             )
         from pyspark.sql import functions as F  # noqa: N812, PLC0415
 
@@ -422,8 +422,8 @@ def _checked(notes: Notes, made: Made) -> tuple[Finding, ...]:
         raise AlignError(
             f"{count} of the gold {verb} missing, for example {missing.examples[0]!r}",
             where=f"run {made.run}",
-            fix="retrieve for every query, or choose what a missing one means: --missing zero "
-            "(trec_eval -c) or --missing skip",
+            fix="retrieve for every query, or choose what a missing one means: --read missing=zero "
+            "(trec_eval -c) or --read missing=skip",
         )
     reading = [each for each in made.plan.matchers.values() if each.reads_texts]
     if len(reading) == 1:

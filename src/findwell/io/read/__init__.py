@@ -291,7 +291,7 @@ def _opened(data: Any, reading: ReadContext) -> Source:  # noqa: ANN401
 
 def _no_attributes(where: str) -> InputError:
     return InputError(
-        "query_from (--query-from) names an attribute of traces, and this run has no traces",
+        "query_from (--read query_from) names an attribute of traces, and this run has no traces",
         where=where,
         fix="leave it out: records name their queries themselves",
     )

@@ -44,7 +44,7 @@ class EntryNotes:
                 len(ids),
                 tuple(ids[:EXAMPLES]),
                 f"object without an id of its own: metadata.{name} serves as its id",
-                f"if that is right, say so: --id-from metadata.{name} (id_from=)",
+                f"if that is right, say so: --read id_from=metadata.{name} (id_from=)",
             )
             for name, ids in self.fields.items()
         ]
@@ -55,7 +55,7 @@ class EntryNotes:
                 f"chunk with the same id as a different chunk of its list, from {name}: chunks of "
                 "one document count as one",
                 "if the gold labels whole documents, this is right; otherwise name a field that "
-                "differs for each chunk (--id-from, id_from=)",
+                "differs for each chunk (--read id_from, id_from=)",
             )
         if self.hashed:
             found.append(
@@ -66,7 +66,7 @@ class EntryNotes:
                     "object without an id: a hash of its text serves as one, so only "
                     "objects with equal texts match",
                     "give each chunk an id of its own, or name the field that holds one "
-                    "(--id-from, id_from=); or match texts (--by rouge)",
+                    "(--read id_from, id_from=); or match texts (--by rouge)",
                 )
             )
         return found
@@ -154,7 +154,8 @@ class ReadContext:
             self._count,
             tuple(f"{error.where}: {error.what}" for error in self._first),
             "record that cannot be read: left out",
-            "correct the input; without --skip-bad (skip_bad=True) the first one is an error",
+            "correct the input; without --read skip_bad=yes (skip_bad=True) the first one is an "
+            "error",
         )
         return (*noted, skipped)
 

@@ -1,4 +1,4 @@
-"""A database of labels (`findwell pool`, `findwell label`): its layout, and reading it as gold.
+"""A database of labels, as `findwell labels` makes them: its layout, and reading it as gold.
 
 What people say is a list of events that only grows: a label, a skip, a doubt, a note, an
 adjudication, or the undoing of an earlier event. What holds now is read from it by views, so that
@@ -138,7 +138,7 @@ def check_layout(connection: sqlite3.Connection, path: Path) -> None:
         raise InputError(
             "this SQLite database holds no labels of findwell",
             where=str(path),
-            fix="name the folder that findwell pool made, or the labels.db in it",
+            fix="name the folder that findwell labels pool made, or the labels.db in it",
         )
     found = connection.execute("PRAGMA user_version").fetchone()[0]
     if found > LAYOUT:
@@ -196,7 +196,7 @@ def disputed(labels: pl.DataFrame) -> list[Finding]:
         labels.filter("disputed"),
         "pair that annotators label differently, not adjudicated: the middle grade counts, of two "
         "the lower",
-        "adjudicate it: findwell label",
+        "adjudicate it: findwell labels serve",
     )
 
 

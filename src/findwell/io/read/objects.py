@@ -512,7 +512,7 @@ def _id(
             "a retrieved object has no id and no text, only "
             f"{', '.join(_field_names(result)) or 'nothing'}",
             fix="give each retrieved entry the id of its document, or name the field that holds it "
-            "with --id-from (id_from=)",
+            "with --read id_from (id_from=)",
         )
     return notes.id_from_text(entry["text"])
 
@@ -530,7 +530,7 @@ def _named_id(
     raise InputError(
         f"a retrieved object has no {id_from!r}, where its id should be; its metadata holds "
         f"{', '.join(map(str, metadata)) or 'nothing'}",
-        fix="name another field with --id-from (id_from=)",
+        fix="name another field with --read id_from (id_from=)",
     )
 
 

@@ -480,7 +480,7 @@ class Qrels(Format):
             rows["iteration"].unique(maintain_order=True),
             "the second column of the judgements varies; it was read as the iteration, "
             "which has no meaning",
-            "if it names subtopics, use --gold-format subtopic-qrels",
+            "if it names subtopics, use --read gold_format=subtopic-qrels",
         )
         return Gold.build(rows.drop("iteration"), findings=findings)
 

@@ -43,7 +43,7 @@ def limited(limit: str) -> Iterator[None]:
         _chosen.reset(token)
 
 
-def parse_size(text: str, options: str = f"--spool-limit, {VARIABLE}") -> int | None:
+def parse_size(text: str, options: str = f"--read spool_limit, {VARIABLE}") -> int | None:
     """Return a number of bytes; None if there is no limit.
 
     >>> parse_size("8GiB"), parse_size("500 MB"), parse_size("2g"), parse_size("none")
@@ -99,7 +99,7 @@ def copy_bounded(source: Readable, copy: Path, where: str, limit: str = "none") 
                     "only once",
                     where=where,
                     fix="if it does end, write it to a file and name that, or raise the limit with "
-                    f"--spool-limit or {VARIABLE}",
+                    f"--read spool_limit or {VARIABLE}",
                 )
             if done > look:
                 if nearly_full(copy.parent):

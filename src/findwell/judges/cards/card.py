@@ -160,7 +160,7 @@ class JudgeCard:
             raise InputError(
                 f"this is not a judge card of layout {LAYOUT}: {' '.join(map(str, kind)).strip()}",
                 where=str(path),
-                fix="write it again with findwell judge-card",
+                fix="write it again with findwell judge card",
             )
         return card
 

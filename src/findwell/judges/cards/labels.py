@@ -112,14 +112,14 @@ def _from_database(name: str, path: Path) -> LabelledPairs:
     rows = labelled_pairs(path)
     if not rows.height:
         raise InputError(
-            "no pair has a label", where=str(path), fix="label some pairs: findwell label"
+            "no pair has a label", where=str(path), fix="label some pairs: findwell labels serve"
         )
     blank = rows.filter(pl.col("text").str.strip_chars() == "")
     if blank.height:
         raise InputError(
             f"the chunk {blank['doc'][0]!r} has no text",
             where=str(path),
-            fix="make the pool with the texts: findwell pool --corpus FILE",
+            fix="make the pool with the texts: findwell labels pool --corpus FILE",
         )
     labels = [
         _label(grade, partial("{}, query {}, {}".format, name, query, doc)) or 0
@@ -143,7 +143,7 @@ def _asked(queries: pl.DataFrame, questions: object) -> dict[str, str]:
         return dict(queries.select("query", "question").rows())
     raise InputError(
         "the labels name queries by id, and the questions are missing",
-        fix="give the texts of the questions: questions=… or --questions FILE",
+        fix="give the texts of the questions: questions=… or --queries FILE",
     )
 
 
@@ -171,7 +171,7 @@ def _from_file(source: Source) -> Iterator[Entry]:
             f"no column of labels, only {', '.join(map(repr, table.columns[:8]))}",
             where=source.where,
             fix="name the columns question, chunk and label; judgements by id (qrels) need the "
-            "texts: --corpus and --questions",
+            "texts: --corpus and --queries",
         )
     rows = enumerate(table.iter_rows(named=True), start=1)
     return (Entry(row, number, partial(place.row, number)) for number, row in rows)

@@ -441,7 +441,7 @@ class BatchTransport:
         """Raise what a reply means that is not an answer."""
         endpoint, error = self.transport.endpoint, _error(reply)
         if reply.status in ABSENT_STATUSES and path in ("/files", "/batches"):
-            self._give_up(f"the server has no batches ({error})", error, "leave --batch out")
+            self._give_up(f"the server has no batches ({error})", error, "leave -J batch=yes out")
         if reply.status in (401, 403):
             self._give_up(f"the server denies access ({error})", error, endpoint.fix_access)
         self._give_up(f"the batch server rejected a call ({error})", error)

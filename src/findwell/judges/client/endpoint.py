@@ -290,7 +290,7 @@ def _named(provider: Provider) -> str:
         return found
     raise OptionError(
         f"the address of {provider.title} is not known",
-        fix=f"set {named_by} to it, such as https://NAME.openai.azure.com, or give --base-url",
+        fix=f"set {named_by} to it, such as https://NAME.openai.azure.com, or give -J base_url",
     )
 
 

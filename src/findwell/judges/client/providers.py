@@ -114,5 +114,5 @@ def requires_batches(provider: Provider) -> None:
         able = ", ".join(entry.spelling for entry in ENTRIES if entry.batch)
         raise OptionError(
             f"{provider.title} has no batches in OpenAI's protocol",
-            fix=f"leave --batch out, or ask one of {able}",
+            fix=f"leave -J batch=yes out, or ask one of {able}",
         )

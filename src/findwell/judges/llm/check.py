@@ -173,7 +173,7 @@ class JudgeCheck:
             f"{each.way}: {each.right_share:.0%} right, {each.failed_share:.0%} failed"
             for each in self.ways
         )
-        return f"{f'--ask {self.recommended}' if self.recommended else CHANCE} ({why})"
+        return f"{f'-J ask={self.recommended}' if self.recommended else CHANCE} ({why})"
 
 
 def judge_check(
@@ -258,7 +258,7 @@ def run_check(
                 "the check did not finish: a limit was reached, or the server is gone",
                 where=judge.endpoint.identity,
                 fix="allow more calls, or start the server again; what was answered is in the "
-                "cache. Or name a way to ask: --ask matrix or --ask single",
+                "cache. Or name a way to ask: -J ask=matrix or -J ask=single",
             )
         done.append(checked)
         longest = max(longest, asked.stats.longest)

@@ -357,7 +357,7 @@ class LLMJudge:
                 raise JudgeError(
                     f"{self.name} judges {self._check.in_words()}",
                     where=self.endpoint.identity,
-                    fix="use another model, or name a way to ask all the same: --ask matrix",
+                    fix="use another model, or name a way to ask all the same: -J ask=matrix",
                 )
             self._choose(self._check.recommended)
         return self.way

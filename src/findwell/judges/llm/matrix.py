@@ -1,4 +1,4 @@
-"""Asking for JSON: many verdicts in one call, or a few where that suits the model (`pieces`).
+"""Asking for JSON: many verdicts in one call.
 
 What is judged is divided into calls. What was missing or malformed is asked for again, alone; a
 call that was cut off or refused is divided in two.

@@ -34,11 +34,11 @@ MESSAGES = {
     ),
     "way-to-ask": (
         "the judge was asked in the way that suits it best, by a check with labelled cases",
-        "choose another with --ask; findwell judge-check shows the check",
+        "choose another with -J ask; findwell judge check shows the check",
     ),
     "many-failures": (
         "the model failed to give many of the verdicts",
-        "see what suits it with findwell judge-check",
+        "see what suits it with findwell judge check",
     ),
     "unsaved-answer": (
         "answers of the judge could not be kept on disk and will be asked for again",
@@ -131,7 +131,7 @@ MODEL_REASONS = frozenset(
     {JudgeReason.MALFORMED, Reason.CUT_OFF, Reason.EMPTY, Reason.TIMEOUT, Reason.TOO_LONG}
 )
 ADVICE = {
-    "matrix": "ask for one verdict at a time: --ask single, or --ask auto for what suits the model",
+    "matrix": "ask for one verdict at a time: -J ask=single, or -J ask=auto for what suits the model",
     "single": "use another model",
 }
 
@@ -182,6 +182,6 @@ class FailureGuard:
             f"{self._counted()} in the first {self._done} of {self.samples} samples; "
             "what was answered is in the cache",
             where=self.judge.name,
-            fix=f"{ADVICE[self.judge.way]} (findwell judge-check {self.judge.name} measures it); "
-            "--max-failures 1 goes on regardless",
+            fix=f"{ADVICE[self.judge.way]} (findwell judge check {self.judge.name} measures it); "
+            "-J max_failures=1 goes on regardless",
         )

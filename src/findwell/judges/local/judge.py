@@ -493,6 +493,6 @@ def foreign_findings(
             "unmeasured-language",
             unmeasured,
             f"question or chunk that is not in English, the only language {judge} was measured in",
-            "measure it on labels of your own (findwell judge-card), or ask a language model",
+            "measure it on labels of your own (findwell judge card), or ask a language model",
         ),
     )

@@ -192,7 +192,7 @@ def _on_annotators(first: Any, kind: str | None, level: float) -> Agreement:  # 
     if not isinstance(first, str | os.PathLike) or database_at(first) is None:
         raise OptionError(
             "there is one side, and it is not a pool with labels",
-            fix="name the second one, too, or the folder that findwell pool made",
+            fix="name the second one, too, or the folder that findwell labels pool made",
         )
     with Labels.open(first) as labels:
         return labels.agreement(level=level)
@@ -225,7 +225,7 @@ def agree_on_labels(
         "single-label",
         [] if (given >= 2).any() else names,
         "annotator without a pair that others labelled as well: no agreement to measure",
-        "let annotators overlap: findwell pool --overlap 20%",
+        "let annotators overlap: findwell labels pool --overlap 20%",
     )
     details = _annotator_details(names, wide["query"], ratings, rel)
     return Agreement(

@@ -245,7 +245,7 @@ def drift(
         raise InputError(
             f"the label {bare['id'][0]!r} of query {bare['query'][0]!r} has no quote to look for",
             where=str(source) if isinstance(source, str | os.PathLike) else "gold",
-            fix="run findwell anchor with the documents that the labels were made for; "
+            fix="run findwell labels anchor with the documents that the labels were made for; "
             "what it writes has quotes",
         )
     documents = load_corpus(corpus)

@@ -113,7 +113,7 @@ def evaluate_with_labels(
     if options.get("by") is not None or options.get("missing") == "skip":
         raise OptionError(
             "labels are of documents, compared by their ids, and every query counts",
-            fix="leave out --by and --missing",
+            fix="leave out --by and --read missing",
         )
     dialect = find_dialect(options.get("dialect", "findwell"))
     wanted = expand_measures(measures, dialect, options.get("rel"))
@@ -476,7 +476,7 @@ class Estimator:
             return "bounds", (
                 f"pairs were labelled in the order {', '.join(sorted(self.by_outcome))}, which "
                 "looks for relevant ones, so that averages of such labels are biased: a sample "
-                "(findwell pool --for values) gives the value"
+                "(findwell labels pool --for values) gives the value"
             )
         return "bounds", (
             f"the measure does not add up labels, and {count} of {of_all} queries have all that it "
@@ -497,8 +497,8 @@ class Estimator:
         drawn = self.result.relations[run, self.result.provenance.drawn_by]
         if len(drawn.item_grade) != len(self.grade):
             raise OptionError(
-                "several candidates of the pool have the same id after --ids",
-                fix="leave --ids out: labels name documents as the pool does",
+                "several candidates of the pool have the same id after --read ids",
+                fix="leave --read ids out: labels name documents as the pool does",
             )
         listed = measure.relation is not None
         depth = measure.depth(listed=listed)

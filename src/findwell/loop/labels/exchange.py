@@ -245,7 +245,7 @@ def _phoenix(exported: _Exported) -> Content:
 
 
 def _spans(exported: _Exported) -> str:
-    """Return findwell's own gold, with quotes, from which `findwell anchor` finds places again."""
+    """Return findwell's own gold, with quotes, in which `findwell labels anchor` finds places."""
     found: dict[str, dict[str, Any]] = {}
     for row in exported.final.iter_rows(named=True):
         record = found.setdefault(
@@ -475,7 +475,7 @@ def add_labels(
                 f"{each['grade']:g}; nothing was imported",
                 where=where,
                 fix=f"grades of this pool are whole numbers from 0 to {highest} "
-                "(findwell pool --highest)",
+                "(findwell labels pool --highest)",
             )
         seconds = each.get("time")
         kind = "adjudicate" if each.get("state") == "adjudicated" else "label"

@@ -209,7 +209,7 @@ class Labels:
             raise InputError(
                 "there are no labels here",
                 where=os.fspath(path),
-                fix="name the folder that findwell pool made, or the labels.db in it",
+                fix="name the folder that findwell labels pool made, or the labels.db in it",
             )
         return cls(DurableFile(found, LABELS_DATABASE, timeout=timeout), annotator)
 
@@ -645,7 +645,7 @@ class Labels:
         - `ragas`, `deepeval` (JSON lines) and `autorag` (a folder with qa.parquet and
           corpus.parquet): what is relevant, without grades.
         - `phoenix`: annotations of the documents of a `run`, whose queries are spans.
-        - `spans`: gold labels of quotes and places, from which `findwell anchor` goes on.
+        - `spans`: gold labels of quotes and places, from which `findwell labels anchor` goes on.
         """
         export_labels(self, path, format, run)
 

@@ -1,4 +1,4 @@
-"""`findwell pool`: what several systems retrieved, once, with texts, ready to be labelled."""
+"""`findwell labels pool`: what systems retrieved, once, with texts, ready to be labelled."""
 
 from __future__ import annotations
 

@@ -52,7 +52,7 @@ REFERENCE_FIXES = {
     "corpus": ("a corpus", "name the documents that can be retrieved: --corpus FILE (corpus=)"),
     "questions": (
         "questions of an evaluation",
-        "name the questions of the evaluation: --questions FILE (questions=)",
+        "name the questions of the evaluation: --with questions=FILE (questions=)",
     ),
     "judge": ("a judge", "judged signals are asked for with --judge NAME (judge=)"),
 }
@@ -513,7 +513,7 @@ _register(
 _costly = partial(_register, cheap=False)
 _costly(
     "other_language language",
-    "share of questions in another language than expected (English, or `--expected-language`), by "
+    "share of questions in another language than expected (English, or `--with expected_language`), by "
     "words and script; undefined if these say nothing",
     _in_another_language,
     worse="either",

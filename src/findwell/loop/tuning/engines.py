@@ -414,7 +414,7 @@ class Engine:
             "below-window",
             pool.named(((pool.rank > 0) & ~inside).sum(axis=0) > 0),
             f"document below the window of {setting.window}, which {self.name} does not read",
-            "choose how much of each run it reads: --window (window=)",
+            "choose how much of each run it reads: -E window (window=)",
         )
         if self.drops(setting):
             lists = inside.sum(axis=0)
@@ -422,7 +422,7 @@ class Engine:
                 "dropped-document",
                 pool.named((lists > 0) & (lists < len(inside))),
                 f"document that is not in every list: {self.name} drops it",
-                "give the rank that stands for a missing one: --fill (fill=)",
+                "give the rank that stands for a missing one: -E fill (fill=)",
             )
         if not self.normalisers:
             return found

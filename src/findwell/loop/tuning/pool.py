@@ -38,7 +38,7 @@ LOW_SHARE = 0.1  # share of common places below which there is a finding
 FEWEST_REPORTED_PLACES = 10  # common places from which on there is a finding
 MAKE_IDS_EQUAL = (
     "give a document the same id in every run: let every retriever return it, and name the field "
-    "that holds it with --id-from (id_from=)"
+    "that holds it with --read id_from (id_from=)"
 )
 
 

@@ -145,7 +145,7 @@
     const one = items[current];
     $("question").textContent = one ? one.pair.question : "";
     $("ask").hidden = !one;
-    document.title = `${one ? one.pair.question : "Done"} · findwell label`;
+    document.title = `${one ? one.pair.question : "Done"} · findwell labels serve`;
     const shown = deciding ? items.slice(current, current + 1).map((each) => drawItem(each, current)) : items.map(drawItem);
     desk.replaceChildren(...(shown.length ? shown : [drawEnd()]));
     if (options.list && items.length) desk.append(drawListEnd());

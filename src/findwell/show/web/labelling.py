@@ -1,4 +1,4 @@
-"""The pages of `findwell label`: passages to label, disagreements to settle, progress."""
+"""The pages of `findwell labels serve`: passages to label, disagreements to settle, progress."""
 
 from __future__ import annotations
 
@@ -99,7 +99,7 @@ class _LabelPages:
         binary = self._labels.highest == 1
         shown = document(
             "label.html.j2",
-            "findwell label",
+            "findwell labels serve",
             data=data,
             live={},
             kind=LABELLING,
@@ -119,7 +119,7 @@ class _LabelPages:
             each["address"] = _address("/label", each["name"])
         shown = document(
             "label_overview.html.j2",
-            "findwell label",
+            "findwell labels serve",
             live={},
             kind=LABELLING,
             links=_links("overview", self._annotator),
@@ -269,7 +269,7 @@ class _LabelPages:
 
 
 def label_site(labels: Labels, pool: str, annotator: str = "") -> Site:
-    """Return what `findwell label` serves; `server` guards it."""
+    """Return what `findwell labels serve` serves; `server` guards it."""
     pages = _LabelPages(labels, pool, annotator)
     routes = [
         Route("/", _page(pages.start)),
@@ -284,7 +284,7 @@ def label_site(labels: Labels, pool: str, annotator: str = "") -> Site:
         Route("/api/adjudicate", receive(_SentLabel, pages.adjudicate), methods=["POST"]),
         Route("/api/guidelines", receive(_SentLabel, pages.guidelines), methods=["POST"]),
     ]
-    return Site(Starlette(routes=routes), "findwell label", (LABELLING,), writes=True)
+    return Site(Starlette(routes=routes), "findwell labels serve", (LABELLING,), writes=True)
 
 
 def _asked(request: Request) -> tuple[str, bool]:

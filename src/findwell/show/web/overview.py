@@ -1,4 +1,4 @@
-"""The first page of `findwell label`: who labels, how far they are, how far they agree."""
+"""The first page of `findwell labels serve`: who labels, how far they are, how far they agree."""
 
 from __future__ import annotations
 
@@ -84,8 +84,8 @@ def _commands(pool: str, design: str) -> list[tuple[str, str]]:
     score = f"findwell score RUN --gold {where}"
     found = [
         (score, "the labels are the gold"),
-        (f"findwell agree {where} --details", "how far annotators agree, one by one"),
-        (f"findwell label {where} --export qrels.txt", "the labels for other tools"),
+        (f"findwell labels agree {where} --details", "how far annotators agree, one by one"),
+        (f"findwell labels export {where} qrels.txt", "the labels for other tools"),
     ]
     if design == "sample":
         score = f"findwell score RUN -m P@10 --labels {where}"

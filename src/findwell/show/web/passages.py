@@ -1,4 +1,4 @@
-"""Pairs, labels and progress as the script of `findwell label` reads them."""
+"""Pairs, labels and progress as the script of `findwell labels serve` reads them."""
 
 from __future__ import annotations
 

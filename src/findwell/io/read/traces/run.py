@@ -41,10 +41,10 @@ if TYPE_CHECKING:
     from findwell.io.read.traces.schema import Decoded
 
 RETRIEVED, RERANKED = "", "reranked"  # which lists of the traces: before or after a reranker
-COLUMNS = ("trace", "session", "user", "service")  # which --query-from may name, too
+COLUMNS = ("trace", "session", "user", "service")  # which --read query_from may name, too
 CAPTURE = (
     "let the instrumentation record contents (docs/traces.md), or name the attribute that holds "
-    "the id of the query with --query-from (query_from=)"
+    "the id of the query with --read query_from (query_from=)"
 )
 UNTIMED = 1970  # the year of calls whose times are not known
 LOOKED_AT = 1000  # documents by which it is decided what stands next to their ids
@@ -283,7 +283,7 @@ def _refuse_positions(reading: ReadContext, where: str) -> None:
             "nothing joins these traces with the gold: they know questions, and the gold only ids",
             where=where,
             fix="give a gold whose queries have a question, or name the attribute of the spans "
-            "that holds the id of the query with --query-from (query_from=)",
+            "that holds the id of the query with --read query_from (query_from=)",
         )
 
 
@@ -293,7 +293,7 @@ def _left_out(count: int, message: str, fix: str, kind: str = "incomplete-trace"
 
 def _malformed(why: str, count: int) -> Finding:
     fixes = {
-        NO_FIELD: "name another field with --id-from (id_from=)",
+        NO_FIELD: "name another field with --read id_from (id_from=)",
         UNNAMED: CAPTURE,
     }
     return Finding("malformed-trace", count, (), why, fixes.get(why, "check what wrote the traces"))
