@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 import findwell
-from findwell.judges.cards.card import JudgeCard, find_card
+from findwell.judges.cards.card import JudgeCard, find_cards
 from tests.client.server import serve
 from tests.judges.model import well
 
@@ -46,8 +46,7 @@ def test_a_card_is_printed_and_kept(cli: Findwell, labels: Path) -> None:
     for line in ("kappa", "accuracy", "precision", "recall", "bias", "judge 0", "people 1"):
         assert line in done.out
     assert "note: card saved in" in done.err
-    card = find_card("local:text")
-    assert card is not None
+    [card] = find_cards("local:text")
     assert card["kappa"].value == 1.0
 
 
@@ -57,13 +56,13 @@ def test_json_markdown_and_files(cli: Findwell, labels: Path, tmp_path: Path) ->
     shown = json.loads(done.out)
     assert shown["pairs"] == 24
     assert shown["figures"][0]["statistic"] == "kappa"
-    assert find_card("local:text") is None
+    assert find_cards("local:text") == []
     arguments = ("--format", "markdown", "-o", output, "--save", kept)
     done = cli("judge", "card", labels, "--judge", "local:text", *arguments)
     assert (done.code, done.out) == (0, "")
     assert "| kappa" in output.read_text()
     assert JudgeCard.load(kept).judge == "local:text"
-    assert find_card("local:text") is None
+    assert find_cards("local:text") == []
 
 
 def test_slices(cli: Findwell, labels: Path) -> None:
@@ -102,7 +101,7 @@ def test_judges_side_by_side(cli: Findwell, labels: Path) -> None:
     assert second.split()[:2] == ["local:text(relevance=0.99)", "0.0000"]
     assert "−1.0000" in second
     assert done.err.count("note: card saved in") == 2
-    assert find_card("local:text(relevance=0.99)") is not None
+    assert find_cards("local:text(relevance=0.99)")
     shown = json.loads(cli("judge", "card", labels, *judges, "--no-save", "--format", "json").out)
     assert [each["judge"] for each in shown["judges"]] == [*judges[1::2]]
     assert shown["differences"][0]["value"] == -1.0

@@ -19,7 +19,7 @@ from findwell.judges.cards.card import (
     CardFigure,
     JudgeCard,
     figures,
-    find_card,
+    find_cards,
     judge_card,
 )
 from findwell.judges.cards.labels import LabelledPairs, LabelledSamples, load_labels, match_rate
@@ -403,8 +403,8 @@ def test_a_card_is_found_under_the_name_of_its_judge(tmp_path: Path) -> None:
     path = card.save()
     assert path.parent == tmp_path / "cache" / "judge-cards"
     assert JudgeCard.load(path) == card
-    assert find_card("local:text(relevance=0.6)") == card
-    assert find_card("local:text") is None
+    assert find_cards("local:text(relevance=0.6)")[0] == card
+    assert find_cards("local:text") == []
 
 
 def test_the_newest_card_is_found_and_one_is_kept_for_each_set_of_labels() -> None:
@@ -414,7 +414,7 @@ def test_the_newest_card_is_found_and_one_is_kept_for_each_set_of_labels() -> No
     again = judge_card(ROWS, judge=says(0, 0, 0, 1))
     newer = JudgeCard(**{**_fields(again), "created": "2999-01-01T00:00:00+00:00"})
     assert newer.save() == newer.save()
-    assert find_card("fixed") == newer
+    assert find_cards("fixed")[0] == newer
     assert len(list(newer.save().parent.iterdir())) == 2
 
 
@@ -436,8 +436,7 @@ def test_a_result_cites_a_card_about_what_was_judged_and_in_the_same_way() -> No
     assert cited("context_precision").endswith(f"on 4 labels of labels, relevance{chance}")
     assert cited("context_recall").endswith(f"on 4 labels of labels, claims{chance}")
     assert cited("context_relevancy") == "None"
-    card = find_card("local:text", aspects={"relevance"})
-    assert card is not None
+    [card] = find_cards("local:text", aspects={"relevance"})
     replace(card, about={**card.about, "version": 0}).save()  # with other weights
     assert cited("context_precision") == "None"
 
@@ -482,11 +481,11 @@ def test_cards_of_another_layout_and_damaged_ones_are_passed_over() -> None:
     card = judge_card(ROWS, judge="local:text")
     path = card.save()
     path.with_name(path.name.replace(".json", "x.json")).write_text("{}")
-    assert find_card("local:text") == card
+    assert find_cards("local:text")[0] == card
     path.write_text(path.read_text().replace('"layout": 1', '"layout": 99'))
     with pytest.raises(InputError, match="judge-card 99"):
         JudgeCard.load(path)
-    assert find_card("local:text") is None
+    assert find_cards("local:text") == []
 
 
 # --- a threshold from labels ----------------------------------------------------------------------

@@ -184,7 +184,7 @@ def test_a_schema_that_the_server_cannot_read_falls_back_to_any_object(url: str)
 
 def test_a_wrong_key_stops_the_job(url: str) -> None:
     wrong = "sk-wrong-0123456789abcdef"
-    with pytest.raises(EndpointError, match="no access") as stop:
+    with pytest.raises(EndpointError, match="denies access") as stop:
         ask(url, question(*SAMPLES[0]), key=wrong)
     assert wrong not in str(stop.value)
 

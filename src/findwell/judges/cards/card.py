@@ -383,23 +383,14 @@ def _kappa(  # noqa: PLR0917
     return _figure(name, level, value, low, high, n=n)
 
 
-def find_card(
-    judge: str,
-    *,
-    aspects: Collection[str] | None = None,
-    about: Mapping[str, Any] | None = None,
-) -> JudgeCard | None:
-    """Return the newest card of a judge, None if it has none; damaged files are passed over.
-
-    With `aspects` it is about one of these, and with `about`, what the judge says of itself, it was
-    asked in the same way then.
-    """
-    return max(_cards(judge, aspects, about), key=lambda card: card.created, default=None)
-
-
-def _cards(
-    judge: str, aspects: Collection[str] | None, about: Mapping[str, Any] | None
+def find_cards(
+    judge: str, aspects: Collection[str] | None = None, about: Mapping[str, Any] | None = None
 ) -> list[JudgeCard]:
+    """Return the cards of a judge, the newest first; damaged files are passed over.
+
+    With `aspects` they are about one of these, and with `about`, what the judge says of itself, it
+    was asked in the same way then.
+    """
     found = []
     for path in (cache_folder() / FOLDER).glob(f"*-{_short(judge)}-*.json"):
         try:
@@ -409,7 +400,7 @@ def _cards(
         fits = aspects is None or card.aspect in aspects
         if card.judge == judge and fits and (about is None or _alike(card.about, about)):
             found.append(card)
-    return found
+    return sorted(found, key=lambda card: card.created, reverse=True)
 
 
 def cite_card(
@@ -420,7 +411,7 @@ def cite_card(
     A card of any of the questions or references of these queries comes first. One of other
     questions says so: how far a judge agrees with people depends on the data.
     """
-    cards = _cards(judge, aspects, about)
+    cards = find_cards(judge, aspects, about)
     if not cards:
         return ""
     columns = (queries.get_column(name, default=None) for name in ("question", "reference"))
@@ -428,8 +419,7 @@ def cite_card(
     texts = [text for column in given for text in column]
     hashes = {_short(part) for parts in (texts, *split(texts)) for part in parts}
     applying = [card for card in cards if not hashes.isdisjoint(card.asked)]
-    newest = max(applying or cards, key=lambda card: card.created)
-    return newest.cite(applies=bool(applying))
+    return (applying or cards)[0].cite(applies=bool(applying))
 
 
 def _alike(one: Mapping[str, Any], other: Mapping[str, Any]) -> bool:

@@ -297,11 +297,12 @@ class LLMJudge:
         self.budget = Budget(limits, _prices(settings, model)) if shared is None else shared
         self.stats = JudgeStats()
         self._cache = settings.cache
-        self._session = Session(self.endpoint, _retry(settings, provider), batch=settings.batch)
+        self.retry = _retry(settings, provider)
+        self._session = Session(self.endpoint, self.retry, batch=settings.batch)
         self._other_prompts = tuple(other_prompts)
         self._language = ENGLISH if settings.language == AUTO else settings.language
-        self._prompts = self._load(self._language)
-        self._by_language = {self._language: self._prompts}  # those that were needed so far
+        self.prompts = self._load(self._language)  # for both ways of asking, by name
+        self._by_language = {self._language: self.prompts}  # those that were needed so far
         self._languages: dict[str, str] = {}  # of questions
         self._check: JudgeCheck | None = None
         self._way_noted = False
@@ -315,7 +316,7 @@ class LLMJudge:
         given = {**(self.settings.extra_body or {}), **(self.settings.options or {})}
         chosen = {**usual, **likely, **given}
         self.options = {name: value for name, value in chosen.items() if value is not None}
-        self._writer = PromptWriter(self._prompts, self.options, language=self._language)
+        self._writer = PromptWriter(self.prompts, self.options, language=self._language)
 
     def judge(
         self, samples: Sequence[Sample], aspects: frozenset[str], progress: Report | None = None
@@ -369,7 +370,7 @@ class LLMJudge:
         """
         settings = replace(
             self.settings,
-            ask=self.way,
+            ask=self.find_way(ask=False),
             budget=self.budget,
             max_failures=1.0,
             cache=self.cache if cached else "off",
@@ -473,7 +474,7 @@ class LLMJudge:
         """Return the prompts that this way of asking uses."""
         single = self.way == "single"
         return {
-            name if prompts is self._prompts else f"{language}/{name}": prompt
+            name if prompts is self.prompts else f"{language}/{name}": prompt
             for language, prompts in self._by_language.items()
             for name, prompt in prompts.items()
             if name.startswith(SINGLE_PREFIXES) is single
@@ -507,16 +508,6 @@ class LLMJudge:
         outcome = await ask(question.request())
         if again := question.settle(outcome):
             await self._settle(again, ask)
-
-    @property
-    def retry(self) -> RetryPolicy:
-        """How patiently the server is asked."""
-        return self._session.retry
-
-    @property
-    def prompts(self) -> dict[str, Prompt]:
-        """Its prompts, for all ways of asking, by name."""
-        return self._prompts
 
     @property
     def cache(self) -> Cache:

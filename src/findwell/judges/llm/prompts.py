@@ -44,13 +44,7 @@ if TYPE_CHECKING:
     from findwell.judges.verdicts import Sample
 
 PACKAGE = "findwell.judges.llm"
-SHARED_FILLS = {
-    "judge": frozenset[str](),
-    "again": frozenset({"attempt"}),
-    "single": frozenset[str](),
-    "single-again": frozenset({"attempt"}),
-    "single-quote": frozenset[str](),
-}
+SHARED_PROMPTS = ("judge", "again", "single", "single-again", "single-quote")  # by all aspects
 # how the names of prompts begin that ask for one verdict at a time
 SINGLE_PREFIXES = ("single", "grades-", "lines-")
 OPTIONAL_FILLS = frozenset({"grades", "values"})
@@ -74,7 +68,6 @@ class Prompt:
     version: str = ""
     text: str = ""
     sha256: str = ""
-    fills: frozenset[str] = frozenset()  # what is filled in; all but $grades must be there
     grades: str = ""  # what each grade means
     own: bool = False  # not the package's
 
@@ -95,7 +88,9 @@ class Prompt:
                 fix="write 'version: 1' into the first line",
             )
         version, text = head[1].strip(), head[2].strip()
-        _check_fills(Template(text), self.fills, where)
+        if self.text:  # which says what is filled in
+            known = frozenset(Template(self.text).get_identifiers())
+            _check_fills(Template(text), known, where)
         sha256 = hashlib.sha256(content).hexdigest()
         return replace(self, version=version, text=text, sha256=sha256, own=own)
 
@@ -130,22 +125,22 @@ def load_prompts(
     The folder may also hold `others`, which are not read here. Prompts that are not there in a
     language are in English.
     """
-    found = packaged_prompts(PACKAGE, SHARED_FILLS, language=language)
+    found = packaged_prompts(PACKAGE, SHARED_PROMPTS, language=language)
     for aspect in ASPECTS.values():
         found |= aspect_prompts(aspect, language=language)
     return replace_prompts(found, folder, others)
 
 
 def packaged_prompts(
-    package: str, fills: Mapping[str, frozenset[str]], *, language: str = ENGLISH, grades: str = ""
+    package: str, names: Iterable[str], *, language: str = ENGLISH, grades: str = ""
 ) -> dict[str, Prompt]:
-    """Read prompts of a package by their names; each says what is filled in."""
+    """Read prompts of a package by their names."""
     texts = prompt_file(package, ENGLISH) | prompt_file(package, language)
     found = {}
-    for name, filled in fills.items():
+    for name in names:
         # what a file with this prompt would hold: the hash is made of it
         content = f"version: {texts[name]['version']}\n\n{texts[name]['text']}"
-        found[name] = Prompt(name, fills=filled, grades=grades).with_text(content.encode(), name)
+        found[name] = Prompt(name, grades=grades).with_text(content.encode(), name)
     return found
 
 
@@ -198,23 +193,22 @@ def aspect_prompts(aspect: Aspect, *, language: str = ENGLISH) -> dict[str, Prom
     aspects are asked for after a yes, those of a user's at once.
     """
     name, own = aspect.name, aspect.prompt is not None
-    lists, nothing = aspect.listing is not None, frozenset[str]()
-    fills = {name: OPTIONAL_FILLS & {"grades"} if aspect.is_graded else nothing}
-    if lists:
-        fills[f"list-{name}"] = nothing
-    if not (aspect.is_graded and own):
-        fills[f"single-{name}"] = nothing
-    if aspect.is_graded:
-        fills[f"grades-{name}"] = OPTIONAL_FILLS
-    if lists:
-        fills[f"lines-{name}"] = nothing
+    lists = aspect.listing is not None
+    needed = {
+        name: True,
+        f"list-{name}": lists,
+        f"single-{name}": not (aspect.is_graded and own),
+        f"grades-{name}": aspect.is_graded,
+        f"lines-{name}": lists,
+    }
+    names = [each for each, is_needed in needed.items() if is_needed]
     grades = "\n".join(f"{grade}: {meaning}" for grade, meaning in aspect.grades.items())
     if not own:
-        return packaged_prompts(PACKAGE, fills, language=language, grades=grades)
+        return packaged_prompts(PACKAGE, names, language=language, grades=grades)
     texts = _own_texts(aspect)
+    hashes = {each: hashlib.sha256(texts[each].encode()).hexdigest() for each in names}
     return {
-        each: Prompt(each, "own", texts[each], _hash(texts[each]), filled, grades, own=True)
-        for each, filled in fills.items()
+        each: Prompt(each, "own", texts[each], hashes[each], grades, own=True) for each in names
     }
 
 
@@ -241,10 +235,6 @@ def _own_texts(aspect: Aspect) -> dict[str, str]:
         f"grades-{name}": f"{asked}{alone}\n$grades\nAnswer with one digit: $values.",
         f"lines-{name}": f"{listed} Write one per line and nothing else.",
     }
-
-
-def _hash(text: str) -> str:
-    return hashlib.sha256(text.encode()).hexdigest()
 
 
 def prompt_languages(questions: Sequence[str]) -> dict[str, str]:

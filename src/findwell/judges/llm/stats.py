@@ -131,7 +131,7 @@ MODEL_REASONS = frozenset(
     {JudgeReason.MALFORMED, Reason.CUT_OFF, Reason.EMPTY, Reason.TIMEOUT, Reason.TOO_LONG}
 )
 ADVICE = {
-    "matrix": "ask for one verdict at a time: -J ask=single; -J ask=auto finds what suits the model",
+    "matrix": "ask for one verdict at a time: -J ask=single; -J ask=auto finds what suits it",
     "single": "use another model",
 }
 

@@ -22,7 +22,7 @@ from findwell.core.texts.languages import ENGLISH, languages_of
 from findwell.judges.local.entities import installed, load_spacy, name_of
 from findwell.judges.local.terms import word_lists
 
-Cut: TypeAlias = Callable[[str], list[str]]
+Cut: TypeAlias = Callable[[str], Sequence[str]]
 Span: TypeAlias = tuple[int, int]  # the first and the last token
 
 KINDS = ("auto", "rules", "spacy", "no")
@@ -137,13 +137,7 @@ def _alike(one: Sequence[str], other: Sequence[str]) -> Span:
 
 
 @lru_cache(maxsize=1 << 12)
-def _by_rules(sentence: str) -> tuple[str, ...]:
-    return tuple(
-        claim for clause in _behind_a_name(sentence) for claim in _listed(clause) or [clause]
-    )
-
-
-def by_rules(sentence: str) -> list[str]:
+def by_rules(sentence: str) -> Sequence[str]:
     """Return the claims of a sentence that words alone show.
 
     >>> by_rules("The largest is the Antarctic Desert, which spans 14 million km².")
@@ -155,7 +149,7 @@ def by_rules(sentence: str) -> list[str]:
     >>> by_rules("It is a mixture of gin, rum and lime.")
     ['It is a mixture of gin, rum and lime.']
     """
-    return list(_by_rules(sentence))
+    return [claim for clause in _behind_a_name(sentence) for claim in _listed(clause) or [clause]]
 
 
 def _behind_a_name(sentence: str) -> list[str]:
@@ -281,18 +275,14 @@ def _to_the_verb(text: str) -> tuple[str, str]:
 
 
 @lru_cache(maxsize=1 << 12)
-def _by_parse(sentence: str) -> tuple[str, ...]:
+def by_parse(sentence: str) -> Sequence[str]:
+    """Return the claims of a sentence: by the rules, and where these see nothing, by the parse."""
     parse = load_spacy(parse=True)
-    return tuple(
+    return [
         claim
         for clause in _behind_a_name(sentence)
         for claim in _listed(clause) or _parsed(clause, parse(clause))
-    )
-
-
-def by_parse(sentence: str) -> list[str]:
-    """Return the claims of a sentence: by the rules, and where these see nothing, by the parse."""
-    return list(_by_parse(sentence))
+    ]
 
 
 def _parsed(sentence: str, tokens: Any) -> list[str]:  # noqa: ANN401 - a document of spaCy

@@ -513,8 +513,8 @@ _register(
 _costly = partial(_register, cheap=False)
 _costly(
     "other_language language",
-    "share of questions in another language than expected (English, or `--with expected_language`), "
-    "by words and script; undefined if these say nothing",
+    "share of questions in another language than expected (English, or `--with expected_language`)"
+    ", by words and script; undefined if these say nothing",
     _in_another_language,
     worse="either",
     columns="question",
