@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 
-from findwell.core.columns import GrowingColumn, sort_rows
+from findwell.core.columns import GrowingColumn, narrowed, sort_rows
 from findwell.core.errors import MeasureError
 from findwell.core.frames import NamesAt, Viewed, changed, later, pl, unmade
 from findwell.core.measure import Budget
@@ -492,6 +492,23 @@ class Ties:
         """Return the stretches of a mask."""
         return Ties(self.query[keep], self.first[keep], self.last[keep])
 
+    def that_matter(self, edges: Edges) -> Ties | None:
+        """Keep the stretches with an edge among them: only there does the order matter."""
+        if edges.sizes is not None:
+            return None
+        tie = self.around(edges.query, edges.rank)
+        return self.filter(np.isin(np.arange(len(self.query)), tie))
+
+    @classmethod
+    def joined(cls, parts: Sequence[Ties], seen: Bools | None) -> Ties | None:
+        """Put the stretches of batches together, for the queries that are kept; None: no one."""
+        if not any(len(part.query) for part in parts):
+            return None
+        columns = zip(*((part.query, part.first, part.last) for part in parts), strict=True)
+        query, first, last = sort_rows(tuple(np.concatenate(column) for column in columns), 2)
+        # a query that was seen keeps its ties; what was not has none
+        return cls(query if seen is None else (np.cumsum(seen) - 1)[query], first, last)
+
     def around(self, query: Numbers, rank: Numbers) -> Ints:
         """Return the stretch in which each of these units stands, or -1 where it is in none."""
         if not len(self.query):
@@ -649,6 +666,54 @@ class Edges:
 
 NO_ROW = np.zeros(0, dtype=np.int32)
 NO_EDGES = Edges(NO_ROW, NO_ROW, NO_ROW, NO_ROW, NO_ROW, NO_ROW.astype(bool), NO_ROW)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Units:
+    """The units of a batch, by query and rank: chunks, or parts of chunks."""
+
+    query: Ints
+    rank: Ints
+    text: pl.Series
+    key: pl.Series  # the part of the text, or of the id, that counts
+    repeat: Ints | None  # as in `Aligned`
+    row: Ints  # of the batch
+    sizes: Ints | None = None  # units in each row, where they are parts
+    keys: pl.Series | None = None  # of `document_keys`, where they are known
+
+
+def edges_of(
+    units: Units, pairs: tuple[Ints, Ints], judged_item: Bools, weight: Floats | None = None
+) -> Edges:
+    """Return the edges of pairs of a unit and an item, which come sorted by unit.
+
+    `weight` is how far each unit supports its item. With none there is no edge, but the unit is
+    judged.
+    """
+    which, item = pairs
+    unit = which[judged_item[item]]
+    unit = unit[np.diff(unit, prepend=-1) > 0]  # each once
+    judged, repeat = np.ones(len(unit), dtype=bool), np.zeros(len(unit), dtype=np.int8)
+    if units.repeat is not None:
+        notable = np.union1d(unit, np.flatnonzero(units.repeat))
+        unit, judged = notable, np.isin(notable, unit)
+        repeat = units.repeat[unit].astype(np.int8)
+    if weight is not None:
+        supports = np.flatnonzero(weight > 0)
+        which, item, weight = which[supports], item[supports], weight[supports]
+    query, rank = narrowed(units.query[which]), narrowed(units.rank[which])
+    same = np.array_equal(unit, which)  # every unit with an edge is notable, and has one edge
+    return Edges(
+        query=query,
+        rank=rank,
+        item=narrowed(item),
+        unit_query=query if same else narrowed(units.query[unit]),
+        unit_rank=rank if same else narrowed(units.rank[unit]),
+        unit_judged=judged,
+        unit_repeat=repeat,
+        sizes=units.sizes,
+        weight=weight,
+    )
 
 
 EDGE_COLUMNS = ("query", "rank", "item")

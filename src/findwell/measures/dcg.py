@@ -8,7 +8,6 @@ from findwell.core.measure import (
     ANY_GAIN,
     Measure,
     Terms,
-    check_gain,
     gains,
     known_as,
     register_measure,
@@ -43,11 +42,6 @@ class DCG(Measure):
     adds: ClassVar[str] = "Add up the discounted gains of the items, each at its first rank"
     counts_items: ClassVar[bool] = False
     any_grade: ClassVar[bool] = True
-
-    def __post_init__(self) -> None:
-        """Check the gain."""
-        super().__post_init__()
-        check_gain(self.gain)
 
     @classmethod
     def respell(cls, given: dict[str, str]) -> dict[str, str]:

@@ -98,7 +98,7 @@ def draw_batch(
     if bound.finds_items:
         bound.check_rows(found, documents, batch.name)  # before a judge is paid to look at them
     edges = bound.edges(aligned)
-    seen = aligned.first(bound.depth)
+    seen = aligned if bound.depth is None else aligned.first(bound.depth)
     first = np.flatnonzero(np.diff(seen.query, prepend=-1))  # rows of a query stand together
     return DrawnBatch(
         query=seen.query[first],
@@ -107,21 +107,13 @@ def draw_batch(
         chunks=None if edges.sizes is None else (seen.query, seen.rank),
         asked=aligned.asked,
         blank=aligned.blank,
-        ties=ties_that_matter(aligned.ties, edges),
+        ties=None if aligned.ties is None else aligned.ties.that_matter(edges),
         findings=(*found, *aligned.findings),
         documents=documents,
         cut=len(seen.query) < len(aligned.query),
         listed=top_of(aligned, keep) if keep else None,
         facts=None if facts is None else facts.read(seen, lacking, documents),
     )
-
-
-def ties_that_matter(ties: Ties | None, edges: Edges) -> Ties | None:
-    """Keep the ties with an edge among them: only there does the order matter."""
-    if ties is None or edges.sizes is not None:
-        return None
-    tie = ties.around(edges.query, edges.rank)
-    return ties.filter(np.isin(np.arange(len(ties.query)), tie))
 
 
 def join(run: RunStream, drawn: Iterable[DrawnBatch], bound: BoundMatcher, policy: Policy) -> Drawn:
@@ -133,14 +125,15 @@ def join(run: RunStream, drawn: Iterable[DrawnBatch], bound: BoundMatcher, polic
     count = gold.n
     asked, blank, seen = np.zeros((3, count), dtype=bool)
     parts: list[DrawnBatch] = []
-    columns = EdgeColumns()
+    columns: EdgeColumns | None = None
     for each in drawn:
         asked[each.asked] = True
         blank[each.blank] = True
-        seen[each.queries] = True
+        seen[each.query] = seen[each.asked] = True
         if bound.finds_items:
             parts.append(each)
         else:  # the columns take over its edges
+            columns = columns or EdgeColumns()
             columns.append(each.edges)
             parts.append(replace(each, edges=replace(NO_EDGES, sizes=each.edges.sizes)))
     found = (each for part in parts for each in part.findings)
@@ -155,9 +148,11 @@ def join(run: RunStream, drawn: Iterable[DrawnBatch], bound: BoundMatcher, polic
         findings += nothing_retrieved(asked, gold, policy)
     if bound.finds_items and policy.missing != "skip" and not seen.all():
         parts = [*parts, _nothing(run, ~seen, bound, policy)]
+    listed = [part.listed for part in parts if part.listed is not None]
+    ties = [part.ties for part in parts if part.ties is not None]
     known = [part.facts for part in parts if part.facts is not None]
     facts = join_facts(known, run.name) if known else None
-    relation = _relation(parts, columns, blank, bound, policy, facts=facts)
+    relation = _relation(parts, columns or EdgeColumns(), blank, bound, policy, facts=facts)
     nothing_met = relation.depth.any() and not relation.unit_judged.any()
     unmet = None
     if nothing_met and not bound.finds_items and not is_part():
@@ -168,12 +163,11 @@ def join(run: RunStream, drawn: Iterable[DrawnBatch], bound: BoundMatcher, polic
             int(((relation.depth > 0) & (np.diff(relation.item_offset) > 0)).sum()),
         )
     skipping = policy.missing == "skip"
-    listed = [part.listed for part in parts if part.listed is not None]
     return Drawn(
         relation=relation.select(seen) if skipping else relation,
-        findings=merge_findings(findings),
+        findings=merge_findings(findings) if findings else (),
         listed=pl.concat(listed, how="diagonal").head(KEPT) if listed else None,
-        ties=_all_ties([part.ties for part in parts if part.ties], seen if skipping else None),
+        ties=Ties.joined(ties, seen if skipping else None),
         unmet=unmet,
     )
 
@@ -220,6 +214,7 @@ def _relation(
         reasons = _undefined_reasons(gold, retrieved, blank, policy) | failures
         for part in edges if bound.finds_items else ():
             columns.append(part)
+        cut = any(part.cut for part in parts)
         member_item, docs = gold.member_item, as_given(gold, "member_doc")
         if gold.member_weight is not None:
             supporting = np.flatnonzero(gold.member_weight)
@@ -239,7 +234,7 @@ def _relation(
             chunk_end=None if fine is None else fine[2],
             item_times=gold.item_times,
             needed=bound.needed,
-            judged_to=bound.depth if any(part.cut for part in parts) else None,
+            judged_to=bound.depth if cut else None,
             failed_verdicts=failed if failures else None,
             chunk_facts=facts,
         )
@@ -248,16 +243,6 @@ def _relation(
     if not failures:
         return strict
     return changed(strict, lenient=version([part.edges.lenient or part.edges for part in parts]))
-
-
-def _all_ties(parts: list[Ties], seen: Bools | None) -> Ties | None:
-    """Put the ties of batches together, for the queries that are kept."""
-    if not any(len(part.query) for part in parts):
-        return None
-    columns = zip(*((part.query, part.first, part.last) for part in parts), strict=True)
-    query, first, last = sort_rows(tuple(np.concatenate(column) for column in columns), 2)
-    # a query that was seen keeps its ties; what was not has none
-    return Ties(query if seen is None else (np.cumsum(seen) - 1)[query], first, last)
 
 
 def top_of(aligned: Aligned, keep: int) -> pl.DataFrame:

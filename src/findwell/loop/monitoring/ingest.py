@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from findwell.core.errors import InputError
 from findwell.core.progress import Progress
-from findwell.io.read.source import Source
+from findwell.io.read.format import Source
 from findwell.io.read.traces import read_traces
 from findwell.loop.monitoring.store import Batch, StoreWriter, TraceStore
 

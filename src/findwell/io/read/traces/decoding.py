@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from findwell.core.errors import InputError
 from findwell.core.frames import pl
-from findwell.io.read.source import Source, not_readable
+from findwell.io.read.format import Source, not_readable
 from findwell.io.read.traces.conventions import calls_of
 from findwell.io.read.traces.exports import NAMES, is_plain_call, read_plain, spans_of_record
 from findwell.io.read.traces.otlp import (
