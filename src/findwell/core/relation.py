@@ -380,33 +380,16 @@ class Relation(Viewed):
         if keep.all():
             return self
         items = keep[self.item_query]
-        edges, units = keep[self.edge_query], keep[self.unit_query]
-        members = items[self.member_item]
-        new_query, new_item = np.cumsum(keep) - 1, np.cumsum(items) - 1
-        return changed(
-            self,
-            queries=later(lambda: self.queries.filter(keep)),
-            depth=self.depth[keep],
-            item_offset=np.concatenate(([0], np.cumsum(np.diff(self.item_offset)[keep]))),
-            item_grade=self.item_grade[items],
-            edge_query=new_query[self.edge_query[edges]],
-            edge_rank=self.edge_rank[edges],
-            edge_item=new_item[self.edge_item[edges]],
-            edge_weight=None if self.edge_weight is None else self.edge_weight[edges],
-            unit_query=new_query[self.unit_query[units]],
-            unit_rank=self.unit_rank[units],
-            unit_judged=self.unit_judged[units],
-            unit_repeat=self.unit_repeat[units],
-            member_item=new_item[self.member_item[members]],
-            member_doc=later(lambda: self.member_doc.filter(members)),
-            reasons={int(new_query[at]): why for at, why in self.reasons.items() if keep[at]},
-            item_times=None if self.item_times is None else self.item_times[items],
-            failed_verdicts=None if self.failed_verdicts is None else self.failed_verdicts[keep],
+        return self._part(
+            keep,
+            items=items,
+            edges=keep[self.edge_query],
+            units=keep[self.unit_query],
+            members=items[self.member_item],
+            chunks=lambda: np.repeat(keep, np.diff(self.chunks)),
+            new_query=(np.cumsum(keep) - 1).take,
+            new_item=(np.cumsum(items) - 1).take,
             lenient=None if self.lenient is None else self.lenient.select(keep),
-            chunk_facts=None
-            if self.chunk_facts is None
-            else self._facts(np.repeat(keep, np.diff(self.chunks))),
-            **self._chunks_of(keep),
         )
 
     def blocks(self, size: int = BLOCK) -> Iterator[Relation]:
@@ -425,52 +408,69 @@ class Relation(Viewed):
         """Return the relation of consecutive queries, numbered from 0."""
         ends = np.array([first, last])
         items = slice(*self.item_offset[ends].tolist())
-        edges, units = _stretch(self.edge_query, ends), _stretch(self.unit_query, ends)
-        members = _stretch(self.member_item, self.item_offset[ends])
-        queries = slice(first, last)
+        return self._part(
+            slice(first, last),
+            items=items,
+            edges=_stretch(self.edge_query, ends),
+            units=_stretch(self.unit_query, ends),
+            members=_stretch(self.member_item, self.item_offset[ends]),
+            chunks=lambda: slice(*self.chunks[ends].tolist()),
+            new_query=lambda query: query - first,
+            new_item=lambda item: item - items.start,
+            lenient=None if self.lenient is None else self.lenient._between(first, last),  # noqa: SLF001
+        )
+
+    def _part(
+        self,
+        queries: Bools | slice,
+        *,
+        items: Bools | slice,
+        edges: Bools | slice,
+        units: Bools | slice,
+        members: Bools | slice,
+        chunks: Callable[[], Bools | slice],
+        new_query: Callable[[Any], Any],
+        new_item: Callable[[Any], Any],
+        lenient: Relation | None,
+    ) -> Relation:
+        """Return the relation of some queries: what is theirs of each column, and its number."""
+        kept = np.zeros(self.n, dtype=bool)
+        kept[queries] = True
         fine: dict[str, Any] = {}
         if self.chunk_offset is not None and self.chunk_end is not None:
-            offset = self.chunk_offset[first : last + 1]
-            fine = {
-                "chunk_offset": offset - offset[0],
-                "chunk_end": self.chunk_end[offset[0] : offset[-1]],
-            }
+            sizes = np.diff(self.chunk_offset)[queries]
+            fine["chunk_offset"] = np.concatenate(([0], np.cumsum(sizes)))
+            fine["chunk_end"] = self.chunk_end[chunks()]
+        if self.chunk_facts is not None:
+            those = chunks()
+            facts = {name: values[those] for name, values in self.chunk_facts.items()}
+            fine["chunk_facts"] = facts
         return changed(
             self,
-            queries=later(lambda: self.queries[queries]),
+            queries=later(lambda: self.queries.filter(kept)),
             depth=self.depth[queries],
-            item_offset=self.item_offset[first : last + 1] - items.start,
+            item_offset=np.concatenate(([0], np.cumsum(np.diff(self.item_offset)[queries]))),
             item_grade=self.item_grade[items],
-            edge_query=self.edge_query[edges] - first,
+            edge_query=new_query(self.edge_query[edges]),
             edge_rank=self.edge_rank[edges],
-            edge_item=self.edge_item[edges] - items.start,
+            edge_item=new_item(self.edge_item[edges]),
             edge_weight=None if self.edge_weight is None else self.edge_weight[edges],
-            unit_query=self.unit_query[units] - first,
+            unit_query=new_query(self.unit_query[units]),
             unit_rank=self.unit_rank[units],
             unit_judged=self.unit_judged[units],
             unit_repeat=self.unit_repeat[units],
-            member_item=self.member_item[members] - items.start,
-            member_doc=later(lambda: self.member_doc[members]),
-            reasons={at - first: why for at, why in self.reasons.items() if first <= at < last},
+            member_item=new_item(self.member_item[members]),
+            member_doc=later(lambda: _rows(self.member_doc, members)),
+            reasons={int(new_query(at)): why for at, why in self.reasons.items() if kept[at]},
             item_times=None if self.item_times is None else self.item_times[items],
             failed_verdicts=None if self.failed_verdicts is None else self.failed_verdicts[queries],
-            lenient=None if self.lenient is None else self.lenient._between(first, last),  # noqa: SLF001
-            chunk_facts=None
-            if self.chunk_facts is None
-            else self._facts(slice(*self.chunks[ends].tolist())),
+            lenient=lenient,
             **fine,
         )
 
-    def _facts(self, chunks: Bools | slice) -> dict[str, Floats]:
-        """Return the facts about some of the chunks."""
-        return {name: values[chunks] for name, values in (self.chunk_facts or {}).items()}
 
-    def _chunks_of(self, keep: Bools) -> dict[str, Any]:
-        if self.chunk_offset is None or self.chunk_end is None:
-            return {}
-        sizes = np.diff(self.chunk_offset)
-        offset = np.concatenate(([0], np.cumsum(sizes[keep])))
-        return {"chunk_offset": offset, "chunk_end": self.chunk_end[np.repeat(keep, sizes)]}
+def _rows(column: pl.Series, those: Bools | slice) -> pl.Series:
+    return column[those] if isinstance(those, slice) else column.filter(those)
 
 
 def _stretch(column: Numbers, ends: Ints) -> slice:

@@ -362,6 +362,7 @@ class NativeDrawing:
             np.frombuffer(array, np.int32) for array in arrays
         )
         *ties, rising = (array.astype(np.int64) for array in other)
+        order = np.argsort(ties[0], kind="stable")
         if np.array_equal(unit_rank, edge_rank) and np.array_equal(unit_query, edge_query):
             unit_query, unit_rank = edge_query, edge_rank  # held once
         edges = Edges(
@@ -381,18 +382,13 @@ class NativeDrawing:
             chunks=None,
             asked=_NONE,
             blank=_NONE,
-            ties=_sorted_ties(*ties).that_matter(edges) if len(ties[0]) else None,
+            ties=Ties(*(tie[order] for tie in ties)).that_matter(edges) if len(order) else None,
             findings=tuple(found),
             documents=documents,
         )
 
 
 _NONE = np.zeros(0, dtype=np.int64)
-
-
-def _sorted_ties(query: Ints, first: Ints, last: Ints) -> Ties:
-    order = np.argsort(query, kind="stable")
-    return Ties(query[order], first[order], last[order])
 
 
 def _index(bound: BoundMatcher) -> Index:

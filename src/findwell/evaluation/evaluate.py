@@ -18,8 +18,8 @@ from findwell.evaluation.results.result import Kept, Provenance, Result, Summary
 from findwell.evaluation.results.summaries import short_lists, tied_scores
 from findwell.measures import DEFAULTS
 from findwell.relations.facts import FactReader
-from findwell.relations.pipeline import TEXT
-from findwell.relations.preflight import SYNTHETIC, check_gold, synthetic_questions
+from findwell.relations.pipeline import TEXT, check_gold
+from findwell.relations.preflight import SYNTHETIC, synthetic_questions
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -238,6 +238,8 @@ def assess(
         if table is not None and table.width > 1:
             about[run.name] = table
     provenance = replace(provenance_of(plan, asked), inputs=sources)
+    described = plan.cluster is not None or len(gold.columns) > 1
+    cluster = cluster_column(gold.queries, plan.cluster) if described else None
     return Result(
         relations=drawing.relations,
         measures=plan.measures,
@@ -245,7 +247,7 @@ def assess(
         findings=tuple(first_findings((*drawing.findings, *found))),  # relations share their inputs
         about=about,
         provenance=provenance,
-        options=SummaryOptions(plan.level, _cluster_of(gold, plan.cluster), plan.bounds),
+        options=SummaryOptions(plan.level, cluster, plan.bounds),
         kept=Kept(drawing.listed, pl.concat(drawing.verdicts) if drawing.verdicts else None),
     )
 
@@ -357,11 +359,6 @@ def _judge_provenance(judge: JudgeProtocol, tasks: Mapping[Matcher, Task]) -> di
         **({} if card is None else {"card": card.cite()}),
         **({"aspects": own} if own else {}),
     }
-
-
-def _cluster_of(gold: Gold, named: str | None) -> str | None:
-    about = named is not None or len(gold.columns) > 1
-    return cluster_column(gold.queries, named) if about else None
 
 
 def cluster_column(queries: pl.DataFrame, named: str | None) -> str | None:

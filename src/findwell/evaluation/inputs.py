@@ -133,14 +133,10 @@ class Stages:
             self._size = max(self._size, step.total)
             done = self._size * step.done // max(step.total, 1)
             whole = replace(step, done=self._size * before + done, total=self._size * self._count)
-            report(replace(whole, phase=_both(phase, step.phase)))
+            report(replace(whole, phase=": ".join(filter(None, (phase, step.phase)))))
 
         report(Progress(self._size * before, self._size * self._count, phase=phase))
         return tell
-
-
-def _both(outer: str, inner: str) -> str:
-    return f"{outer}: {inner}" if outer and inner else outer or inner
 
 
 def asks_retrievers(run: object) -> bool:
@@ -202,7 +198,9 @@ def read_inputs(
     streams, known = read(loaded or labels, reading)
     settled = plan.over("ids")
     if plan.is_open:
-        carried = {each.name: each.carries for each in streams if not _is_empty(each)}
+        # what is known to hold no document says nothing
+        full = (each for each in streams if each.whole is None or each.whole["doc"].count())
+        carried = {each.name: each.carries for each in full}
         settled = plan.over(default_relation(carried, known.carries, reading.corpus))
         if settled.reads_texts and not reading.texts:
             streams, known = read(labels, reading.with_texts())
@@ -324,11 +322,6 @@ def default_relation(
         "add_start_index=True), or the documents as a corpus (--corpus, corpus=); or compare "
         'whole documents by their ids (--by ids, by="ids")',
     )
-
-
-def _is_empty(run: RunStream) -> bool:
-    """Tell whether a run is known to hold no document."""
-    return run.whole is not None and not run.whole["doc"].count()
 
 
 def _asked(given: Given, gold: Gold | None, reading: Reading, stages: Stages) -> Given:
