@@ -24,7 +24,6 @@ from findwell.core import data
 from findwell.core.measure import COUNTED, Budget
 from findwell.core.texts.sentences import find_splitter, split
 from findwell.core.texts.words import tidy
-from findwell.io.read import source
 from findwell.measures.dialects import known_dialects
 from findwell.relations.match import known_matchers
 
@@ -326,7 +325,7 @@ def test_every_place_where_a_file_can_be_cut(
     expected = values(path, "findwell", chosen)
     size = path.stat().st_size
     for at in [*range(1, size, size // 12), size, size + 1]:
-        monkeypatch.setattr(source, "BLOCK", at)
+        monkeypatch.setattr("findwell.io.read.format.BLOCK", at)
         same(values(path, "findwell", chosen), expected)
 
 

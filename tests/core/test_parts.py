@@ -11,7 +11,8 @@ import pytest
 
 import findwell
 from findwell.core.data import Gold
-from findwell.io.read import load_gold, source
+from findwell.io.read import format as source
+from findwell.io.read import load_gold
 from tests.chunk_facts import with_facts
 
 if TYPE_CHECKING:

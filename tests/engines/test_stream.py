@@ -18,7 +18,8 @@ from findwell.engines.local import LocalEngine
 from findwell.evaluation.evaluate import assess
 from findwell.evaluation.plan import Plan
 from findwell.evaluation.results.store import relation_rows
-from findwell.io.read import source, tables
+from findwell.io.read import format as source
+from findwell.io.read import tables
 from findwell.relations.pipeline import draw_batch, join
 from tests import sample
 from tests.sample import jsonl, ranked

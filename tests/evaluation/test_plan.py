@@ -14,7 +14,7 @@ from findwell.core.errors import FindwellError
 from findwell.evaluation.evaluate import execute
 from findwell.evaluation.plan import EvaluationOptions, Plan, Reading
 from findwell.io.read import Kind, each_input, kind_of
-from findwell.io.read.source import Source
+from findwell.io.read.format import Source
 
 if TYPE_CHECKING:
     from collections.abc import Callable

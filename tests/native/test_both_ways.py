@@ -18,7 +18,8 @@ from findwell.core.errors import FindwellError
 from findwell.core.relation import Relation
 from findwell.io import native
 from findwell.io.native import SWITCH, kernel
-from findwell.io.read import load_gold, source, trec
+from findwell.io.read import format as source
+from findwell.io.read import load_gold, trec
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -12,7 +12,8 @@ import pytest
 from polars.testing import assert_frame_equal
 
 from findwell.core.errors import InputError
-from findwell.io.read import load_gold, load_run, load_samples, source
+from findwell.io.read import format as source
+from findwell.io.read import load_gold, load_run, load_samples
 from tests.sample import jsonl
 
 if TYPE_CHECKING:

@@ -17,8 +17,9 @@ import pytest
 
 import findwell
 from findwell.core.errors import InputError, OptionError
-from findwell.io.read import known_formats, source
-from findwell.io.read.source import Source
+from findwell.io.read import format as source
+from findwell.io.read import known_formats
+from findwell.io.read.format import Source
 from tests import sample
 from tests.sample import delimited, gold_table, jsonl, ranked, run_table, score
 from tests.strategies import by_measure

@@ -11,7 +11,8 @@ import pytrec_eval
 
 import findwell
 from findwell.core.errors import InputError
-from findwell.io.read import load_gold, load_run, source, trec
+from findwell.io.read import format as source
+from findwell.io.read import load_gold, load_run, trec
 from tests.sample import kinds
 
 if TYPE_CHECKING:

@@ -11,7 +11,8 @@ import pytest
 
 import findwell
 from findwell.core.errors import InputError
-from findwell.io.read import load_gold, load_run, load_samples, source
+from findwell.io.read import format as source
+from findwell.io.read import load_gold, load_run, load_samples
 from findwell.io.read.corpus import load_corpus
 from tests.sample import delimited, jsonl
 

@@ -23,7 +23,7 @@ import difflib
 import re
 from contextlib import contextmanager
 from functools import wraps
-from typing import TYPE_CHECKING, ParamSpec, TypeVar
+from typing import TYPE_CHECKING, ParamSpec, Self, TypeVar
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -47,6 +47,11 @@ class FindwellError(Exception):
         self.what = what
         self.where = where
         self.fix = fix
+
+    def in_files(self, files: Mapping[str, str]) -> Self:
+        """Name the files of the inputs that it is about; see `naming_files`."""
+        self.where = " and ".join(files.get(part, part) for part in self.where.split(" and "))
+        return self
 
     def __str__(self) -> str:
         head = f"{self.where}: {self.what}" if self.where else self.what
@@ -170,7 +175,7 @@ def naming_files(files: Mapping[str, str]) -> Iterator[None]:
     try:
         yield
     except FindwellError as error:
-        error.where = " and ".join(files.get(part, part) for part in error.where.split(" and "))
+        error.in_files(files)
         raise
 
 

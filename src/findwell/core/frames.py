@@ -24,9 +24,8 @@ else:
         def __getattr__(self, name: str) -> Any:  # noqa: ANN401
             import polars  # noqa: PLC0415, ICN001
 
-            value = getattr(polars, name)
-            setattr(self, name, value)
-            return value
+            vars(self).update(vars(polars))  # from now on they are plain attributes
+            return getattr(polars, name)
 
     pl = _Polars()
 

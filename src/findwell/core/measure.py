@@ -258,6 +258,7 @@ class Measure:
                 f"the cutoff of {self.name}@{self.k} is not a whole number from 1",
                 fix=f"for example {self.name}@10",
             )
+        check_gain(getattr(self, "gain", "linear"))
         rel = getattr(self, "rel", 1.0)
         if not (math.isfinite(rel) and rel > 0):
             raise MeasureError(

@@ -46,7 +46,7 @@ class Registry(Mapping[str, T]):
         self.kind = kind
         self._package, self._group, self._accept = package, group, accept
         self.registered: dict[str, T] = {}  # so far; nothing is imported for it
-        self._loaded = self._plugged = False
+        self._loaded = self.plugged = False
         self._loading = 0  # the thread that loads plugins
 
     def register(self, name: str, entry: T, *, replaces: bool = False) -> T:
@@ -108,11 +108,11 @@ class Registry(Mapping[str, T]):
 
     def load_plugins(self) -> None:
         """Load what installed packages bring, once."""
-        if self._group and not self._plugged and self._loading != get_ident():
+        if self._group and not self.plugged and self._loading != get_ident():
             self._loading = get_ident()  # a plugin may ask for what is known
             for plugin in _entry_points().select(group=self._group):
                 self._load_plugin(plugin)
-            self._plugged = True
+            self.plugged = True
 
     def _load_plugin(self, plugin: metadata.EntryPoint) -> None:
         try:

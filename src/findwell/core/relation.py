@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 
-from findwell.core.columns import GrowingColumn, sort_rows
+from findwell.core.columns import GrowingColumn, narrowed, sort_rows
 from findwell.core.errors import MeasureError
 from findwell.core.frames import NamesAt, Viewed, changed, later, pl, unmade
 from findwell.core.measure import Budget
@@ -380,33 +380,16 @@ class Relation(Viewed):
         if keep.all():
             return self
         items = keep[self.item_query]
-        edges, units = keep[self.edge_query], keep[self.unit_query]
-        members = items[self.member_item]
-        new_query, new_item = np.cumsum(keep) - 1, np.cumsum(items) - 1
-        return changed(
-            self,
-            queries=later(lambda: self.queries.filter(keep)),
-            depth=self.depth[keep],
-            item_offset=np.concatenate(([0], np.cumsum(np.diff(self.item_offset)[keep]))),
-            item_grade=self.item_grade[items],
-            edge_query=new_query[self.edge_query[edges]],
-            edge_rank=self.edge_rank[edges],
-            edge_item=new_item[self.edge_item[edges]],
-            edge_weight=None if self.edge_weight is None else self.edge_weight[edges],
-            unit_query=new_query[self.unit_query[units]],
-            unit_rank=self.unit_rank[units],
-            unit_judged=self.unit_judged[units],
-            unit_repeat=self.unit_repeat[units],
-            member_item=new_item[self.member_item[members]],
-            member_doc=later(lambda: self.member_doc.filter(members)),
-            reasons={int(new_query[at]): why for at, why in self.reasons.items() if keep[at]},
-            item_times=None if self.item_times is None else self.item_times[items],
-            failed_verdicts=None if self.failed_verdicts is None else self.failed_verdicts[keep],
+        return self._part(
+            keep,
+            items=items,
+            edges=keep[self.edge_query],
+            units=keep[self.unit_query],
+            members=items[self.member_item],
+            chunks=lambda: np.repeat(keep, np.diff(self.chunks)),
+            new_query=(np.cumsum(keep) - 1).take,
+            new_item=(np.cumsum(items) - 1).take,
             lenient=None if self.lenient is None else self.lenient.select(keep),
-            chunk_facts=None
-            if self.chunk_facts is None
-            else self._facts(np.repeat(keep, np.diff(self.chunks))),
-            **self._chunks_of(keep),
         )
 
     def blocks(self, size: int = BLOCK) -> Iterator[Relation]:
@@ -425,52 +408,69 @@ class Relation(Viewed):
         """Return the relation of consecutive queries, numbered from 0."""
         ends = np.array([first, last])
         items = slice(*self.item_offset[ends].tolist())
-        edges, units = _stretch(self.edge_query, ends), _stretch(self.unit_query, ends)
-        members = _stretch(self.member_item, self.item_offset[ends])
-        queries = slice(first, last)
+        return self._part(
+            slice(first, last),
+            items=items,
+            edges=_stretch(self.edge_query, ends),
+            units=_stretch(self.unit_query, ends),
+            members=_stretch(self.member_item, self.item_offset[ends]),
+            chunks=lambda: slice(*self.chunks[ends].tolist()),
+            new_query=lambda query: query - first,
+            new_item=lambda item: item - items.start,
+            lenient=None if self.lenient is None else self.lenient._between(first, last),  # noqa: SLF001
+        )
+
+    def _part(
+        self,
+        queries: Bools | slice,
+        *,
+        items: Bools | slice,
+        edges: Bools | slice,
+        units: Bools | slice,
+        members: Bools | slice,
+        chunks: Callable[[], Bools | slice],
+        new_query: Callable[[Any], Any],
+        new_item: Callable[[Any], Any],
+        lenient: Relation | None,
+    ) -> Relation:
+        """Return the relation of some queries: what is theirs of each column, and its number."""
+        kept = np.zeros(self.n, dtype=bool)
+        kept[queries] = True
         fine: dict[str, Any] = {}
         if self.chunk_offset is not None and self.chunk_end is not None:
-            offset = self.chunk_offset[first : last + 1]
-            fine = {
-                "chunk_offset": offset - offset[0],
-                "chunk_end": self.chunk_end[offset[0] : offset[-1]],
-            }
+            sizes = np.diff(self.chunk_offset)[queries]
+            fine["chunk_offset"] = np.concatenate(([0], np.cumsum(sizes)))
+            fine["chunk_end"] = self.chunk_end[chunks()]
+        if self.chunk_facts is not None:
+            those = chunks()
+            facts = {name: values[those] for name, values in self.chunk_facts.items()}
+            fine["chunk_facts"] = facts
         return changed(
             self,
-            queries=later(lambda: self.queries[queries]),
+            queries=later(lambda: self.queries.filter(kept)),
             depth=self.depth[queries],
-            item_offset=self.item_offset[first : last + 1] - items.start,
+            item_offset=np.concatenate(([0], np.cumsum(np.diff(self.item_offset)[queries]))),
             item_grade=self.item_grade[items],
-            edge_query=self.edge_query[edges] - first,
+            edge_query=new_query(self.edge_query[edges]),
             edge_rank=self.edge_rank[edges],
-            edge_item=self.edge_item[edges] - items.start,
+            edge_item=new_item(self.edge_item[edges]),
             edge_weight=None if self.edge_weight is None else self.edge_weight[edges],
-            unit_query=self.unit_query[units] - first,
+            unit_query=new_query(self.unit_query[units]),
             unit_rank=self.unit_rank[units],
             unit_judged=self.unit_judged[units],
             unit_repeat=self.unit_repeat[units],
-            member_item=self.member_item[members] - items.start,
-            member_doc=later(lambda: self.member_doc[members]),
-            reasons={at - first: why for at, why in self.reasons.items() if first <= at < last},
+            member_item=new_item(self.member_item[members]),
+            member_doc=later(lambda: _rows(self.member_doc, members)),
+            reasons={int(new_query(at)): why for at, why in self.reasons.items() if kept[at]},
             item_times=None if self.item_times is None else self.item_times[items],
             failed_verdicts=None if self.failed_verdicts is None else self.failed_verdicts[queries],
-            lenient=None if self.lenient is None else self.lenient._between(first, last),  # noqa: SLF001
-            chunk_facts=None
-            if self.chunk_facts is None
-            else self._facts(slice(*self.chunks[ends].tolist())),
+            lenient=lenient,
             **fine,
         )
 
-    def _facts(self, chunks: Bools | slice) -> dict[str, Floats]:
-        """Return the facts about some of the chunks."""
-        return {name: values[chunks] for name, values in (self.chunk_facts or {}).items()}
 
-    def _chunks_of(self, keep: Bools) -> dict[str, Any]:
-        if self.chunk_offset is None or self.chunk_end is None:
-            return {}
-        sizes = np.diff(self.chunk_offset)
-        offset = np.concatenate(([0], np.cumsum(sizes[keep])))
-        return {"chunk_offset": offset, "chunk_end": self.chunk_end[np.repeat(keep, sizes)]}
+def _rows(column: pl.Series, those: Bools | slice) -> pl.Series:
+    return column[those] if isinstance(those, slice) else column.filter(those)
 
 
 def _stretch(column: Numbers, ends: Ints) -> slice:
@@ -491,6 +491,23 @@ class Ties:
     def filter(self, keep: Bools) -> Ties:
         """Return the stretches of a mask."""
         return Ties(self.query[keep], self.first[keep], self.last[keep])
+
+    def that_matter(self, edges: Edges) -> Ties | None:
+        """Keep the stretches with an edge among them: only there does the order matter."""
+        if edges.sizes is not None:
+            return None
+        tie = self.around(edges.query, edges.rank)
+        return self.filter(np.isin(np.arange(len(self.query)), tie))
+
+    @classmethod
+    def joined(cls, parts: Sequence[Ties], seen: Bools | None) -> Ties | None:
+        """Put the stretches of batches together, for the queries that are kept; None: no one."""
+        if not any(len(part.query) for part in parts):
+            return None
+        columns = zip(*((part.query, part.first, part.last) for part in parts), strict=True)
+        query, first, last = sort_rows(tuple(np.concatenate(column) for column in columns), 2)
+        # a query that was seen keeps its ties; what was not has none
+        return cls(query if seen is None else (np.cumsum(seen) - 1)[query], first, last)
 
     def around(self, query: Numbers, rank: Numbers) -> Ints:
         """Return the stretch in which each of these units stands, or -1 where it is in none."""
@@ -649,6 +666,54 @@ class Edges:
 
 NO_ROW = np.zeros(0, dtype=np.int32)
 NO_EDGES = Edges(NO_ROW, NO_ROW, NO_ROW, NO_ROW, NO_ROW, NO_ROW.astype(bool), NO_ROW)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Units:
+    """The units of a batch, by query and rank: chunks, or parts of chunks."""
+
+    query: Ints
+    rank: Ints
+    text: pl.Series
+    key: pl.Series  # the part of the text, or of the id, that counts
+    repeat: Ints | None  # as in `Aligned`
+    row: Ints  # of the batch
+    sizes: Ints | None = None  # units in each row, where they are parts
+    keys: pl.Series | None = None  # of `document_keys`, where they are known
+
+
+def edges_of(
+    units: Units, pairs: tuple[Ints, Ints], judged_item: Bools, weight: Floats | None = None
+) -> Edges:
+    """Return the edges of pairs of a unit and an item, which come sorted by unit.
+
+    `weight` is how far each unit supports its item. With none there is no edge, but the unit is
+    judged.
+    """
+    which, item = pairs
+    unit = which[judged_item[item]]
+    unit = unit[np.diff(unit, prepend=-1) > 0]  # each once
+    judged, repeat = np.ones(len(unit), dtype=bool), np.zeros(len(unit), dtype=np.int8)
+    if units.repeat is not None:
+        notable = np.union1d(unit, np.flatnonzero(units.repeat))
+        unit, judged = notable, np.isin(notable, unit)
+        repeat = units.repeat[unit].astype(np.int8)
+    if weight is not None:
+        supports = np.flatnonzero(weight > 0)
+        which, item, weight = which[supports], item[supports], weight[supports]
+    query, rank = narrowed(units.query[which]), narrowed(units.rank[which])
+    same = np.array_equal(unit, which)  # every unit with an edge is notable, and has one edge
+    return Edges(
+        query=query,
+        rank=rank,
+        item=narrowed(item),
+        unit_query=query if same else narrowed(units.query[unit]),
+        unit_rank=rank if same else narrowed(units.rank[unit]),
+        unit_judged=judged,
+        unit_repeat=repeat,
+        sizes=units.sizes,
+        weight=weight,
+    )
 
 
 EDGE_COLUMNS = ("query", "rank", "item")

@@ -30,7 +30,7 @@ from findwell.core.relation import Edges, Ties
 from findwell.io.native import DeclinedError, Piece, each_piece, in_threads, kernel
 from findwell.io.read.trec import TrecLines
 from findwell.relations.align import extra_queries, unsorted_lists
-from findwell.relations.pipeline import Drawn, DrawnBatch, draw_batch, join, ties_that_matter
+from findwell.relations.pipeline import Drawn, DrawnBatch, draw_batch, join
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
@@ -228,7 +228,7 @@ class Prefetch:
 @contextmanager
 def begin(run: RunStream) -> Iterator[RunStream]:
     """Begin to read a run at once: the first who asks for its batches finds them on their way."""
-    if isinstance(run.batches, TrecLines) and kernel() is not None:
+    if isinstance(run.batches, TrecLines) and run.batches.compiled:
         yield run  # compiled code reads the lines itself
         return
     waiting = [Prefetch(whole_queries(run.batches()))]
@@ -303,7 +303,7 @@ class NativeDrawing:
     ) -> NativeDrawing | None:
         """Return the drawing of a run, or None if it is nothing for the kernel."""
         lines = run.batches
-        if keep or not bound.plain_ids or not isinstance(lines, TrecLines) or kernel() is None:
+        if keep or not bound.plain_ids or not isinstance(lines, TrecLines) or not lines.compiled:
             return None
         if bound.gold.member_item.dtype != np.int32:  # more than two billion items
             return None
@@ -362,6 +362,7 @@ class NativeDrawing:
             np.frombuffer(array, np.int32) for array in arrays
         )
         *ties, rising = (array.astype(np.int64) for array in other)
+        order = np.argsort(ties[0], kind="stable")
         if np.array_equal(unit_rank, edge_rank) and np.array_equal(unit_query, edge_query):
             unit_query, unit_rank = edge_query, edge_rank  # held once
         edges = Edges(
@@ -381,18 +382,13 @@ class NativeDrawing:
             chunks=None,
             asked=_NONE,
             blank=_NONE,
-            ties=ties_that_matter(_sorted_ties(*ties), edges) if len(ties[0]) else None,
+            ties=Ties(*(tie[order] for tie in ties)).that_matter(edges) if len(order) else None,
             findings=tuple(found),
             documents=documents,
         )
 
 
 _NONE = np.zeros(0, dtype=np.int64)
-
-
-def _sorted_ties(query: Ints, first: Ints, last: Ints) -> Ties:
-    order = np.argsort(query, kind="stable")
-    return Ties(query[order], first[order], last[order])
 
 
 def _index(bound: BoundMatcher) -> Index:

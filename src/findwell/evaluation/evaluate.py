@@ -9,21 +9,20 @@ from typing import TYPE_CHECKING, Any, Unpack
 from findwell.core.errors import OptionError, choose_column, takes_options
 from findwell.core.findings import Finding, FindingKind, first_findings, merge_findings
 from findwell.core.frames import as_given, changed, pl
-from findwell.core.progress import Stages
 from findwell.core.texts.tokens import find_tokenizer
 from findwell.core.timing import error_column, failures, in_units
 from findwell.engines.local import LocalEngine
-from findwell.evaluation.inputs import read_inputs
+from findwell.evaluation.inputs import Stages, read_inputs
 from findwell.evaluation.plan import EvaluationOptions, Plan, facts_of
 from findwell.evaluation.results.result import Kept, Provenance, Result, SummaryOptions
 from findwell.evaluation.results.summaries import short_lists, tied_scores
 from findwell.measures import DEFAULTS
 from findwell.relations.facts import FactReader
-from findwell.relations.pipeline import TEXT
-from findwell.relations.preflight import SYNTHETIC, check_gold, synthetic_questions
+from findwell.relations.pipeline import TEXT, check_gold
+from findwell.relations.preflight import SYNTHETIC, synthetic_questions
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Iterable, Mapping
 
     from findwell.core.columns import Normaliser
     from findwell.core.data import Gold, RunStream
@@ -31,13 +30,14 @@ if TYPE_CHECKING:
     from findwell.core.progress import Report
     from findwell.core.relation import Relation
     from findwell.engines import Engine
+    from findwell.evaluation.inputs import Input
     from findwell.io.read import GoldLike, RunLike
     from findwell.judges.verdicts import JudgeProtocol
     from findwell.measures import Measure
     from findwell.measures.dialects import Dialect
     from findwell.relations.judged.judging import Judging, Task
     from findwell.relations.match import Matcher
-    from findwell.relations.match.matcher import BoundMatcher
+    from findwell.relations.match.matcher import BoundMatcher, MatchContext
     from findwell.retrievers.retriever import RetrieverLike
 
 
@@ -154,13 +154,18 @@ def execute(plan: Plan, run: object, gold: object, progress: Report | None = Non
             queries = in_units(gold_data.queries, unit, "columns about the queries")
             gold_data = replace(gold_data, queries=queries)
         runs = [_timed(each, unit) for each in data.runs]
-        result = assess(data.plan, runs, gold_data, corpus=data.corpus, progress=data.progress)
-    findings = (*result.findings, *data.findings, *_failed(result))
-    return changed(
-        result,
-        findings=tuple(first_findings(findings)),
-        provenance=replace(result.provenance, inputs=data.sources),
-    )
+        result = assess(
+            data.plan,
+            runs,
+            gold_data,
+            corpus=data.corpus,
+            progress=data.progress,
+            sources=data.sources,
+            found=data.findings,
+        )
+    if not result.about:
+        return result
+    return changed(result, findings=tuple(first_findings((*result.findings, *_failed(result)))))
 
 
 def _timed(stream: RunStream, unit: str | None) -> RunStream:
@@ -198,17 +203,22 @@ def assess(
     corpus: pl.DataFrame | None = None,
     engine: Engine | None = None,
     progress: Report | None = None,
+    sources: tuple[Input, ...] = (),
+    found: tuple[Finding, ...] = (),
 ) -> Result:
-    """Draw every relation of every run, and return what can be measured over them."""
-    tasks = {each: each.task(plan.readers(name)) for name, each in plan.matchers.items()}
-    asked = {matcher: task for matcher, task in tasks.items() if task is not None}
+    """Draw every relation of every run, and return what can be measured over them.
+
+    `sources` are where the inputs came from, `found` what is known about them.
+    """
+    asked: dict[Matcher, Task] = {}
+    for name, matcher in plan.matchers.items():
+        if matcher.judged and (task := matcher.task(plan.readers(name))) is not None:
+            asked[matcher] = task
     judging = _judging(plan, asked)
     context = plan.context(corpus, judging)
     drawing = _Drawing(plan, corpus, engine or LocalEngine())
     drawing.findings += synthetic_questions(gold.queries) if SYNTHETIC in gold.columns else []
-    bound = {name: matcher.bind(gold, context) for name, matcher in plan.matchers.items()}
-    for name, each in bound.items():
-        drawing.look_at_gold(name, each)
+    bound = {name: drawing.bind(name, gold, context) for name in plan.matchers}
     judged = [name for name, matcher in plan.matchers.items() if matcher in asked]
     by_rule = [name for name in bound if name not in judged]
     stages = Stages(progress, len(runs) * (len(by_rule) + (judging is not None)))
@@ -222,17 +232,23 @@ def assess(
             for name in judged:
                 drawing.draw(name, bound[name], run, None)
             drawing.keep_verdicts(judging, run.name)
-    abouts = {run.name: run.about() for run in runs}
+    about: dict[str, pl.DataFrame] = {}
+    for run in runs:
+        table = run.about()
+        if table is not None and table.width > 1:
+            about[run.name] = table
+    judged = None if judging is None else gold.queries
+    provenance = replace(provenance_of(plan, asked, judged), inputs=sources)
+    described = plan.cluster is not None or len(gold.columns) > 1
+    cluster = cluster_column(gold.queries, plan.cluster) if described else None
     return Result(
         relations=drawing.relations,
         measures=plan.measures,
         queries=as_given(gold, "queries"),
-        findings=tuple(first_findings(drawing.findings)),  # relations share their inputs
-        about={
-            name: about for name, about in abouts.items() if about is not None and about.width > 1
-        },
-        provenance=provenance_of(plan, asked, None if judging is None else gold.queries),
-        options=SummaryOptions(plan.level, _cluster_of(gold, plan.cluster), plan.bounds),
+        findings=tuple(first_findings((*drawing.findings, *found))),  # relations share their inputs
+        about=about,
+        provenance=provenance,
+        options=SummaryOptions(plan.level, cluster, plan.bounds),
         kept=Kept(drawing.listed, pl.concat(drawing.verdicts) if drawing.verdicts else None),
     )
 
@@ -249,15 +265,14 @@ class _Drawing:
     listed: dict[str, pl.DataFrame] = field(default_factory=dict)
     verdicts: list[pl.DataFrame] = field(default_factory=list)
 
-    def look_at_gold(self, name: str, bound: BoundMatcher) -> None:
-        """Check the gold as a relation counts it."""
+    def bind(self, name: str, gold: Gold, context: MatchContext) -> BoundMatcher:
+        """Bind a matcher to the gold, and check the gold as the relation counts it."""
         readers, policy = self.plan.readers(name), self.plan.policy
+        matcher = self.plan.matchers[name]
+        bound, own = matcher.bind(gold, context), matcher.findings()
         checked = [] if bound.finds_items else check_gold(bound.gold, policy, readers)
-        self.add([*bound.gold.findings, *checked, *self.plan.matchers[name].findings()])
-
-    def add(self, findings: Sequence[Finding]) -> None:
-        """Add findings; counts of the same are added up."""
-        self.findings += merge_findings(findings) if findings else ()
+        self.findings += merge_findings([*bound.gold.findings, *checked, *own])
+        return bound
 
     def draw(self, name: str, bound: BoundMatcher, run: RunStream, progress: Report | None) -> None:
         """Draw a relation of a run."""
@@ -282,14 +297,16 @@ class _Drawing:
         news = [replace(each, run=run.name) for each in found]
         if drawn.ties is not None:
             news += tied_scores(drawn.relation, drawn.ties, readers, run.name)
-        self.add([*news, *short_lists(drawn.relation, readers, run.name)])
+        if plan.facts:
+            news += short_lists(drawn.relation, readers, run.name)
+        self.findings += merge_findings(news)
 
     def keep_verdicts(self, judging: Judging, run: str) -> None:
         """Keep the verdicts about a run."""
         verdicts, findings = judging.close(run)
         if self.plan.keep:
             self.verdicts.append(verdicts)
-        self.add([replace(found, run=run) for found in findings])
+        self.findings += merge_findings(replace(found, run=run) for found in findings)
 
 
 def _with_texts(listed: pl.DataFrame, corpus: pl.DataFrame | None) -> pl.DataFrame:
@@ -350,11 +367,6 @@ def _judge_provenance(
         **({"card": card} if card else {}),
         **({"aspects": own} if own else {}),
     }
-
-
-def _cluster_of(gold: Gold, named: str | None) -> str | None:
-    about = named is not None or len(gold.columns) > 1
-    return cluster_column(gold.queries, named) if about else None
 
 
 def cluster_column(queries: pl.DataFrame, named: str | None) -> str | None:

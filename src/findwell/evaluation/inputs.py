@@ -15,7 +15,7 @@ from findwell.core.data import FACTS, Gold, Run, RunStream
 from findwell.core.errors import AlignError, InputError, naming_files
 from findwell.core.findings import merge_findings
 from findwell.core.frames import pl
-from findwell.core.progress import Stages
+from findwell.core.progress import Progress
 from findwell.core.timing import TIMED
 from findwell.engines.local import begin
 from findwell.io.read import (
@@ -29,7 +29,7 @@ from findwell.io.read import (
     open_input,
     open_inputs,
 )
-from findwell.io.read.source import Source
+from findwell.io.read.format import Source
 from findwell.relations.preflight import only_ids
 from findwell.retrievers.retriever import Retriever, name_of
 
@@ -103,6 +103,42 @@ class Input:
         return {"role": self.role, "kind": self.kind, "path": self.path, "sha256": sha256 or None}
 
 
+class Stages:
+    """Several pieces of work, one after another, reported as one that never goes back.
+
+    All pieces count for the same; a piece of which less was done than it promised is done when the
+    next begins.
+
+    >>> seen = []
+    >>> stages = Stages(seen.append, 2)
+    >>> first, second = stages.begin("reading a"), stages.begin("reading b")
+    >>> second(Progress(5, 10))
+    >>> [(step.phase, step.done, step.total) for step in seen]
+    [('reading a', 0, 2), ('reading b', 1, 2), ('reading b', 15, 20)]
+    """
+
+    def __init__(self, report: Report | None, count: int) -> None:
+        self._report, self._count = report, max(count, 1)
+        self._begun = 0
+        self._size = 1  # steps of a piece: those of the largest so far
+
+    def begin(self, phase: str) -> Report | None:
+        """Begin the next piece; return what is told how far it has come."""
+        report, before = self._report, min(self._begun, self._count - 1)
+        self._begun += 1
+        if report is None:
+            return None
+
+        def tell(step: Progress) -> None:
+            self._size = max(self._size, step.total)
+            done = self._size * step.done // max(step.total, 1)
+            whole = replace(step, done=self._size * before + done, total=self._size * self._count)
+            report(replace(whole, phase=": ".join(filter(None, (phase, step.phase)))))
+
+        report(Progress(self._size * before, self._size * self._count, phase=phase))
+        return tell
+
+
 def asks_retrievers(run: object) -> bool:
     """Tell whether some of what is evaluated must be asked for its run."""
     return any(kind_of(data) is Kind.RETRIEVER for _, data in each_input(run))
@@ -162,7 +198,9 @@ def read_inputs(
     streams, known = read(loaded or labels, reading)
     settled = plan.over("ids")
     if plan.is_open:
-        carried = {each.name: each.carries for each in streams if not _is_empty(each)}
+        # what is known to hold no document says nothing
+        full = (each for each in streams if each.whole is None or each.whole["doc"].count())
+        carried = {each.name: each.carries for each in full}
         settled = plan.over(default_relation(carried, known.carries, reading.corpus))
         if settled.reads_texts and not reading.texts:
             streams, known = read(labels, reading.with_texts())
@@ -170,7 +208,7 @@ def read_inputs(
     corpus: Any = reading.corpus
     sources += [] if corpus is None else [Input.of("corpus", corpus)]
     files = files_of(streams, sources)
-    plain = plan.is_open and settled.by == "ids"
+    plain = plan.is_open and settled.by == "ids" and "texts" in known.carries
     held.enter_context(naming_files(files))
     return Inputs(
         plan=settled,
@@ -284,11 +322,6 @@ def default_relation(
         "add_start_index=True), or the documents as a corpus (--corpus, corpus=); or compare "
         'whole documents by their ids (--by ids, by="ids")',
     )
-
-
-def _is_empty(run: RunStream) -> bool:
-    """Tell whether a run is known to hold no document."""
-    return run.whole is not None and not run.whole["doc"].count()
 
 
 def _asked(given: Given, gold: Gold | None, reading: Reading, stages: Stages) -> Given:

@@ -196,7 +196,7 @@ class Plan:
                 fix=f"name it in the measures, for example recall@5/{first.name}",
             )
         named = dict.fromkeys(each.relation for each in self.measures if each.relation is not None)
-        every = {str(first): first} | {name: find_matcher(name) for name in named}
+        every = {self.drawn_by: first} | {name: find_matcher(name) for name in named}
         return {name: matcher for name, matcher in every.items() if self.readers(name)}
 
     def readers(self, relation: str) -> list[Measure]:

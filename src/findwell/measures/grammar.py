@@ -94,7 +94,9 @@ def parse_measure(
         raise MeasureError(f"{cls.name} takes no cutoff", fix=f"write {cls.name} without @{at}")
     relation = parts["relation"] or implied.get("relation")
     implied = {name: value for name, value in implied.items() if name != "relation"}
-    given = dict(split_parameters(parts["params"] or "", spec, MeasureError))
+    given = {}
+    if parts["params"]:
+        given = dict(split_parameters(parts["params"], spec, MeasureError))
     if parts["level"]:
         given["rel"] = parts["level"]
     cls = (formulas or {}).get(cls.name, cls)

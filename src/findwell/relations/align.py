@@ -86,20 +86,18 @@ def align(run: Run, gold: Gold, policy: Policy, *, by_id: bool = True) -> Aligne
     if rows["doc"].null_count():  # rows that mean an empty list
         none = rows["doc"].is_null().to_numpy()
         rows, query, asked = rows.filter(~none), query[~none], query[none]
-    blank = _blank(rows, query, run.name, policy)
-    score = None if run.order == "listed" else rows["score"].to_numpy()
-    if score is not None:
-        nan = np.isnan(score)
-        findings += finding_about_rows(
-            "nan-score",
-            rows.filter(nan),
-            "score that is not a number: ranked last",
-            "find out why the retriever gave no score",
-        )
-        score = np.where(nan, -np.inf, score) if nan.any() else score
-        if policy.scores == "float32":
-            with np.errstate(over="ignore"):
-                score = score.astype(np.float32)
+    blank = NO_QUERY
+    if policy.blank != "kept" and (without := blank_ids(rows["doc"])).any():
+        if policy.blank == "error":
+            name, doc = rows.select("query", "doc").filter(without).row(0)
+            raise InputError(
+                f"{doc!r} is not an id, but was retrieved for query {name!r}",
+                where=run.name,
+                fix="ids are texts or whole numbers",
+            )
+        blank = query[without.to_numpy()]
+    score, unranked = (None, []) if run.order == "listed" else _scores(rows, policy)
+    findings += unranked
     if score is not None and run.order == "scored":
         rising = _rising(query, score)
         findings += unsorted_lists(rising, gold) if len(rising) else []
@@ -107,10 +105,10 @@ def align(run: Run, gold: Gold, policy: Policy, *, by_id: bool = True) -> Aligne
     if order is not None:
         rows, query = rows.rechunk()[order], query[order]
         score = None if score is None else score[order]
-    rank = positions(query)
-    ties = None if score is None else _ties(query, rank, score)
     keys = document_keys(query, rows["doc"])
     again = None if all_different(query, rows["doc"], keys) else repeated(query, rows["doc"])
+    rank = positions(query)
+    ties = None if score is None else _ties(query, rank, score)
     if again is None:
         return Aligned(query, rank, rows, None, asked, blank, tuple(findings), ties, keys)
     findings += _duplicates(rows.filter(again), policy)
@@ -119,6 +117,24 @@ def align(run: Run, gold: Gold, policy: Policy, *, by_id: bool = True) -> Aligne
     if by_id and exact is not None:
         repeat += again & exact
     return Aligned(query, rank, rows, repeat, asked, blank, tuple(findings), ties, keys)
+
+
+def _scores(rows: pl.DataFrame, policy: Policy) -> tuple[Floats, list[Finding]]:
+    """Return the scores as precisely as they are compared, and those that rank last."""
+    score = rows["score"].to_numpy()
+    nan, findings = np.isnan(score), []
+    if nan.any():
+        findings = finding_about_rows(
+            "nan-score",
+            rows.filter(nan),
+            "score that is not a number: ranked last",
+            "find out why the retriever gave no score",
+        )
+        score = np.where(nan, -np.inf, score)
+    if policy.scores == "float32":
+        with np.errstate(over="ignore"):
+            score = score.astype(np.float32)
+    return score, findings
 
 
 def _ties(query: Ints, rank: Ints, score: Floats) -> Ties | None:
@@ -152,22 +168,6 @@ def extra_queries(names: Sequence[str] | pl.Series) -> list[Finding]:
         "query of the run that the gold does not have: left out",
         "add its judgements to the gold, or leave it",
     )
-
-
-def _blank(rows: pl.DataFrame, query: Ints, run: str, policy: Policy) -> Ints:
-    """Find the queries that hold a blank id."""
-    if policy.blank == "kept":
-        return NO_QUERY
-    blank = blank_ids(rows["doc"]).to_numpy()
-    if policy.blank == "error" and blank.any():
-        name, doc = rows.select("query", "doc").filter(blank).row(0)
-        raise InputError(
-            f"{doc!r} is not an id, but was retrieved for query {name!r}",
-            where=run,
-            fix="ids are texts or whole numbers",
-        )
-    found: Ints = query[blank]
-    return found
 
 
 def _rank_order(query: Ints, score: Floats | None, doc: pl.Series) -> Ints | None:

@@ -2,7 +2,7 @@
 
 An engine decides how a run is cut into batches of whole queries and where they are worked on. What
 happens to a batch (`draw_batch`) and to all of them in the end (`join`) is decided here, once: the
-policies about blank entries, missing queries and queries without a value included.
+policies about the gold, blank entries, missing queries and queries without a value included.
 """
 
 from __future__ import annotations
@@ -13,24 +13,21 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from findwell.core.columns import compact, sort_rows
-from findwell.core.data import Gold, Run, RunStream
-from findwell.core.findings import Finding, merge_findings
+from findwell.core.data import TEXT_ITEM, Gold, Run, RunStream
+from findwell.core.errors import AlignError, InputError
+from findwell.core.findings import Finding, FindingKind, finding_about, merge_findings
 from findwell.core.frames import as_given, changed, later, pl
 from findwell.core.parts import is_part
 from findwell.core.relation import NO_EDGES, EdgeColumns, Relation, Ties
 from findwell.relations.align import align, in_order
 from findwell.relations.facts import join_facts
-from findwell.relations.preflight import (
-    UnmetRun,
-    missing_queries,
-    no_shared_query,
-    nothing_retrieved,
-)
+from findwell.relations.preflight import UnmetRun, no_shared_query
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
     from findwell.core.data import Bools, Floats, Ints
+    from findwell.core.measure import Measure
     from findwell.core.policy import Policy
     from findwell.core.relation import Edges
     from findwell.relations.align import Aligned
@@ -76,6 +73,64 @@ class Drawn:
     unmet: UnmetRun | None = None  # where no item was met at all
 
 
+def check_gold(gold: Gold, policy: Policy, measures: Sequence[Measure]) -> list[Finding]:
+    """Look at the gold alone, at the relevance levels that measures ask for."""
+    grade = gold.item_grade
+    if policy.grades == "integer" and (grade != np.round(grade)).any():
+        raise AlignError(
+            f"the grade {grade[grade != np.round(grade)][0]:g} is not an integer",
+            where="gold",
+            fix="trec_eval knows integer grades only; findwell's own dialect takes any number",
+        )
+    if policy.blank == "error" and gold.flaws:
+        query, flaw = next(iter(gold.flaws.items()))
+        raise InputError(
+            f"in the gold of query {query!r} {flaw}",
+            where="gold",
+            fix="compare texts instead of ids: --by containment, rouge or exact, "
+            "or --by spans with a corpus"
+            if flaw == TEXT_ITEM
+            else "remove the empty entry, or list the documents that satisfy it",
+        )
+    twice = next((f for f in gold.findings if f.kind == FindingKind.GOLD_DUPLICATE), None)
+    if policy.duplicates == "error" and twice is not None:
+        raise AlignError(
+            f"a document is judged twice for one query: {twice.examples[0]}",
+            where="gold",
+            fix="remove the repetition, or use findwell's own dialect, which counts it once",
+        )
+    strict = policy.no_relevant == "undefined" and policy.nothing == "zero"
+    levels = {measure: measure.level() for measure in measures if measure.needs_relevant}
+    for name, level in levels.items():
+        if strict and not (grade >= level).any() and not is_part():
+            highest = f"the highest grade is {grade.max():g}" if len(grade) else "it has no item"
+            raise AlignError(
+                f"the gold has no relevant item for {name}: {highest}",
+                where="gold",
+                fix="relevant means a grade of at least 1, or of --rel; check the grade column",
+            )
+    empty = np.zeros(gold.n, dtype=bool)
+    first, some = gold.item_offset[:-1], np.diff(gold.item_offset) > 0
+    for level in set(levels.values()):
+        best = np.full(len(empty), -np.inf)
+        best[some] = grade[first[some]]  # the highest grade comes first
+        empty |= best < level
+    if not empty.any():
+        return []
+    meaning = "scores 0" if policy.no_relevant == "zero" else "undefined, left out of the mean"
+    looked = np.zeros(len(empty), dtype=bool)  # people judged documents of the query
+    looked[some] = grade[first[some]] >= 0
+    if policy.no_relevant != "zero" and (empty & looked).any():
+        meaning += ", but where documents were judged, measures that need no more than the list "
+        meaning += "(P, success, RR) score 0"
+    return finding_about(
+        "no-relevant-item",
+        gold.names_at(empty),
+        f"query without a relevant item: {meaning}",
+        "judge more documents for it, or report unanswerable queries as a slice",
+    )
+
+
 def draw_batch(
     batch: Run,
     bound: BoundMatcher,
@@ -98,7 +153,7 @@ def draw_batch(
     if bound.finds_items:
         bound.check_rows(found, documents, batch.name)  # before a judge is paid to look at them
     edges = bound.edges(aligned)
-    seen = aligned.first(bound.depth)
+    seen = aligned if bound.depth is None else aligned.first(bound.depth)
     first = np.flatnonzero(np.diff(seen.query, prepend=-1))  # rows of a query stand together
     return DrawnBatch(
         query=seen.query[first],
@@ -107,21 +162,13 @@ def draw_batch(
         chunks=None if edges.sizes is None else (seen.query, seen.rank),
         asked=aligned.asked,
         blank=aligned.blank,
-        ties=ties_that_matter(aligned.ties, edges),
+        ties=None if aligned.ties is None else aligned.ties.that_matter(edges),
         findings=(*found, *aligned.findings),
         documents=documents,
         cut=len(seen.query) < len(aligned.query),
         listed=top_of(aligned, keep) if keep else None,
         facts=None if facts is None else facts.read(seen, lacking, documents),
     )
-
-
-def ties_that_matter(ties: Ties | None, edges: Edges) -> Ties | None:
-    """Keep the ties with an edge among them: only there does the order matter."""
-    if ties is None or edges.sizes is not None:
-        return None
-    tie = ties.around(edges.query, edges.rank)
-    return ties.filter(np.isin(np.arange(len(ties.query)), tie))
 
 
 def join(run: RunStream, drawn: Iterable[DrawnBatch], bound: BoundMatcher, policy: Policy) -> Drawn:
@@ -133,14 +180,15 @@ def join(run: RunStream, drawn: Iterable[DrawnBatch], bound: BoundMatcher, polic
     count = gold.n
     asked, blank, seen = np.zeros((3, count), dtype=bool)
     parts: list[DrawnBatch] = []
-    columns = EdgeColumns()
+    columns: EdgeColumns | None = None
     for each in drawn:
         asked[each.asked] = True
         blank[each.blank] = True
-        seen[each.queries] = True
+        seen[each.query] = seen[each.asked] = True
         if bound.finds_items:
             parts.append(each)
         else:  # the columns take over its edges
+            columns = columns or EdgeColumns()
             columns.append(each.edges)
             parts.append(replace(each, edges=replace(NO_EDGES, sizes=each.edges.sizes)))
     found = (each for part in parts for each in part.findings)
@@ -155,9 +203,11 @@ def join(run: RunStream, drawn: Iterable[DrawnBatch], bound: BoundMatcher, polic
         findings += nothing_retrieved(asked, gold, policy)
     if bound.finds_items and policy.missing != "skip" and not seen.all():
         parts = [*parts, _nothing(run, ~seen, bound, policy)]
+    listed = [part.listed for part in parts if part.listed is not None]
+    ties = [part.ties for part in parts if part.ties is not None]
     known = [part.facts for part in parts if part.facts is not None]
     facts = join_facts(known, run.name) if known else None
-    relation = _relation(parts, columns, blank, bound, policy, facts=facts)
+    relation = _relation(parts, columns or EdgeColumns(), blank, bound, policy, facts=facts)
     nothing_met = relation.depth.any() and not relation.unit_judged.any()
     unmet = None
     if nothing_met and not bound.finds_items and not is_part():
@@ -168,13 +218,47 @@ def join(run: RunStream, drawn: Iterable[DrawnBatch], bound: BoundMatcher, polic
             int(((relation.depth > 0) & (np.diff(relation.item_offset) > 0)).sum()),
         )
     skipping = policy.missing == "skip"
-    listed = [part.listed for part in parts if part.listed is not None]
     return Drawn(
         relation=relation.select(seen) if skipping else relation,
-        findings=merge_findings(findings),
+        findings=merge_findings(findings) if findings else (),
         listed=pl.concat(listed, how="diagonal").head(KEPT) if listed else None,
-        ties=_all_ties([part.ties for part in parts if part.ties], seen if skipping else None),
+        ties=Ties.joined(ties, seen if skipping else None),
         unmet=unmet,
+    )
+
+
+def missing_queries(seen: Bools, gold: Gold, run: str, policy: Policy) -> list[Finding]:
+    """Look at the queries of the gold for which the run has no row."""
+    missing = gold.names_at(~seen)
+    if len(missing) and policy.missing == "error":
+        count = (
+            "1 query of the gold is"
+            if len(missing) == 1
+            else f"{len(missing)} queries of the gold are"
+        )
+        raise AlignError(
+            f"{count} missing, for example {missing[0]!r}",
+            where=f"run {run}",
+            fix="retrieve for every query, or choose what a missing one means: "
+            "--read missing=zero (trec_eval -c) or --read missing=skip",
+        )
+    meaning = "left out" if policy.missing == "skip" else "scores 0"
+    return finding_about(
+        "missing-query",
+        missing,
+        f"query of the gold for which the run has nothing: {meaning}",
+        "run the retriever on every query of the gold",
+    )
+
+
+def nothing_retrieved(asked: Bools, gold: Gold, policy: Policy) -> list[Finding]:
+    """Look at the queries that the run answers with an empty list."""
+    meaning = "scores 0" if policy.nothing == "zero" else "undefined, left out of the mean"
+    return finding_about(
+        "retrieved-nothing",
+        gold.names_at(asked),
+        f"query for which the run retrieved nothing: {meaning}",
+        "find out why the retriever came back with nothing",
     )
 
 
@@ -220,6 +304,7 @@ def _relation(
         reasons = _undefined_reasons(gold, retrieved, blank, policy) | failures
         for part in edges if bound.finds_items else ():
             columns.append(part)
+        cut = any(part.cut for part in parts)
         member_item, docs = gold.member_item, as_given(gold, "member_doc")
         if gold.member_weight is not None:
             supporting = np.flatnonzero(gold.member_weight)
@@ -239,7 +324,7 @@ def _relation(
             chunk_end=None if fine is None else fine[2],
             item_times=gold.item_times,
             needed=bound.needed,
-            judged_to=bound.depth if any(part.cut for part in parts) else None,
+            judged_to=bound.depth if cut else None,
             failed_verdicts=failed if failures else None,
             chunk_facts=facts,
         )
@@ -248,16 +333,6 @@ def _relation(
     if not failures:
         return strict
     return changed(strict, lenient=version([part.edges.lenient or part.edges for part in parts]))
-
-
-def _all_ties(parts: list[Ties], seen: Bools | None) -> Ties | None:
-    """Put the ties of batches together, for the queries that are kept."""
-    if not any(len(part.query) for part in parts):
-        return None
-    columns = zip(*((part.query, part.first, part.last) for part in parts), strict=True)
-    query, first, last = sort_rows(tuple(np.concatenate(column) for column in columns), 2)
-    # a query that was seen keeps its ties; what was not has none
-    return Ties(query if seen is None else (np.cumsum(seen) - 1)[query], first, last)
 
 
 def top_of(aligned: Aligned, keep: int) -> pl.DataFrame:

@@ -7,21 +7,15 @@ import shlex
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
-import numpy as np
-
 from findwell.core.columns import normaliser
-from findwell.core.data import TEXT_ITEM
-from findwell.core.errors import AlignError, InputError
+from findwell.core.errors import AlignError
 from findwell.core.findings import Finding, FindingKind, finding_about, shorten
 from findwell.core.frames import pl
-from findwell.core.parts import is_part
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Sequence
+    from collections.abc import Callable, Iterable
 
-    from findwell.core.data import Bools, Gold, RunStream
-    from findwell.core.measure import Measure
-    from findwell.core.policy import Policy
+    from findwell.core.data import Gold, RunStream
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,64 +108,6 @@ def hint(ours: pl.Series, theirs: pl.Series, known: tuple[Hint, ...]) -> tuple[H
     return None
 
 
-def check_gold(gold: Gold, policy: Policy, measures: Sequence[Measure]) -> list[Finding]:
-    """Look at the gold alone, at the relevance levels that measures ask for."""
-    grade = gold.item_grade
-    if policy.grades == "integer" and (grade != np.round(grade)).any():
-        raise AlignError(
-            f"the grade {grade[grade != np.round(grade)][0]:g} is not an integer",
-            where="gold",
-            fix="trec_eval knows integer grades only; findwell's own dialect takes any number",
-        )
-    if policy.blank == "error" and gold.flaws:
-        query, flaw = next(iter(gold.flaws.items()))
-        raise InputError(
-            f"in the gold of query {query!r} {flaw}",
-            where="gold",
-            fix="compare texts instead of ids: --by containment, rouge or exact, "
-            "or --by spans with a corpus"
-            if flaw == TEXT_ITEM
-            else "remove the empty entry, or list the documents that satisfy it",
-        )
-    twice = next((f for f in gold.findings if f.kind == FindingKind.GOLD_DUPLICATE), None)
-    if policy.duplicates == "error" and twice is not None:
-        raise AlignError(
-            f"a document is judged twice for one query: {twice.examples[0]}",
-            where="gold",
-            fix="remove the repetition, or use findwell's own dialect, which counts it once",
-        )
-    strict = policy.no_relevant == "undefined" and policy.nothing == "zero"
-    levels = {measure: measure.level() for measure in measures if measure.needs_relevant}
-    for name, level in levels.items():
-        if strict and not (grade >= level).any() and not is_part():
-            highest = f"the highest grade is {grade.max():g}" if len(grade) else "it has no item"
-            raise AlignError(
-                f"the gold has no relevant item for {name}: {highest}",
-                where="gold",
-                fix="relevant means a grade of at least 1, or of --rel; check the grade column",
-            )
-    empty = np.zeros(gold.n, dtype=bool)
-    first, some = gold.item_offset[:-1], np.diff(gold.item_offset) > 0
-    for level in set(levels.values()):
-        best = np.full(len(empty), -np.inf)
-        best[some] = grade[first[some]]  # the highest grade comes first
-        empty |= best < level
-    if not empty.any():
-        return []
-    meaning = "scores 0" if policy.no_relevant == "zero" else "undefined, left out of the mean"
-    looked = np.zeros(len(empty), dtype=bool)  # people judged documents of the query
-    looked[some] = grade[first[some]] >= 0
-    if policy.no_relevant != "zero" and (empty & looked).any():
-        meaning += ", but where documents were judged, measures that need no more than the list "
-        meaning += "(P, success, RR) score 0"
-    return finding_about(
-        "no-relevant-item",
-        gold.names_at(empty),
-        f"query without a relevant item: {meaning}",
-        "judge more documents for it, or report unanswerable queries as a slice",
-    )
-
-
 def synthetic_questions(queries: pl.DataFrame) -> list[Finding]:
     """Look for queries that a model wrote, by their column `synthetic`, which names it.
 
@@ -193,41 +129,6 @@ def synthetic_questions(queries: pl.DataFrame) -> list[Finding]:
                 "compare systems with it, and confirm values with questions of users",
             )
     return findings
-
-
-def nothing_retrieved(asked: Bools, gold: Gold, policy: Policy) -> list[Finding]:
-    """Look at the queries that the run answers with an empty list."""
-    meaning = "scores 0" if policy.nothing == "zero" else "undefined, left out of the mean"
-    return finding_about(
-        "retrieved-nothing",
-        gold.names_at(asked),
-        f"query for which the run retrieved nothing: {meaning}",
-        "find out why the retriever came back with nothing",
-    )
-
-
-def missing_queries(seen: Bools, gold: Gold, run: str, policy: Policy) -> list[Finding]:
-    """Look at the queries of the gold for which the run has no row."""
-    missing = gold.names_at(~seen)
-    if len(missing) and policy.missing == "error":
-        count = (
-            "1 query of the gold is"
-            if len(missing) == 1
-            else f"{len(missing)} queries of the gold are"
-        )
-        raise AlignError(
-            f"{count} missing, for example {missing[0]!r}",
-            where=f"run {run}",
-            fix="retrieve for every query, or choose what a missing one means: "
-            "--read missing=zero (trec_eval -c) or --read missing=skip",
-        )
-    meaning = "left out" if policy.missing == "skip" else "scores 0"
-    return finding_about(
-        "missing-query",
-        missing,
-        f"query of the gold for which the run has nothing: {meaning}",
-        "run the retriever on every query of the gold",
-    )
 
 
 def no_shared_query(run_queries: pl.Series, gold: Gold, run: str) -> AlignError:

@@ -88,7 +88,7 @@ def scipy(part: str) -> Any:  # noqa: ANN401
 
 def choose_statistic(name: str) -> str:
     """Return the name if it is that of a statistic; otherwise raise the error."""
-    return choose("statistic", name, STATISTICS)
+    return name if name in STATISTICS else choose("statistic", name, STATISTICS)
 
 
 def each_statistic(statistic: Statistic, columns: int) -> list[str]:

@@ -8,12 +8,11 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-from findwell.core.progress import Stages
 from findwell.evaluation.evaluate import evaluate
-from findwell.evaluation.inputs import asks_retrievers, unique_names
+from findwell.evaluation.inputs import Stages, asks_retrievers, unique_names
 from findwell.evaluation.results.result import Result, as_result, refuse_inputs, same_dialect
 from findwell.io.read import Kind, each_input, kind_of
-from findwell.io.read.source import Source
+from findwell.io.read.format import Source
 from findwell.io.storage.folders import is_folder
 from findwell.judges.find import find_judge, on_server
 from findwell.judges.settings import Judge

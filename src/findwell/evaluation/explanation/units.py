@@ -18,10 +18,11 @@ if TYPE_CHECKING:
 
     from polars._typing import PolarsDataType
 
+    from findwell.core.relation import Units
     from findwell.evaluation.explanation.ranking import RelationView
     from findwell.evaluation.results.result import Result
     from findwell.relations.align import Aligned
-    from findwell.relations.match.matcher import BoundByRule, Units
+    from findwell.relations.match.matcher import BoundByRule
 
 BEST_SCORES = 3  # of a unit that are shown
 NOT_KEPT = "(not kept)"

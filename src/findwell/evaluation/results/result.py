@@ -7,6 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import product
+from operator import itemgetter, methodcaller
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -14,12 +15,12 @@ import numpy as np
 
 from findwell.core import display
 from findwell.core.errors import (
+    FindwellError,
     InputError,
     MeasureError,
     OptionError,
     choose,
     choose_column,
-    naming_files,
     nearest,
     takes_options,
 )
@@ -106,18 +107,25 @@ class Result(Viewed):
     dialect: str = field(init=False)  # whose numbers these are
     judge: Mapping[str, Any] = field(init=False)  # who judged: name, model, cost; empty: no one
     level: float | None = field(init=False)  # of the intervals; None if there are none
+    n: int = field(init=False)  # how many queries
+    query_columns: Sequence[str] = field(init=False)  # of `queries`, which is not made for it
 
     input_kind: ClassVar = Kind.RESULT
 
     def __post_init__(self) -> None:
         """Note what is asked for often."""
-        super().__post_init__()
         self.__dict__.update(
-            runs=list(dict.fromkeys(run for run, _ in self.relations)),
+            runs=list(dict.fromkeys(map(itemgetter(0), self.relations))),
             dialect=self.provenance.dialect,
             judge=self.provenance.judge,
             level=self.options.level,
         )
+        super().__post_init__()
+        given = unmade(self, "queries")
+        if given is None or given.strings is None:
+            self.__dict__.update(n=self.queries.height, query_columns=self.queries.columns)
+        else:
+            self.__dict__.update(n=len(given.strings), query_columns=given.columns)
 
     @property
     def synthetic(self) -> int:
@@ -139,26 +147,29 @@ class Result(Viewed):
                 f"it has {', '.join(known)}",
             )
         found = self.relations[run, name]
-        depth = measure.depth(listed=found.needed)
         # a relation with a depth of its own, as that of sufficiency, is complete at that depth
-        cut = found.judged_to != self.provenance.settings.get(name, {}).get("depth")
-        if found.judged_to is not None and cut and (depth is None or depth > found.judged_to):
-            raise MeasureError(
-                f"{measure} needs verdicts that the result does not have: of each list only the "
-                f"first {found.judged_to} were judged by {name}",
-                fix=f"evaluate again with {measure}",
-            )
+        own = self.provenance.settings.get(name, {}).get("depth")
+        if found.judged_to is not None and found.judged_to != own:
+            depth = measure.depth(listed=found.needed)
+            if depth is None or depth > found.judged_to:
+                raise MeasureError(
+                    f"{measure} needs verdicts that the result does not have: of each list only "
+                    f"the first {found.judged_to} were judged by {name}",
+                    fix=f"evaluate again with {measure}",
+                )
         return found
 
     def relation_name(self, measure: Measure) -> str:
         """Name the relation that a measure reads, with its parameters."""
         name = measure.relation or self.provenance.drawn_by
-        return spell_relation(name, self.provenance.settings.get(name, {}))
+        settings = self.provenance.settings.get(name)
+        return spell_relation(name, settings) if settings else name
 
     @property
     def matched_by(self) -> dict[str, str]:
         """The relation that each measure reads, with its parameters."""
-        return {str(measure): self.relation_name(measure) for measure in self.measures}
+        names = [self.relation_name(measure) for measure in self.measures]
+        return dict(zip(map(str, self.measures), names, strict=True))
 
     @cached_property
     def measured(self) -> Values:
@@ -168,14 +179,17 @@ class Result(Viewed):
         table, failed = np.full(shape, np.nan), np.zeros(shape, dtype=bool)
         asked = np.zeros((len(runs), self.n), dtype=bool)
         reasons: dict[tuple[str, Measure], Mapping[int, str]] = {}
-        with naming_files({"gold": self._gold_file()}):
+        try:
             names = dict.fromkeys(measure.relation for measure in self.measures)
             for at, name in product(range(len(runs)), names):
                 mine = {i: each for i, each in enumerate(self.measures) if each.relation == name}
                 relation = self.relation(runs[at], next(iter(mine.values())))
                 places = self._places(relation)
                 asked[at, places] = True
-                blocks = [[each.values(x) for each in mine.values()] for x in relation.blocks()]
+                blocks = [  # which bounds the memory
+                    list(map(methodcaller("values", block), mine.values()))
+                    for block in relation.blocks()
+                ]
                 for i, parts in zip(mine, zip(*blocks, strict=True), strict=True):
                     values = np.concatenate(parts)
                     table[at, i, places] = self.defined(relation, mine[i], values)
@@ -186,6 +200,8 @@ class Result(Viewed):
                     why = {int(where[query]): why for query, why in relation.reasons.items()}
                     reasons |= {(runs[at], measure): why for measure in mine.values()}
             bounds = self._bounds(shape)
+        except FindwellError as error:
+            raise error.in_files({"gold": self._gold_file()})  # noqa: B904 - it is the same error
         return Values(
             queries=as_given(self, "queries"),
             runs=tuple(runs),
@@ -233,7 +249,6 @@ class Result(Viewed):
     @cached_property
     def rows(self) -> list[dict[str, Any]]:
         """The rows of the summary; each says how its interval was made, or why it has none."""
-        refuse_after_fork()
         return [row for run in self.runs for row in summaries.rows(self, run)]
 
     @cached_property
@@ -244,18 +259,6 @@ class Result(Viewed):
     @property
     def _schema(self) -> dict[str, Any]:
         return summaries.schema(bounds=self.measured.bounds is not None)
-
-    @cached_property
-    def n(self) -> int:
-        """How many queries."""
-        given = unmade(self, "queries")
-        return self.queries.height if given is None else len(given.strings or self.queries)
-
-    @cached_property
-    def query_columns(self) -> Sequence[str]:
-        """The columns of `queries`, which need not be made for it."""
-        given = unmade(self, "queries")
-        return self.queries.columns if given is None else given.columns
 
     @cached_property
     def interval(self) -> dict[str, Any]:

@@ -32,8 +32,8 @@ from findwell.evaluation.results.saved_files import (
     check_table,
     damaged,
 )
+from findwell.io.read.format import first_line
 from findwell.io.read.records import plain_columns
-from findwell.io.read.source import first_line
 from findwell.io.storage.files import create_file, open_regular
 from findwell.io.storage.folders import FILES, MANIFEST, SUMMARY, TABLES, is_folder, replacing
 from findwell.judges.aspects import restore_own

@@ -5,12 +5,14 @@ Bounds say what could change values: unjudged units, the order of ties, lists th
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from findwell.core.estimate import Estimate
 from findwell.core.findings import finding_about
+from findwell.core.forks import refuse_after_fork
 from findwell.core.frames import pl
 from findwell.core.measure import COUNTED, Budget
 from findwell.core.relation import reordered, with_unjudged
@@ -19,7 +21,7 @@ from findwell.statistics.intervals import intervals
 from findwell.statistics.values import aggregate
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Mapping, Sequence
 
     from polars._typing import PolarsDataType
 
@@ -58,10 +60,13 @@ def of_queries(tables: Mapping[str, pl.DataFrame], queries: pl.Series) -> dict[s
 def rows(result: Result, run: str, inside: Bools | None = None) -> list[dict[str, Any]]:
     """Return the row of each measure over all queries of a run, or over those of a mask."""
     values, at = result.measured, result.measured.runs.index(run)
-    chosen = values.was_asked(run) if inside is None else inside
+    chosen: Bools | slice = slice(None) if inside is None else inside
+    if inside is None and values.asked is not None:
+        chosen = values.asked[at]
     found = []
     limits = _limits(result, values.table[at][:, chosen], chosen)
-    for number, (measure, interval) in enumerate(zip(values.measures, limits, strict=True)):
+    for number, measure in enumerate(values.measures):
+        interval = limits.get(number, NO_INTERVAL)
         total = aggregate(measure, values.table[at, number][chosen])
         failed = 0 if values.failed is None else int(values.failed[at, number][chosen].sum())
         row: dict[str, Any] = {
@@ -78,14 +83,16 @@ def rows(result: Result, run: str, inside: Bools | None = None) -> list[dict[str
         }
         for name, bound in zip(BOUNDS, values.bounds or (), strict=False):
             row[name] = aggregate(measure, bound[at, number][chosen]).value
-        found.append(row | _estimated(result, run, measure, inside))
+        if result.estimates is not None and inside is None:
+            row |= _estimated(result, run, measure)
+        found.append(row)
     return found
 
 
-def _estimated(result: Result, run: str, measure: Measure, inside: Bools | None) -> dict[str, Any]:
+def _estimated(result: Result, run: str, measure: Measure) -> dict[str, Any]:
     """Return what labels of some pairs say of all queries, instead of what the known ones do."""
     found = result.estimates and result.estimates.best(run, str(measure))
-    if not found or inside is not None:
+    if not found:
         return {}
     bounded = found.estimator == "bounds"
     return {
@@ -116,14 +123,15 @@ def unmeasured(result: Result) -> list[str]:
     return lines
 
 
-def _limits(result: Result, columns: Floats, chosen: Bools | slice) -> Iterable[Estimate]:
-    """Return the interval of each measure; none of a sum, as a count is a count."""
+def _limits(result: Result, columns: Floats, chosen: Bools | slice) -> dict[int, Estimate]:
+    """Return the interval of each measure, by its place; a sum has none, as a count is a count."""
     estimated = [at for at, each in enumerate(result.measures) if each.aggregation != "sum"]
     found: dict[int, Estimate] = {}
     if result.options.level is not None and estimated:
         measures = [result.measures[at] for at in estimated]
         clusters = None
         if result.options.cluster is not None:  # what queries share, one label per query
+            refuse_after_fork()
             labels = result.queries[result.options.cluster]
             clusters = (
                 labels[chosen] if isinstance(chosen, slice) else labels.filter(chosen)
@@ -136,7 +144,7 @@ def _limits(result: Result, columns: Floats, chosen: Bools | slice) -> Iterable[
             clusters=clusters,
         )
         found = dict(zip(estimated, spans, strict=True))
-    return (found.get(at, NO_INTERVAL) for at in range(len(result.measures)))
+    return found
 
 
 def failed_bounds(result: Result) -> dict[tuple[str, Measure], tuple[Floats, Floats]]:
@@ -217,11 +225,23 @@ def tie_bounds(
     """Return the least and the greatest value of every query, for each measure, over its ties.
 
     Units with equal scores could be in any order. Two orders are looked at: within every tie
-    the best grades first, and the best grades last. Repetitions are taken for noise.
+    the best grades first, and the best grades last. Repetitions are taken for noise. Only queries
+    with a tie are measured again.
     """
-    scenarios = (relation, reordered(relation, ties, first=True), reordered(relation, ties))
-    every = [[measure.values(each) for each in scenarios] for measure in measures]
-    return [(_where_defined(each, np.fmin), _where_defined(each, np.fmax)) for each in every]
+    keep = np.isin(np.arange(relation.n), ties.query)
+    tied = relation.select(keep)
+    ties = replace(ties, query=(np.cumsum(keep) - 1)[ties.query])
+    orders = (reordered(tied, ties, first=True), reordered(tied, ties))
+    found = []
+    for measure in measures:
+        low = measure.values(relation)
+        high, scenarios = low.copy(), [low[keep], *map(measure.values, orders)]
+        defined = ~np.isnan(low)
+        for side, extreme in ((low, np.fmin), (high, np.fmax)):
+            side[keep] = extreme.reduce(scenarios)
+            side[~defined] = np.nan
+        found.append((low, high))
+    return found
 
 
 LEAST = 5e-5  # a change that four digits show
@@ -231,28 +251,15 @@ SHOWN = 4  # measures whose range the finding names
 def tied_scores(
     relation: Relation, ties: Ties, measures: Sequence[Measure], run: str
 ) -> list[Finding]:
-    """Return the finding that ties decide the values of measures, with how far they could go.
-
-    Only queries with a tie are measured again, in the best and in the worst order.
-    """
-    keep = np.isin(np.arange(relation.n), ties.query)
-    number = np.cumsum(keep) - 1
-    tied = type(ties)(number[ties.query], ties.first, ties.last)
+    """Return the finding that ties decide the values of measures, with how far they could go."""
     changed = np.zeros(relation.n, dtype=bool)
     ranges = []
-    for measure, (low, high) in zip(
-        measures, tie_bounds(relation.select(keep), tied, measures), strict=True
-    ):
+    for measure, (low, high) in zip(measures, tie_bounds(relation, ties, measures), strict=True):
         differ = high - low > LEAST
-        if not differ.any():
-            continue
-        changed[np.flatnonzero(keep)[differ]] = True
-        values = measure.values(relation)
-        ends = []
-        for bound in (low, high):
-            values[keep] = bound
-            ends.append(aggregate(measure, values).value)
-        ranges.append(f"{measure} from {ends[0]:.4f} to {ends[1]:.4f}")
+        if differ.any():
+            changed |= differ
+            ends = aggregate(measure, low).value, aggregate(measure, high).value
+            ranges.append(f"{measure} from {ends[0]:.4f} to {ends[1]:.4f}")
     more = len(ranges) - SHOWN
     shown = ", ".join(ranges[:SHOWN]) + (f" and {more} more measures" if more > 0 else "")
     return finding_about(

@@ -15,11 +15,10 @@ from itertools import islice
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from findwell.core.data import Gold, Run, RunStream
-from findwell.core.errors import InputError, choose, naming_files
+from findwell.core.errors import FindwellError, InputError, choose, naming_files
 from findwell.core.forks import refuse_after_fork
 from findwell.core.frames import changed
-from findwell.io.read.format import FORMATS, Format, Look, ReadContext
-from findwell.io.read.source import Source
+from findwell.io.read.format import FORMATS, Format, Look, ReadContext, Source
 
 if TYPE_CHECKING:
     from findwell.core.data import NamedBy
@@ -239,8 +238,10 @@ def load_gold(
                 again = load_gold(beir.qrels, format=format, skip_bad=skip_bad, texts=texts)
                 return beir.gold(again)
         source = _opened(given, reading)
-        with naming_files({"gold": source.where}):
+        try:
             gold = _format(source, "gold", format).gold(source)
+        except FindwellError as error:
+            raise error.in_files({"gold": source.where})  # noqa: B904 - it is the same error
     else:
         from findwell.io.read import in_memory  # noqa: PLC0415
 
@@ -373,8 +374,9 @@ def _of_columns(look: Look, role: str) -> Format | None:
     """Find the format of a file that begins as those of TREC; no other of ours does (tested)."""
     if not look.only_columns:
         return None
-    FORMATS.built_in("trec")  # its module registers those of judgements, too
-    FORMATS.load_plugins()
+    if not FORMATS.plugged:
+        FORMATS.built_in("trec")  # its module registers those of judgements, too
+        FORMATS.load_plugins()
     able = (entry for entry in _in_order(FORMATS.registered).values() if role in entry.roles)
     return next((entry for entry in able if entry.sniff(look, role)), None)
 

@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING
 from findwell.core.errors import InputError
 from findwell.core.findings import finding_about
 from findwell.core.frames import pl
+from findwell.io.read.format import Source
 from findwell.io.read.json import all_entries
-from findwell.io.read.source import Source
 
 if TYPE_CHECKING:
     from findwell.core.data import Gold

@@ -20,7 +20,7 @@ from findwell.core.forks import refuse_after_fork
 from findwell.core.frames import pl
 from findwell.io.read.by_query import COERCED
 from findwell.io.read.delimited import TablePlace
-from findwell.io.read.format import EntryNotes
+from findwell.io.read.format import BYTE_ORDER_MARK, EntryNotes, Source, not_readable, not_utf8
 from findwell.io.read.json import all_entries as json_lines
 from findwell.io.read.json import read as read_json
 from findwell.io.read.objects import (
@@ -31,7 +31,6 @@ from findwell.io.read.objects import (
     results_of,
 )
 from findwell.io.read.records import Entry, entries
-from findwell.io.read.source import BYTE_ORDER_MARK, Source, not_readable, not_utf8
 from findwell.io.read.tables import frame, read_table
 from findwell.io.read.values import HALF_PAIR, identifier, loads, no_column, refuse_repeated
 from findwell.io.read.vocabulary import CORPUS_COLUMNS

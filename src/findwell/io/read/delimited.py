@@ -18,7 +18,7 @@ from findwell.core.findings import shorten
 from findwell.core.frames import pl
 
 if TYPE_CHECKING:
-    from findwell.io.read.source import Source
+    from findwell.io.read.format import Source
 
 QUOTE = b'"'
 CLOSING = re.compile(rb'(?:[^"]|"")*+"')  # up to the quote that closes; two of them are one inside

@@ -21,7 +21,7 @@ from findwell.io.read import in_memory
 from findwell.io.read.by_document import gold_of, records_of_pairs
 from findwell.io.read.by_query import columnar_part
 from findwell.io.read.delimited import TablePlace, record_lines
-from findwell.io.read.format import Format, Look, ReadContext, Samples, register_format
+from findwell.io.read.format import Format, Look, ReadContext, Samples, not_utf8, register_format
 from findwell.io.read.records import (
     FIRST_RECORDS,
     Collected,
@@ -36,14 +36,13 @@ from findwell.io.read.records import (
     twice,
 )
 from findwell.io.read.shapes import known_shapes, shape_of
-from findwell.io.read.source import not_utf8
 from findwell.io.read.values import HALF_PAIR, NEWLINE, loads, parse_json
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from findwell.core.findings import Finding
-    from findwell.io.read.source import Block, Source
+    from findwell.io.read.format import Block, Source
 
 
 @register_format

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     import sqlite3
     from collections.abc import Iterable, Iterator
 
-    from findwell.io.read.source import Source
+    from findwell.io.read.format import Source
 
 FILE = "labels.db"  # in the folder of a pool
 MAGIC = b"SQLite format 3\x00"

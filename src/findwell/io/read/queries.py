@@ -15,10 +15,9 @@ from findwell.core.errors import InputError
 from findwell.core.findings import FindingKind, finding_about, shorten
 from findwell.core.frames import pl
 from findwell.io.read.delimited import TablePlace, record_lines
-from findwell.io.read.format import Look
+from findwell.io.read.format import Look, Source
 from findwell.io.read.json import all_entries
 from findwell.io.read.records import describing, flat, one_line, plain_columns
-from findwell.io.read.source import Source
 from findwell.io.read.tables import frame, read_table
 from findwell.io.read.values import identifier
 

@@ -21,16 +21,14 @@ from findwell.io.read.by_document import (
 )
 from findwell.io.read.by_query import is_by_query, read_frame
 from findwell.io.read.delimited import TablePlace, row_lines, why_broken
-from findwell.io.read.format import Format, Look, Samples, register_format
+from findwell.io.read.format import HEAD, Format, Look, Samples, register_format, unreadable
 from findwell.io.read.shapes import shape_of
-from findwell.io.read.source import HEAD, unreadable
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-    from findwell.io.read.format import ReadContext
-    from findwell.io.read.source import Source
+    from findwell.io.read.format import ReadContext, Source
 
 ROWS = 1 << 20  # rows of a table handled at once
 # what polars raises about a file; of a broken Parquet page it panics

@@ -25,8 +25,7 @@ from findwell.core.errors import InputError
 from findwell.core.findings import finding_about, shorten
 from findwell.core.frames import Strings, later, pl
 from findwell.io.native import DeclinedError, each_piece, kernel
-from findwell.io.read.format import Format, Look, register_format
-from findwell.io.read.source import Block, not_utf8
+from findwell.io.read.format import Block, Format, Look, not_utf8, register_format
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -35,8 +34,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from findwell.io.native import Readable
-    from findwell.io.read.format import ReadContext
-    from findwell.io.read.source import Source
+    from findwell.io.read.format import ReadContext, Source
 
 
 RUN = ("query", "Q0", "doc", "rank", "score", "tag")
@@ -71,7 +69,7 @@ class TrecRun(Format):
         lines = Look.at(source).lines
         names = layout_of(lines[0]) if lines else RUN
 
-        return RunStream(name, TrecLines(source, names))
+        return RunStream(name, TrecLines(source, names, kernel() is not None))
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,6 +78,7 @@ class TrecLines:
 
     source: Source
     names: tuple[str, ...]
+    compiled: bool  # whether compiled code is there to read them
 
     def __call__(self) -> Iterator[pl.DataFrame]:
         """Parse all lines, block by block."""
@@ -532,17 +531,16 @@ def _built_in_parts(source: Source) -> Gold | None:
 
     None: it takes a look at all rows, because the second column varies or a query comes back.
     """
+    seen: set[str] = set()
 
-    def parts() -> Iterator[Gold]:
-        first = None
-        for rows in whole_queries(parse_blocks(source, QRELS)):
-            first = rows["iteration"][0] if first is None else first
-            if (rows["iteration"] != first).any() or not rows["grade"].is_finite().all():
-                raise _NotInPartsError
-            yield Gold.build(rows.drop("iteration"))
+    def build(rows: pl.DataFrame) -> Gold:
+        seen.update(rows["iteration"].unique())
+        if len(seen) > 1 or not rows["grade"].is_finite().all():
+            raise _NotInPartsError
+        return Gold.build(rows.drop("iteration"))
 
     try:
-        gold = Gold.join(parts())
+        gold = Gold.join(map(build, whole_queries(parse_blocks(source, QRELS))))
     except _NotInPartsError:
         return None
     return gold if gold.queries["query"].n_unique() == gold.queries.height else None

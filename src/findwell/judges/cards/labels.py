@@ -20,10 +20,10 @@ from findwell.core.errors import InputError
 from findwell.core.frames import pl
 from findwell.io.read import load_gold
 from findwell.io.read.corpus import load_corpus
+from findwell.io.read.format import Source
 from findwell.io.read.json import all_entries
 from findwell.io.read.labels_database import database_at, labelled_pairs
 from findwell.io.read.records import Entry, entries
-from findwell.io.read.source import Source
 from findwell.io.read.tables import frame, read_table
 from findwell.io.read.values import WORDS, no_column
 from findwell.judges.aspects import VerdictShape, find_aspect

@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     from findwell.core.findings import Finding
     from findwell.core.policy import Policy
     from findwell.core.progress import Report
-    from findwell.core.relation import Edges, Relation
+    from findwell.core.relation import Edges, Relation, Units
     from findwell.evaluation.results.result import Result
     from findwell.io.read import GoldLike, RunLike
     from findwell.judges.verdicts import JudgeFailure, JudgeProtocol, Sample
@@ -47,7 +47,7 @@ if TYPE_CHECKING:
     from findwell.measures import Measure
     from findwell.relations.align import Aligned
     from findwell.relations.facts import FactReader
-    from findwell.relations.match.matcher import BoundMatcher, Units
+    from findwell.relations.match.matcher import BoundMatcher
 
 ListName: TypeAlias = "Setting | int"  # a list fused with a setting, or the number of a run alone
 MOST_RUNS = 5  # that are tuned together

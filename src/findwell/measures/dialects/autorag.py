@@ -37,9 +37,9 @@ from findwell.core.measure import ANY_GAIN, Divisor, Ideal, Limit, Terms
 from findwell.core.policy import Policy
 from findwell.measures.alpha_ndcg import times_before
 from findwell.measures.average_precision import AveragePrecision
+from findwell.measures.dcg import NDCG
 from findwell.measures.dialects.dialect import Dialect, register_dialect
 from findwell.measures.fscore import FScore
-from findwell.measures.ndcg import NDCG
 from findwell.measures.precision import Precision
 from findwell.measures.recall import Recall
 from findwell.measures.reciprocal_rank import ReciprocalRank

@@ -32,10 +32,10 @@ import numpy as np
 from findwell.core.measure import Divisor, Ideal, Measure, Terms, gains
 from findwell.core.policy import Policy
 from findwell.measures.average_precision import AveragePrecision
+from findwell.measures.dcg import NDCG
 from findwell.measures.dialects.autorag import ListPrecision
 from findwell.measures.dialects.dialect import Dialect, register_dialect
 from findwell.measures.fscore import FScore
-from findwell.measures.ndcg import NDCG
 from findwell.measures.reciprocal_rank import ReciprocalRank
 from findwell.relations.align import positions
 

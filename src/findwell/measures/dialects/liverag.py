@@ -22,10 +22,10 @@ import numpy as np
 from findwell.core.measure import ANY_GAIN, Divisor, Limit, Terms
 from findwell.core.policy import Policy
 from findwell.measures.counts import Retrieved
+from findwell.measures.dcg import NDCG
 from findwell.measures.dialects.autorag import ones_first
 from findwell.measures.dialects.dialect import Dialect, register_dialect
 from findwell.measures.dialects.ragas import SetF, SetPrecision
-from findwell.measures.ndcg import NDCG
 from findwell.measures.recall import AllFound
 
 if TYPE_CHECKING:

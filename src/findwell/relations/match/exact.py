@@ -20,9 +20,9 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from findwell.core.data import Floats, Gold, Ints
-    from findwell.core.relation import Edges
+    from findwell.core.relation import Edges, Units
     from findwell.core.texts.sentences import Splitter
-    from findwell.relations.match.matcher import MatchContext, Units
+    from findwell.relations.match.matcher import MatchContext
 
 Words: TypeAlias = dict[int, list[str]]  # of texts, by their numbers
 TRIED = 8  # places where an overlap may end that are tried one by one

@@ -50,7 +50,8 @@ class BoundIds(BoundByRule):
         if "places" in gold.carries:
             gold = replace(gold, findings=tuple(map(_several_places, gold.findings)))
         self.gold = replace(gold, findings=(*gold.findings, *dangling)) if dangling else gold
-        self._change = normaliser(context.run_ids if context.ids == "identity" else context.ids)
+        how = context.run_ids if context.ids == "identity" else context.ids
+        self._change = None if how == "identity" else normaliser(how)
         self._chosen = context.chosen
         self.plain_ids = self._change is None and self._known is None
 
@@ -100,7 +101,7 @@ def id_gold(gold: Gold, how: Normaliser) -> Gold:
 
     Texts and places distinguish what ids do not, so they are left out.
     """
-    change = normaliser(how)
+    change = None if how == "identity" else normaliser(how)
     if change is None and gold.member_facts is None:
         return gold
     rows = gold.rows().drop(FACTS, strict=False)

@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Any, ClassVar, Protocol, TypeVar, dataclass_tr
 
 import numpy as np
 
-from findwell.core.columns import document_keys, equal_keys, narrowed, rows_at
+from findwell.core.columns import document_keys, equal_keys, rows_at
 from findwell.core.errors import OptionError, choose
 from findwell.core.plugins import Registry
-from findwell.core.relation import Edges
+from findwell.core.relation import Units, edges_of
 from findwell.core.spelling import read_parameters, spell_parameters, split_parameters
 from findwell.core.texts.words import TEXTS
 
@@ -22,24 +22,11 @@ if TYPE_CHECKING:
 
     from findwell.core.data import Bools, Floats, Gold, Ints
     from findwell.core.findings import Finding
+    from findwell.core.relation import Edges
     from findwell.measures import Measure
     from findwell.relations.align import Aligned
     from findwell.relations.judged.judging import Judging, Task
     from findwell.relations.preflight import UnmetRun
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Units:
-    """The units of a batch, by query and rank: chunks, or parts of chunks."""
-
-    query: Ints
-    rank: Ints
-    text: pl.Series
-    key: pl.Series  # the part of the text, or of the id, that counts
-    repeat: Ints | None  # as in `Aligned`
-    row: Ints  # of the batch
-    sizes: Ints | None = None  # units in each row, where they are parts
-    keys: pl.Series | None = None  # of `document_keys`, where they are known
 
 
 def rows_as_units(aligned: Aligned, text: pl.Series) -> Units:
@@ -103,40 +90,6 @@ class EqualKeys:
         same: Bools = query[row] == of_query[place]
         same &= (doc.gather(row) == docs.gather(place)).to_numpy()
         return row[same], members[place[same]]
-
-
-def edges_of(
-    units: Units, pairs: tuple[Ints, Ints], judged_item: Bools, weight: Floats | None = None
-) -> Edges:
-    """Return the edges of pairs of a unit and an item, which come sorted by unit.
-
-    `weight` is how far each unit supports its item. With none there is no edge, but the unit is
-    judged.
-    """
-    which, item = pairs
-    unit = which[judged_item[item]]
-    unit = unit[np.diff(unit, prepend=-1) > 0]  # each once
-    judged, repeat = np.ones(len(unit), dtype=bool), np.zeros(len(unit), dtype=np.int8)
-    if units.repeat is not None:
-        notable = np.union1d(unit, np.flatnonzero(units.repeat))
-        unit, judged = notable, np.isin(notable, unit)
-        repeat = units.repeat[unit].astype(np.int8)
-    if weight is not None:
-        supports = np.flatnonzero(weight > 0)
-        which, item, weight = which[supports], item[supports], weight[supports]
-    query, rank = narrowed(units.query[which]), narrowed(units.rank[which])
-    same = np.array_equal(unit, which)  # every unit with an edge is notable, and has one edge
-    return Edges(
-        query=query,
-        rank=rank,
-        item=narrowed(item),
-        unit_query=query if same else narrowed(units.query[unit]),
-        unit_rank=rank if same else narrowed(units.rank[unit]),
-        unit_judged=judged,
-        unit_repeat=repeat,
-        sizes=units.sizes,
-        weight=weight,
-    )
 
 
 def edges_to_members(units: Units, unit: Ints, member: Ints, gold: Gold) -> Edges:
@@ -279,7 +232,8 @@ class Matcher:
         return []
 
     def __str__(self) -> str:
-        return self.name + spell_parameters(self.settings(), self.parameters())
+        defaults = self.parameters()
+        return self.name + (spell_parameters(self.settings(), defaults) if defaults else "")
 
     @classmethod
     def parameters(cls) -> dict[str, Any]:
@@ -342,8 +296,10 @@ def find_matcher(
     if cls is None:
         known = known_matchers()
         cls = known[choose("relation", name, known)]
-    texts = dict(split_parameters(parts[2] or "", spec, OptionError))
-    given = read_parameters(name, texts, cls.parameters(), OptionError)
+    given: dict[str, Any] = {}
+    if parts[2]:
+        texts = dict(split_parameters(parts[2], spec, OptionError))
+        given = read_parameters(name, texts, cls.parameters(), OptionError)
     for parameter in parameters:
         choose(f"parameter of {name}", parameter, cls.parameters())
     return cls(**{**(choices or {}).get(name, {}), **given, **parameters})

@@ -42,9 +42,9 @@ if TYPE_CHECKING:
 
     from findwell.core.data import Gold
     from findwell.core.findings import Finding
-    from findwell.core.relation import Edges
+    from findwell.core.relation import Edges, Units
     from findwell.relations.align import Aligned
-    from findwell.relations.match.matcher import MatchContext, Units
+    from findwell.relations.match.matcher import MatchContext
     from findwell.relations.preflight import UnmetRun
 
     Change = Callable[[pl.Series], pl.Series]  # of the names of documents

@@ -17,13 +17,13 @@ from findwell.core.errors import InputError
 from findwell.core.findings import FindingKind, finding_about, shorten
 from findwell.core.frames import pl
 from findwell.core.parts import is_part
+from findwell.core.relation import Units
 from findwell.core.texts.sentences import split
 from findwell.core.texts.words import tidy
 from findwell.relations.align import positions, repeated
 from findwell.relations.match.matcher import (
     BoundByRule,
     Scores,
-    Units,
     edges_to_members,
     rows_as_units,
 )

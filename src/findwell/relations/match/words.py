@@ -12,8 +12,9 @@ from findwell.relations.match.texts import BoundTexts, first_alternatives, gold_
 
 if TYPE_CHECKING:
     from findwell.core.data import Gold
+    from findwell.core.relation import Units
     from findwell.relations.align import Aligned
-    from findwell.relations.match.matcher import MatchContext, Units
+    from findwell.relations.match.matcher import MatchContext
 
 
 @register_matcher

@@ -17,10 +17,9 @@ from findwell.core.errors import InputError
 from findwell.core.findings import EXAMPLES, Finding, shorten
 from findwell.core.frames import pl
 from findwell.core.timing import timed
-from findwell.io.read.format import Format, Look, ReadContext, register_format
+from findwell.io.read.format import Format, Look, ReadContext, Source, register_format
 from findwell.io.read.objects import make_entries
 from findwell.io.read.records import one_line, plain_columns
-from findwell.io.read.source import Source
 from findwell.io.read.tables import frame, pandas_columns, pandas_rows
 from findwell.io.read.traces.decoding import (
     EXPLODED,
