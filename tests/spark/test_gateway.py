@@ -129,7 +129,7 @@ def test_strangers_are_turned_away() -> None:
         assert not server.calls
     with pytest.raises(OptionError, match="several votes"):
         ModelGateway(judge("http://localhost:1", votes=3))
-    with pytest.raises(OptionError, match="calls a minute"):
+    with pytest.raises(OptionError, match="calls_per_minute is 0"):
         ModelGateway(judge("http://localhost:1"), calls_per_minute=0)
 
 

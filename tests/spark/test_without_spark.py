@@ -28,7 +28,7 @@ def test_findwell_never_imports_pyspark() -> None:
     code = (
         "import sys, findwell, findwell.cli.score, findwell.show.result\n"
         "assert 'findwell.spark' not in sys.modules\n"
-        "findwell.spark.evaluate, findwell.spark.compare, findwell.spark.gate\n"
+        "findwell.spark.evaluate, findwell.spark.load\n"
         "findwell.spark.SparkResult\n"
         "assert not {'pyspark', 'pandas', 'pyarrow'} & set(sys.modules)"
     )
@@ -67,7 +67,7 @@ def test_options_of_one_engine_are_refused_by_the_other(cli: Findwell) -> None:
     for arguments, said in (
         (["--write", "x"], "--write needs --engine spark"),
         (["--master", "yarn"], "--master needs --engine spark"),
-        (["--engine", "spark", "--per-query"], "--per-query is not for --engine spark"),
+        (["--engine", "spark", "--run-format", "trec"], "--run-format is not for --engine spark"),
         (["--engine", "spark", "--query-from", "question"], "--query-from is not for --engine"),
         (["--engine", "spark", "--labels", "x"], "--labels is not for --engine spark"),
         (["--engine", "spark", "b.parquet"], "one RUN at a time"),

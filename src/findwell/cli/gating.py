@@ -137,8 +137,13 @@ class Requirements:
     junit: str | None
 
     @classmethod
-    def take(cls, choices: dict[str, Any]) -> Requirements:
-        """Take the options out of those of the command, and check them before anything is read."""
+    def take(
+        cls, choices: dict[str, Any], load: Callable[[str], Result | None] | None = None
+    ) -> Requirements:
+        """Take the options out of those of the command, and check them before anything is read.
+
+        `load` reads a baseline that may be something else than the folder of a result.
+        """
         names = ("require", "baseline", "update_baseline", "junit")
         texts, folder, update, junit = (choices.pop(name) for name in names)
         requirements = []
@@ -156,7 +161,8 @@ class Requirements:
                 'nothing is compared with the baseline: add --require "recall@5>=baseline-0.02"'
                 " or --update-baseline"
             )
-        before = None if folder is None else _baseline(folder, update=update)
+        load = load or partial(_baseline, update=update)
+        before = None if folder is None else load(folder)
         return cls(texts, folder, update, before, take_decisions(choices), junit)
 
     @property

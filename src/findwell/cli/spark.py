@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from functools import partial
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -13,21 +13,15 @@ from findwell.cli import gating, judging, options
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from findwell.evaluation.results.result import Result
+
 DEFAULT_MAP = ParameterSource.DEFAULT_MAP
 ENGINES = ("local", "spark")
 ONLY_SPARK = (
-    *("master", "column", "write_to", "sample", "bootstrap", "partitions", "gold_join", "keep_at"),
-    *("gateway_host", "gateway_port", "calls_per_minute", "name", "run_id"),
+    *("master", "column", "write_to", "sample", "partitions", "gold_join", "keep_at", "name"),
+    *("gateway_host", "gateway_port", "calls_per_minute", "run_id"),
 )
-# options of `findwell score` that mean the same on Spark
-SHARED = (
-    *("by", "dialect", "rel", "ids", "missing", "corpus", "embedder", "tokenizer", "bounds"),
-    *("cluster", "skip_bad", "queries"),
-)
-NOT_ON_SPARK = (
-    *("run_format", "gold_format", "id_from", "query_from", "latency_unit", "labels"),
-    *("per_query", "update_baseline", "dry_run", "explain_verdicts"),
-)
+NOT_ON_SPARK = ("labels", "update_baseline", "dry_run", "explain_verdicts")
 
 
 def _as_columns(
@@ -81,12 +75,6 @@ engine_options = options.option_set(
         type=click.FloatRange(0, 1),
         metavar="SHARE",
         help="Spark: share of the queries that --save keeps, for report, compare and view.",
-    ),
-    click.option(
-        "--bootstrap",
-        type=click.IntRange(0),
-        metavar="N",
-        help="Spark: make intervals from this many Poisson samples (default: from moments).",
     ),
     click.option(
         "--partitions",
@@ -152,38 +140,40 @@ def score(  # noqa: PLR0917
     choices: dict[str, Any],
 ) -> int:
     """Measure a run on Spark, print it, and return the exit code."""
-    from findwell.evaluation.comparison.requirements import parse_requirement  # noqa: PLC0415
-    from findwell.io.storage.folders import refuse_foreign  # noqa: PLC0415
+    from findwell.evaluation.results.store import load as load_folder  # noqa: PLC0415
+    from findwell.evaluation.results.summaries import unmeasured  # noqa: PLC0415
+    from findwell.evaluation.spark.job import LOCAL_OPTIONS, SparkOptions, evaluate  # noqa: PLC0415
+    from findwell.evaluation.spark.result import load  # noqa: PLC0415
+    from findwell.io.storage.folders import MANIFEST, refuse_foreign  # noqa: PLC0415
     from findwell.measures import DEFAULTS  # noqa: PLC0415
-    from findwell.show.spark import render  # noqa: PLC0415
+    from findwell.show.result import render  # noqa: PLC0415
 
-    for name in options.explicit(dict.fromkeys(NOT_ON_SPARK)):
+    idle = sorted(LOCAL_OPTIONS & choices.keys())
+    for name in options.explicit(dict.fromkeys([*NOT_ON_SPARK, *idle])):
         raise click.UsageError(f"--{name.replace('_', '-')} is not for --engine spark")
     if len(runs) > 1:
         raise click.UsageError("--engine spark measures one RUN at a time")
     if save is not None:
         refuse_foreign(save)
         given.setdefault("sample", 1.0)
-    requirements, baseline, junit = (choices.pop(name) for name in ("require", "baseline", "junit"))
-    decisions = gating.take_decisions(choices)
+
+    def load_baseline(place: str) -> Result:
+        """Load a saved result, or the values that a Spark job wrote."""
+        saved = (Path(place) / MANIFEST).is_file()
+        return load_folder(place) if saved else load(place, master=given.get("master"))
+
+    gates = gating.Requirements.take(choices, load_baseline)
     choices |= judging.take(choices)
-    named = [*(measures or DEFAULTS)]
-    asked = [parse_requirement(text) for text in requirements]
-    named += [each.subject for each in asked if each.is_of_measure]
-    wanted = {name: choices[name] for name in (*SHARED, "judge", "base_url") if name in choices}
+    shared = (SparkOptions.__annotations__.keys() | {"queries"}) - LOCAL_OPTIONS - {"level"}
     place, columns = given.pop("write_to", None), given.pop("column", None)
-
-    from findwell.evaluation.spark.comparing import gate as hold  # noqa: PLC0415
-    from findwell.evaluation.spark.job import evaluate  # noqa: PLC0415
-
     result = evaluate(
         runs[0],
         gold,
-        dict.fromkeys(named),
+        dict.fromkeys([*(measures or DEFAULTS), *gates.measures]),
         slices=slices,
         columns=columns,
         level=level or None,
-        **wanted,
+        **{name: choices[name] for name in shared & choices.keys()},
         **given,
     )
     if place is not None:
@@ -192,20 +182,11 @@ def score(  # noqa: PLR0917
     if save is not None:
         result.save(save)
         options.note(f"saved: {save}")
-    gate = None
-    if requirements:
-        gate = hold(result, requirements, baseline=baseline, **decisions)
+    gate = gates.hold(result)
     screen = options.screen(output)
-    text = render(result, how, by=slices, **screen)
+    text = render(result, how, per_query=choices["per_query"], by=slices, **screen)
     options.write(gating.with_verdicts(text, gate, how, **screen), output, how)
     if how != "json":
         options.print_findings(result.findings)
-    lacking = options.print_unmeasured(
-        f"{row['measure']}: no query has a value"
-        for row in result.summary.iter_rows(named=True)
-        if not row["n"]
-    )
-    if gate is None:
-        return lacking
-    tables = partial(render, result, "markdown")
-    return gating.report_verdicts(gate, how, output, junit, tables) or lacking
+    lacking = options.print_unmeasured(unmeasured(result))
+    return gates.finish(gate, result, how, output, slices=slices, lacking=lacking)

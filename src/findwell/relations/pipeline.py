@@ -147,7 +147,7 @@ def join(run: RunStream, drawn: Iterable[DrawnBatch], bound: BoundMatcher, polic
     documents = sum(part.documents for part in parts)
     findings = bound.check_rows(findings, documents, run.name)
     if parts and not seen.any() and not is_part():
-        raise no_shared_query(_first_rows(run)["query"], gold, run.name)
+        raise no_shared_query(_first_rows(run)["query"], gold.queries["query"], run.name)
     findings += missing_queries(seen, gold, run.name, policy)
     findings += nothing_retrieved(asked, gold, policy)
     if bound.finds_items and policy.missing != "skip" and not seen.all():

@@ -139,15 +139,8 @@ def check_gold(gold: Gold, policy: Policy, levels: dict[str, float]) -> list[Fin
             where="gold",
             fix="remove the repetition, or use findwell's own dialect, which counts it once",
         )
-    strict = policy.no_relevant == "undefined" and policy.nothing == "zero"
-    for name, level in levels.items():
-        if strict and not (grade >= level).any() and not is_part():
-            highest = f"the highest grade is {grade.max():g}" if len(grade) else "it has no item"
-            raise AlignError(
-                f"the gold has no relevant item for {name}: {highest}",
-                where="gold",
-                fix="relevant means a grade of at least 1, or of --rel; check the grade column",
-            )
+    if not is_part():
+        require_relevant(float(grade.max()) if len(grade) else None, policy, levels)
     empty = np.zeros(gold.n, dtype=bool)
     first, some = gold.item_offset[:-1], np.diff(gold.item_offset) > 0
     for level in set(levels.values()):
@@ -166,6 +159,20 @@ def check_gold(gold: Gold, policy: Policy, levels: dict[str, float]) -> list[Fin
         f"query without a relevant item: {meaning}",
         "judge more documents for it, or report unanswerable queries as a slice",
     )
+
+
+def require_relevant(highest: float | None, policy: Policy, levels: dict[str, float]) -> None:
+    """Refuse a gold whose highest grade is too low for a measure; None: it has no item."""
+    if policy.no_relevant != "undefined" or policy.nothing != "zero":
+        return
+    for name, level in levels.items():
+        if highest is None or highest < level:
+            why = "it has no item" if highest is None else f"the highest grade is {highest:g}"
+            raise AlignError(
+                f"the gold has no relevant item for {name}: {why}",
+                where="gold",
+                fix="relevant means a grade of at least 1, or of --rel; check the grade column",
+            )
 
 
 def synthetic_questions(queries: pl.DataFrame) -> list[Finding]:
@@ -206,17 +213,7 @@ def missing_queries(seen: Bools, gold: Gold, run: str, policy: Policy) -> list[F
     """Look at the queries of the gold for which the run has no row."""
     missing = gold.names_at(~seen)
     if len(missing) and policy.missing == "error":
-        count = (
-            "1 query of the gold is"
-            if len(missing) == 1
-            else f"{len(missing)} queries of the gold are"
-        )
-        raise AlignError(
-            f"{count} missing, for example {missing[0]!r}",
-            where=f"run {run}",
-            fix="retrieve for every query, or choose what a missing one means: "
-            "--missing zero (trec_eval -c) or --missing skip",
-        )
+        raise missing_error(len(missing), missing[0], run)
     meaning = "left out" if policy.missing == "skip" else "scores 0"
     return finding_about(
         "missing-query",
@@ -226,16 +223,32 @@ def missing_queries(seen: Bools, gold: Gold, run: str, policy: Policy) -> list[F
     )
 
 
-def no_shared_query(run_queries: pl.Series, gold: Gold, run: str) -> AlignError:
-    """Return the error for a run and a gold without a common query, with a guess why."""
-    ours, theirs = run_queries, gold.queries["query"]
+def missing_error(count: int, example: str, run: str) -> AlignError:
+    """Return the error for a run without rows for queries of the gold."""
+    which = "1 query of the gold is" if count == 1 else f"{count} queries of the gold are"
+    return AlignError(
+        f"{which} missing, for example {example!r}",
+        where=f"run {run}",
+        fix="retrieve for every query, or choose what a missing one means: "
+        "--missing zero (trec_eval -c) or --missing skip",
+    )
+
+
+def no_shared_query(
+    ours: pl.Series, theirs: pl.Series, run: str, *, examples: bool = False
+) -> AlignError:
+    """Return the error for a run and a gold without a common query, with a guess why.
+
+    The queries of both are given, or `examples` of them.
+    """
     guess = hint(ours, theirs, QUERIES)
+    least = "at least " if examples else ""
     return AlignError(
         f"run and gold share no query: the run has {ours[0]!r}, the gold has {theirs[0]!r}",
         where=f"run {run} and gold",
         fix="check that both files are about the same queries, and that they are not swapped"
         if guess is None
-        else f"{guess[0].why} (then {guess[1]} would match); make the ids equal",
+        else f"{guess[0].why} (then {least}{guess[1]} would match); make the ids equal",
     )
 
 

@@ -68,7 +68,9 @@ class ModelGateway:
                 fix="leave out votes, or judge on one machine",
             )
         if calls_per_minute is not None and not calls_per_minute > 0:
-            raise OptionError(f"{calls_per_minute} calls a minute are none")
+            raise OptionError(
+                f"calls_per_minute is {calls_per_minute}", fix="give a number greater than 0"
+            )
         if settings.batch or settings.ask == "auto":
             raise OptionError(
                 "tasks of Spark ask their model at once, and in a way that is settled",
@@ -156,7 +158,7 @@ class ModelGateway:
     def about(self, judge: Mapping[str, Any]) -> dict[str, Any]:
         """Return what one task says of its judge, with the server, calls and cost of the whole job.
 
-        What a task counts beside that is of its own queries alone, and left out.
+        What a task counts in addition is of its own queries alone, and left out.
         """
         if not judge:  # nothing was judged
             return {}
@@ -277,14 +279,14 @@ class _Handler(BaseHTTPRequestHandler):
             return
         if not 0 <= size <= LARGEST or not self.path.startswith(f"{BASE}/"):
             self.close_connection = True
-            self._reply(400, _error("no call of a task", "call"))
+            self._reply(400, _error("this is not a call of a task", "call"))
             return
         try:
             body = json.loads(self.rfile.read(size))
         except ValueError:
             body = None
         if not isinstance(body, dict):
-            self._reply(400, _error("the call is no JSON object", "call"))
+            self._reply(400, _error("the call is not a JSON object", "call"))
             return
         try:
             status, content, wait = self.server.owner.ask(self.path.removeprefix(BASE), body)
@@ -302,7 +304,7 @@ class _Handler(BaseHTTPRequestHandler):
         self.wfile.write(content)
 
     def log_message(self, *_: object) -> None:
-        """Print nothing: prompts are nobody's business."""
+        """Print nothing: prompts are private."""
 
 
 def _request(body: dict[str, Any]) -> ChatRequest:

@@ -171,10 +171,15 @@ def failure_of(text: str) -> Exception:
             fix="install findwell on every node, or ship an environment: "
             "--archives env.tar.gz#environment (see docs/spark.md)",
         )
+    if "spark.driver.maxResultSize" in text:
+        return SparkError(
+            "the values of all queries are more than the driver may collect",
+            fix="raise spark.driver.maxResultSize and spark.driver.memory (see docs/spark.md)",
+        )
     lines = [line.strip() for line in text.splitlines() if line.strip()]
-    told = [line for line in lines if re.match(r"[\w.]*(?:Error|Exception)\b", line)]
+    named = [line for line in lines if re.match(r"[\w.]*(?:Error|Exception)\b", line)]
     return SparkError(
-        f"the job failed: {(told or lines or ['no reason was given'])[-1][:300]}",
+        f"the job failed: {(named or lines or ['no reason was given'])[-1][:300]}",
         fix="look at the log of the task that failed; a query with very many documents needs more "
         "memory for Python: spark.executor.memoryOverhead",
     )
