@@ -260,7 +260,7 @@ def comparisons_and_gates_are_those_of_one_machine(spark: Any, folder: Path) -> 
 
 @case
 def values_are_kept_where_nothing_else_stands(spark: Any, folder: Path) -> None:
-    """A second job may take the place of the first, but nobody's table."""
+    """A second job may replace the values of the first, but no other table."""
     run, gold = (on_spark(spark, each) for each in hard_case(3, "findwell"))
     work = partial(findwell.spark.evaluate, run, gold, ["AP"])
     expected = work().values
@@ -278,7 +278,7 @@ def values_are_kept_where_nothing_else_stands(spark: Any, folder: Path) -> None:
 
 @case
 def property_many_small_frames_at_once(spark: Any, _: Path) -> None:
-    """What a query scores does not depend on the queries beside it, nor on where they are."""
+    """What a query scores does not depend on the queries next to it, nor on where they are."""
     import hypothesis.strategies as st
 
     @settings(
@@ -574,7 +574,7 @@ def main() -> None:
                 with redirect_stdout(said):
                     CASES[name](spark, folder)
                 found[name] = ""
-            except BaseException:  # noqa: BLE001 - it is told to who asked
+            except BaseException:  # noqa: BLE001 - the caller reads it
                 found[name] = said.getvalue() + traceback.format_exc()
             sys.stderr.write(f"{name}: {time.monotonic() - start:.1f} s\n")
         spark.stop()

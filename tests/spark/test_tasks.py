@@ -152,8 +152,8 @@ def test_labels_of_a_query_do_not_depend_on_the_order_of_its_rows(*, reverse: bo
     plan = plan_of(["RR"], about=("lang", "reference"), labels=("lang",), skip_bad=True)
     rows = stacked(side(gold.reverse() if reverse else gold, GOLD), side(run, RUN))
     found = every(list(evaluate_batches(plan, rows)))
-    told = found.filter(pl.col("kind") == VALUES).select("query", "labels").sort("query")
-    assert told["labels"].to_list() == [["de"], [None]]
+    labels = found.filter(pl.col("kind") == VALUES).select("query", "labels").sort("query")
+    assert labels["labels"].to_list() == [["de"], [None]]
 
 
 @pytest.mark.parametrize(
@@ -265,7 +265,7 @@ def test_errors_of_tasks_come_back_as_they_were() -> None:
     assert str(error_of(str(caught.value))) == str(found)
 
 
-def test_executors_without_findwell_are_told_what_to_do() -> None:
+def test_a_failed_job_says_what_to_do() -> None:
     said = "Traceback\nModuleNotFoundError: No module named 'findwell.spark'\n"
     assert "the executors cannot import findwell" in str(failure_of(said))
     assert "memoryOverhead" in str(failure_of("Job aborted: worker crashed"))

@@ -46,7 +46,7 @@ def test_without_pyspark_the_extra_is_named() -> None:
 
 def test_without_java_the_package_is_named(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setenv("JAVA_HOME", str(tmp_path))
-    with pytest.raises(OptionError, match="there is none in JAVA_HOME") as caught:
+    with pytest.raises(OptionError, match="not found in JAVA_HOME") as caught:
         require_java()
     assert "openjdk-17-jre-headless" in caught.value.fix
     program = tmp_path / "bin" / "java"

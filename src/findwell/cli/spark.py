@@ -16,11 +16,6 @@ if TYPE_CHECKING:
     from findwell.evaluation.results.result import Result
 
 DEFAULT_MAP = ParameterSource.DEFAULT_MAP
-ENGINES = ("local", "spark")
-ONLY_SPARK = (
-    *("master", "column", "write_to", "sample", "partitions", "gold_join", "keep_at", "name"),
-    *("gateway_host", "gateway_port", "calls_per_minute", "run_id"),
-)
 NOT_ON_SPARK = ("labels", "update_baseline", "dry_run", "explain_verdicts")
 
 
@@ -37,78 +32,60 @@ def _as_columns(
     return found or None
 
 
+# metavar and help of the options that only this engine has
+ONLY_SPARK: dict[str, tuple[str | None, str]] = {
+    "master": (
+        "URL",
+        "the cluster: local[4], spark://HOST:7077, yarn, sc://HOST (default: of spark-submit).",
+    ),
+    "column": (
+        "NAME=COLUMN",
+        "what a column is called, such as query=qid or gold.doc=pid; may be repeated.",
+    ),
+    "write": ("PLACE", "write the values of every query to this path or table:NAME, by run id."),
+    "name": ("NAME", "name of the run (default: run)."),
+    "run_id": ("ID", "identifies this evaluation among those that are written (default: random)."),
+    "sample": ("SHARE", "share of the queries that --save keeps, for report, compare and view."),
+    "partitions": ("N", "how many parts the rows are cut into, by query."),
+    "gold_join": (
+        None,
+        "send a small gold to all executors, or bring its rows to those of the run.",
+    ),
+    "keep_at": (
+        "PATH",
+        "write values here before they are collected, so that a lost executor costs nothing.",
+    ),
+    "gateway_host": (
+        "HOST",
+        "address of the driver at which tasks ask for a model (default: Spark's).",
+    ),
+    "gateway_port": ("PORT", "port of it (default: any that is free)."),
+    "calls_per_minute": ("N", "most calls of a model in a minute, of all tasks together."),
+}
+SETTINGS: dict[str, dict[str, Any]] = {
+    "column": {"multiple": True, "callback": _as_columns},
+    "sample": {"type": click.FloatRange(0, 1)},
+    "partitions": {"type": click.IntRange(1)},
+    "gold_join": {"type": click.Choice(["auto", "broadcast", "shuffle"])},
+    "gateway_port": {"type": click.IntRange(0, 65535)},
+    "calls_per_minute": {"type": float},
+}
 engine_options = options.option_set(
     click.option(
         "--engine",
-        type=click.Choice(ENGINES),
+        type=click.Choice(["local", "spark"]),
         default="local",
         help="Where it runs: on this machine, or on Spark, where RUN, --gold and --queries are "
         "paths of Parquet, delta:PATH, or table:NAME (docs/spark.md).",
     ),
-    click.option(
-        "--master",
-        metavar="URL",
-        help="Spark: the cluster, such as local[4], spark://HOST:7077, yarn or sc://HOST (default: "
-        "as spark-submit or spark-defaults says).",
-    ),
-    click.option(
-        "--column",
-        multiple=True,
-        callback=_as_columns,
-        metavar="NAME=COLUMN",
-        help="Spark: what a column is called, such as query=qid or gold.doc=pid; may be repeated.",
-    ),
-    click.option(
-        "--write",
-        "write_to",
-        metavar="PLACE",
-        help="Spark: write the values of every query to this path or table:NAME, by run id.",
-    ),
-    click.option("--name", metavar="NAME", help="Spark: name of the run (default: run)."),
-    click.option(
-        "--run-id",
-        metavar="ID",
-        help="Spark: what tells this evaluation from others that are written (default: random).",
-    ),
-    click.option(
-        "--sample",
-        type=click.FloatRange(0, 1),
-        metavar="SHARE",
-        help="Spark: share of the queries that --save keeps, for report, compare and view.",
-    ),
-    click.option(
-        "--partitions",
-        type=click.IntRange(1),
-        metavar="N",
-        help="Spark: how many parts the rows are cut into, by query.",
-    ),
-    click.option(
-        "--gold-join",
-        type=click.Choice(["auto", "broadcast", "shuffle"]),
-        help="Spark: send a small gold to all executors, or bring its rows to those of the run.",
-    ),
-    click.option(
-        "--keep-at",
-        metavar="PATH",
-        help="Spark: write values here before they are summarised, so that a lost executor costs "
-        "nothing.",
-    ),
-    click.option(
-        "--gateway-host",
-        metavar="HOST",
-        help="Spark: address of the driver at which tasks ask for a model (default: Spark's).",
-    ),
-    click.option(
-        "--gateway-port",
-        type=click.IntRange(0, 65535),
-        metavar="PORT",
-        help="Spark: port of it (default: any that is free).",
-    ),
-    click.option(
-        "--calls-per-minute",
-        type=float,
-        metavar="N",
-        help="Spark: most calls of a model in a minute, of all tasks together.",
+    *(
+        click.option(
+            f"--{name.replace('_', '-')}",
+            metavar=metavar,
+            help=f"Spark: {text}",
+            **SETTINGS.get(name, {}),
+        )
+        for name, (metavar, text) in ONLY_SPARK.items()
     ),
 )
 
@@ -122,7 +99,7 @@ def take(choices: dict[str, Any]) -> tuple[str, dict[str, Any]]:
         source = click.get_current_context().get_parameter_source
         given = {name: each for name, each in given.items() if source(name) is not DEFAULT_MAP}
     if engine == "local" and given:
-        flag = "write" if "write_to" in given else next(iter(given)).replace("_", "-")
+        flag = next(iter(given)).replace("_", "-")
         raise click.UsageError(f"--{flag} needs --engine spark")
     return engine, given
 
@@ -165,7 +142,7 @@ def score(  # noqa: PLR0917
     gates = gating.Requirements.take(choices, load_baseline)
     choices |= judging.take(choices)
     shared = (SparkOptions.__annotations__.keys() | {"queries"}) - LOCAL_OPTIONS - {"level"}
-    place, columns = given.pop("write_to", None), given.pop("column", None)
+    place, columns = given.pop("write", None), given.pop("column", None)
     result = evaluate(
         runs[0],
         gold,

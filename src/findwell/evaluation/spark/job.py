@@ -25,13 +25,12 @@ from findwell.evaluation.spark.session import (
     require_pyspark,
 )
 from findwell.evaluation.spark.task import BATCH_ROWS, SAMPLED_PARTS, TaskPlan
-from findwell.evaluation.spark.value_rows import SCHEMA
+from findwell.evaluation.spark.value_rows import SAMPLE, SCHEMA
 from findwell.evaluation.spark.worker import evaluate_part
 from findwell.io.read.by_query import is_by_query
 from findwell.io.read.corpus import load_corpus
 from findwell.io.read.vocabulary import TABLE_COLUMNS
 from findwell.judges.find import on_server
-from findwell.judges.settings import Judge
 from findwell.measures import DEFAULTS, Measure
 from findwell.relations.preflight import SYNTHETIC
 
@@ -134,14 +133,15 @@ def evaluate(
     with ExitStack() as held:
         judge, gateway = None, None
         if plan.judge is not None:
+            from findwell.judges.llm.judge import LLMJudge  # noqa: PLC0415 - few jobs have a judge
+
             judge, _ = on_server(options.get("judge", "local"), options.get("base_url"))
-            settings = Judge(judge) if isinstance(judge, str) else judge
-            if isinstance(settings, Judge) and settings.asks_model:
+            if isinstance(plan.judge, LLMJudge):
                 if gateway_host is None and not is_connect(session):
                     gateway_host = session.sparkContext.getConf().get("spark.driver.host")
                 pace = calls_per_minute
                 gateway = ModelGateway(
-                    settings, host=gateway_host, port=gateway_port, calls_per_minute=pace
+                    plan.judge, host=gateway_host, port=gateway_port, calls_per_minute=pace
                 )
                 judge = held.enter_context(gateway).settings()
         whole = taken[sides.GOLD]
@@ -150,7 +150,7 @@ def evaluate(
             plan=_of_a_part(plan, texts=texts, keep=KEPT_DOCUMENTS if sample else 0),
             sides={at: None if side is None else side.columns for at, side in taken.items()},
             about=tuple(sorted({*named, *ABOUT})),
-            labels=tuple(named | dict.fromkeys(known & {sides.CLUSTERS, SYNTHETIC})),
+            labels=tuple(named | dict.fromkeys(sorted(known & {sides.CLUSTERS, SYNTHETIC}))),
             judge=judge,
             sample=math.floor(sample * SAMPLED_PARTS),
             rows=batch_rows,
@@ -167,14 +167,16 @@ def evaluate(
 
         with naming_errors():
             rows = sides.stack(taken, partitions).mapInArrow(work, SCHEMA)
-            return SparkResult.collect(
-                _kept(session, rows, keep_at),
+            rows = _kept(session, rows, keep_at)
+            return SparkResult.of(
+                pl.DataFrame(rows.filter(rows["kind"] != SAMPLE).toArrow()),
                 plan,
                 task,
-                run_id=run_id or secrets.token_hex(8),
-                sampled=sample,
                 # tasks know what they asked themselves; the driver knows what all of them took
                 about_judge=dict if gateway is None else gateway.about,
+                task_rows=rows,
+                run_id=run_id or secrets.token_hex(8),
+                sampled=sample,
             )
 
 

@@ -112,31 +112,6 @@ class SparkResult(ValuesResult):
     sampled: float = 0.0
 
     @classmethod
-    def collect(
-        cls,
-        rows: DataFrame,
-        plan: Plan,
-        task: TaskPlan,
-        *,
-        run_id: str,
-        sampled: float,
-        about_judge: Callable[[Mapping[str, Any]], dict[str, Any]] = dict,
-    ) -> SparkResult:
-        """Bring the values here, look at what all tasks found, and return the result."""
-        from pyspark.sql import functions as F  # noqa: N812, PLC0415
-
-        here = rows.filter(F.col("kind") != SAMPLE)
-        return cls.of(
-            pl.DataFrame(here.toArrow()),
-            plan,
-            task,
-            task_rows=rows,
-            run_id=run_id,
-            sampled=sampled,
-            about_judge=about_judge,
-        )
-
-    @classmethod
     def of(
         cls,
         found: pl.DataFrame,
@@ -159,7 +134,11 @@ class SparkResult(ValuesResult):
             measures=plan.measures,
             queries=values.queries,
             findings=findings,
-            provenance=replace(provenance_of(plan), inputs=inputs, judge=about_judge(notes.judge)),
+            provenance=replace(
+                provenance_of(replace(plan, judge=None)),
+                inputs=inputs,
+                judge=about_judge(notes.judge),
+            ),
             options=SummaryOptions(plan.level, cluster, plan.bounds),
             stored=values,
             labels=task.labels,
@@ -237,25 +216,23 @@ class SparkResult(ValuesResult):
             for name, parts in tables.items()
         }
         result = _restored(json.dumps(manifest_of(self)), whole)
-        found = [*self._about_sample(result), *self.findings]
-        return replace(result, findings=tuple(first_findings(found)))
+        about = [] if self.sampled == 1 else [self._about_sample(result.n)]
+        return replace(result, findings=tuple(first_findings([*about, *self.findings])))
 
-    def _about_sample(self, result: Result) -> Iterable[Finding]:
-        if self.sampled < 1:
-            said = tuple(
-                f"{row['measure']}: undefined"
-                if row["value"] is None
-                else f"{row['measure']}: {row['value']:.4f} over {counted(row['n'])}"
-                for row in self.rows[:3]
-            )
-            yield Finding(
-                "sampled-queries",
-                result.n,
-                said,
-                f"query of a sample: {self.n} were measured on Spark, the values of all of them "
-                "are",
-                "look at the summary of the Spark job for the numbers of all queries",
-            )
+    def _about_sample(self, size: int) -> Finding:
+        said = (
+            f"{row['measure']}: undefined"
+            if row["value"] is None
+            else f"{row['measure']}: {row['value']:.4f} over {counted(row['n'])}"
+            for row in self.rows[:3]
+        )
+        return Finding(
+            "sampled-queries",
+            size,
+            tuple(said),
+            f"query of a sample: {self.n} were measured on Spark, the values of all of them are",
+            "look at the summary of the Spark job for the numbers of all queries",
+        )
 
     def save(self, folder: str | os.PathLike[str]) -> Path:
         """Save the sampled queries as the folder of a result, for report, compare and view."""

@@ -68,8 +68,8 @@ def require_java() -> None:
     program = shutil.which("java", path=str(Path(home, "bin"))) if home else shutil.which("java")
     fix = f"apt-get install {JAVA}, or set JAVA_HOME to the folder of Java 17 or newer"
     if program is None:
-        where = "" if home is None else " in JAVA_HOME"
-        raise OptionError(f"Spark runs on Java, and there is none{where}", fix=fix)
+        where = "on the path" if home is None else "in JAVA_HOME"
+        raise OptionError(f"Spark runs on Java, which was not found {where}", fix=fix)
     try:
         said = subprocess.run(  # noqa: S603
             [program, "-version"], capture_output=True, text=True, check=False, timeout=60
