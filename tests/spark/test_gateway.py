@@ -14,6 +14,7 @@ import pytest
 import findwell
 from findwell.core.errors import OptionError
 from findwell.evaluation.spark.gateway import ModelGateway
+from findwell.judges.find import find_judge
 from tests.client.server import Call, Reaction, chat, error, serve
 
 if TYPE_CHECKING:
@@ -44,8 +45,8 @@ def call(gateway: ModelGateway, text: str, token: str | None = None) -> tuple[in
             return failed.code, json.load(failed)
 
 
-def judge(url: str, **more: Any) -> findwell.Judge:
-    return findwell.Judge("openai:m", base_url=url, key=KEY, **more)
+def judge(url: str, spec: str = "openai:m", **more: Any) -> Any:
+    return find_judge(findwell.Judge(spec, base_url=url, key=KEY, **more))
 
 
 def test_answers_are_kept_and_the_key_stays_with_the_driver() -> None:
@@ -129,16 +130,14 @@ def test_strangers_are_turned_away() -> None:
         assert not server.calls
     with pytest.raises(OptionError, match="several votes"):
         ModelGateway(judge("http://localhost:1", votes=3))
-    with pytest.raises(OptionError, match="calls a minute"):
+    with pytest.raises(OptionError, match="calls_per_minute is 0"):
         ModelGateway(judge("http://localhost:1"), calls_per_minute=0)
 
 
 def test_the_token_stands_where_the_provider_has_its_key() -> None:
-    with serve() as server:
-        settings = findwell.Judge("azure:m", base_url=f"{server.url}/openai/v1", key=KEY)
-        with ModelGateway(settings) as gateway:
-            made = gateway.settings()
-            assert not gateway.accepts({"Authorization": f"Bearer {made.key}"})
-            assert gateway.accepts({"api-key": str(made.key)})
+    with serve() as server, ModelGateway(judge(f"{server.url}/openai/v1", "azure:m")) as gateway:
+        made = gateway.settings()
+        assert not gateway.accepts({"Authorization": f"Bearer {made.key}"})
+        assert gateway.accepts({"api-key": str(made.key)})
     with pytest.raises(OptionError, match="tasks of Spark"):
         ModelGateway(judge("http://127.0.0.1:9/v1", ask="auto"))

@@ -3,18 +3,17 @@
 from __future__ import annotations
 
 import json
+import random
 from dataclasses import replace
 from io import BytesIO
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
 import polars as pl
 import pytest
 
 import findwell
 from findwell.core.errors import InputError
 from findwell.evaluation.plan import EvaluationOptions, Plan
-from findwell.evaluation.spark.arrow import to_batches
 from findwell.evaluation.spark.columns import (
     GOLD,
     POSITION,
@@ -25,20 +24,12 @@ from findwell.evaluation.spark.columns import (
     SideColumns,
     mapped,
 )
-from findwell.evaluation.spark.comparing import _Paired
+from findwell.evaluation.spark.result import Notes, SparkResult
 from findwell.evaluation.spark.session import failure_of
-from findwell.evaluation.spark.summary import (
-    ALL,
-    Notes,
-    SummaryPlan,
-    Tally,
-    merge_batches,
-    summarise_batches,
-)
-from findwell.evaluation.spark.task import NOTES, VALUES, TaskPlan, evaluate_batches
+from findwell.evaluation.spark.task import TaskPlan, evaluate_batches
+from findwell.evaluation.spark.value_rows import NOTES, VALUES, to_batches, values_of
 from findwell.evaluation.spark.worker import error_of, evaluate_part
 from findwell.measures.dialects import resolve_measures
-from findwell.statistics.values import from_scale
 from tests.spark.frames import EVERY, STRICT, assert_same, hard_case, records
 
 if TYPE_CHECKING:
@@ -85,21 +76,14 @@ def plan_of(measures: Any, dialect: str = "findwell", **more: Any) -> TaskPlan:
     return TaskPlan(**chosen | more)
 
 
+def every(found: list[pa.RecordBatch]) -> pl.DataFrame:
+    """Return the rows of all batches that tasks returned."""
+    return pl.concat([pl.DataFrame(batch) for batch in found])
+
+
 def values(task: TaskPlan, found: list[pa.RecordBatch]) -> pl.DataFrame:
     """Return one row per query and measure."""
-    rows = pl.concat([pl.DataFrame(batch) for batch in found]).filter(pl.col("kind") == VALUES)
-    names = [str(measure) for measure in task.plan.measures]
-    none = pl.lit([None] * len(names), pl.List(pl.String))
-    return (
-        rows.select(
-            "query",
-            measure=pl.lit(names),
-            value="values",
-            reason=pl.col("reasons").fill_null(none),
-        )
-        .explode("measure", "value", "reason")
-        .select("query", "measure", "value", "reason")
-    )
+    return values_of(every(found), task.run, task.plan.measures).frame()
 
 
 @pytest.mark.parametrize("dialect", DIALECTS)
@@ -146,7 +130,7 @@ def test_a_column_about_queries_takes_none_from_the_gold() -> None:
         ["recall@5"],
         sides=sides | {QUERIES: SideColumns("query", "query")},
         about=("group",),
-        slices=("group",),
+        labels=("group",),
     )
     rows = stacked(side(gold, GOLD), side(run, RUN), side(about, QUERIES))
     assert_same(
@@ -165,11 +149,11 @@ def test_labels_of_a_query_do_not_depend_on_the_order_of_its_rows(*, reverse: bo
         }
     )
     run = pl.DataFrame({"query": ["a", "b"], "doc": ["1", "1"], "score": [1.0, 1.0]})
-    plan = plan_of(["RR"], about=("lang", "reference"), slices=("lang",), skip_bad=True)
+    plan = plan_of(["RR"], about=("lang", "reference"), labels=("lang",), skip_bad=True)
     rows = stacked(side(gold.reverse() if reverse else gold, GOLD), side(run, RUN))
-    found = pl.concat([pl.DataFrame(batch) for batch in evaluate_batches(plan, rows)])
-    told = found.filter(pl.col("kind") == VALUES).select("query", "slices").sort("query")
-    assert told["slices"].to_list() == [["de"], [None]]
+    found = every(list(evaluate_batches(plan, rows)))
+    labels = found.filter(pl.col("kind") == VALUES).select("query", "labels").sort("query")
+    assert labels["labels"].to_list() == [["de"], [None]]
 
 
 @pytest.mark.parametrize(
@@ -196,7 +180,7 @@ def test_records_with_lists_texts_and_judges(by: str, measures: list[str]) -> No
             QUERIES: None,
         },
         rows=8,
-        slices=("topic",),
+        labels=("topic",),
     )
     run = side(frame.drop("gold", "topic", "reference"), RUN)
     gold = side(frame.drop("retrieved"), GOLD)
@@ -242,39 +226,32 @@ def test_findings_are_counted_over_all_batches() -> None:
     assert {kind: ours[kind] for kind in theirs} == theirs
 
 
-@pytest.mark.parametrize("samples", [0, 40])
-def test_summaries_do_not_depend_on_how_the_queries_are_cut(samples: int) -> None:
-    """However partitions and batches lie, every sum is the same to the last bit."""
+@pytest.mark.parametrize("clusters", [0, 7])
+def test_summaries_do_not_depend_on_how_the_queries_are_cut(clusters: int) -> None:
+    """Means and intervals are those of one machine that reads the queries in order of name."""
     run, gold = hard_case(5, queries=80)
+    gold = gold.sort("query", maintain_order=True)
+    about = gold.select("query").unique(maintain_order=True)
+    about = about.with_columns(part=pl.col("query").hash(1) % max(clusters, 1))
+    options: dict[str, Any] = {"cluster": "part"} if clusters else {}
     measures = ["nDCG@10", "GMAP", "relevant", "RR"]
-    plan = plan_of(measures, rows=25)
-    batches = list(evaluate_batches(plan, stacked(side(gold, GOLD), side(run, RUN))))
-    adding = SummaryPlan(("mean", "geometric", "sum", "mean"), samples=samples)
-
-    def merged(parts: list[list[pa.RecordBatch]]) -> dict[Any, Tally]:
-        summed = [batch for part in parts for batch in summarise_batches(adding, part)]
-        (rows,) = [pl.DataFrame(batch) for batch in merge_batches(adding, summed)]
-        return {
-            row["measure"]: Tally.of(row)
-            for row in rows.iter_rows(named=True)
-            if row["column"] == ALL
-        }
-
-    one = merged([batches])
-    many = merged([[batch] for batch in reversed(batches)])
-    local = findwell.evaluate(run, gold, measures)
-    for at, name in enumerate(measures):
-        mine, other = one[at].moments, many[at].moments
-        assert (mine.n, [each.value for each in mine.sums]) == (
-            other.n,
-            [each.value for each in other.sums],
-        )
-        value = from_scale(mine.mean, adding.statistics[at], mine.n)
-        assert value == pytest.approx(local[name], rel=1e-14)
-        limits = one[at].limits(0.95)
-        assert (limits is None) == (samples == 0)
-        if limits is not None:
-            assert limits == pytest.approx(many[at].limits(0.95), rel=1e-12)
+    plan = plan_of(
+        measures,
+        sides={number: SideColumns("document", "query") for number in (GOLD, RUN)}
+        | {QUERIES: SideColumns("query", "query")},
+        labels=("part",),
+        rows=25,
+    )
+    rows = stacked(side(gold, GOLD), side(run, RUN), side(about, QUERIES))
+    batches = list(evaluate_batches(plan, rows))
+    local = findwell.evaluate(run, gold, measures, queries=about, **options)
+    made = replace(plan.plan, cluster=options.get("cluster"))
+    for seed in range(3):
+        shuffled = random.Random(seed).sample(batches, len(batches))
+        found = SparkResult.of(every(shuffled), made, plan, task_rows=None)
+        assert found.summary.equals(local.summary)
+        assert found.values == local.values
+        assert found.interval == local.interval
 
 
 def test_errors_of_tasks_come_back_as_they_were() -> None:
@@ -288,10 +265,12 @@ def test_errors_of_tasks_come_back_as_they_were() -> None:
     assert str(error_of(str(caught.value))) == str(found)
 
 
-def test_executors_without_findwell_are_told_what_to_do() -> None:
+def test_a_failed_job_says_what_to_do() -> None:
     said = "Traceback\nModuleNotFoundError: No module named 'findwell.spark'\n"
     assert "the executors cannot import findwell" in str(failure_of(said))
     assert "memoryOverhead" in str(failure_of("Job aborted: worker crashed"))
+    large = "Total size of serialized results of 9 tasks is bigger than spark.driver.maxResultSize"
+    assert "fix: raise spark.driver.maxResultSize" in str(failure_of(large))
 
 
 def test_columns_are_named_for_one_side_or_both() -> None:
@@ -303,26 +282,3 @@ def test_columns_are_named_for_one_side_or_both() -> None:
 
 
 assert set(STRICT) <= set(DIALECTS)
-
-
-@pytest.mark.parametrize("seed", range(40))
-def test_verdict_interval_and_p_of_a_comparison_agree(seed: int) -> None:
-    rng = np.random.default_rng(seed)
-    size = int(rng.choice([2, 5, 10, 40, 300]))
-    moved = np.round(rng.normal(0.02, 0.1, size) * (rng.random(size) < rng.choice([0.1, 1.0])), 3)
-    sides = [np.zeros(size), moved]
-    change, tested, before, after = (Tally() for _ in range(4))
-    for tally, values in zip((change, tested, before, after), [moved, moved, *sides], strict=True):
-        tally.moments.add(values)
-    won, lost = int((moved > 0).sum()), int((moved < 0).sum())
-    found = _Paired("mean", change, tested, before, after, 1.0, won, lost, unpaired=0)
-    assert found.p is not None
-    for level in (0.5, 0.8, 0.95):
-        verdict = found.verdict(level)
-        span = verdict.difference
-        assert span.low is not None
-        assert span.high is not None
-        outside = not span.low <= 0 <= span.high
-        assert outside == verdict.is_clear == (found.p <= 1 - level + 1e-12)
-        assert (verdict.word == "same") == (not won and not lost)
-    assert found.p >= min(1.0, 2 / 2 ** (won + lost))

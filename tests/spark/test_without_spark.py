@@ -28,7 +28,7 @@ def test_findwell_never_imports_pyspark() -> None:
     code = (
         "import sys, findwell, findwell.cli.score, findwell.show.result\n"
         "assert 'findwell.spark' not in sys.modules\n"
-        "findwell.spark.evaluate, findwell.spark.compare, findwell.spark.gate\n"
+        "findwell.spark.evaluate, findwell.spark.load\n"
         "findwell.spark.SparkResult\n"
         "assert not {'pyspark', 'pandas', 'pyarrow'} & set(sys.modules)"
     )
@@ -46,7 +46,7 @@ def test_without_pyspark_the_extra_is_named() -> None:
 
 def test_without_java_the_package_is_named(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setenv("JAVA_HOME", str(tmp_path))
-    with pytest.raises(OptionError, match="there is none in JAVA_HOME") as caught:
+    with pytest.raises(OptionError, match="not found in JAVA_HOME") as caught:
         require_java()
     assert "openjdk-17-jre-headless" in caught.value.fix
     program = tmp_path / "bin" / "java"
@@ -67,7 +67,10 @@ def test_options_of_one_engine_are_refused_by_the_other(cli: Findwell) -> None:
     for arguments, said in (
         (["-S", "write=x"], "-S write needs --on spark"),
         (["-S", "master=yarn"], "-S master needs --on spark"),
-        (["--on", "spark", "--per-query"], "--per-query is not for --on spark"),
+        (
+            ["--on", "spark", "--read", "run_format=trec"],
+            "--read run_format is not for --on spark",
+        ),
         (
             ["--on", "spark", "--read", "query_from=question"],
             "--read query_from is not for --on",

@@ -141,6 +141,7 @@ class Requirements:
     update: bool
     decisions: dict[str, str]
     junit: str | None
+    load: Callable[[str], Result] | None = None  # reads a baseline that is not a saved result
 
     def check(self) -> None:
         """Refuse what does not go together, before anything is read."""
@@ -161,6 +162,8 @@ class Requirements:
         """The saved result to compare with; where it is to be replaced, it may be missing."""
         if self.folder is None:
             return None
+        if self.load is not None:
+            return self.load(self.folder)
         from findwell.evaluation.results.store import load  # noqa: PLC0415
         from findwell.io.storage.folders import is_folder, refuse_foreign  # noqa: PLC0415
 

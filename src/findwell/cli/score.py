@@ -114,6 +114,7 @@ def command(
             output=output,
             save=save,
             level=level,
+            per_query=per_query,
             settings=spark_settings,
             judge=judge,
             gates=gates,

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import functools
-from functools import partial
+from dataclasses import replace
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -16,20 +17,14 @@ if TYPE_CHECKING:
 
     from findwell.cli.judging import JudgeChoice
 
-# options of `findwell score` that mean the same on Spark
-SHARED_OPTIONS = (
-    *("by", "dialect", "rel", "ids", "missing", "corpus", "embedder", "tokenizer", "bounds"),
-    *("cluster", "skip_bad", "queries"),
-)
-NOT_ON_SPARK = (
-    *("run_format", "gold_format", "id_from", "query_from", "latency_unit", "labels"),
-    *("per_query", "update_baseline", "dry_run", "explain_verdicts"),
-)
+    from findwell.evaluation.results.result import Result
+
+NOT_ON_SPARK = ("labels", "update_baseline", "dry_run", "explain_verdicts")
 
 
 def _check_setting(name: str, value: object) -> object:
     """Refuse numbers that no cluster can work with."""
-    low = {"sample": 0, "bootstrap": 0, "partitions": 1, "gateway_port": 0}.get(name)
+    low = {"sample": 0, "partitions": 1, "gateway_port": 0}.get(name)
     high = {"sample": 1, "gateway_port": 65535}.get(name)
     if isinstance(value, int | float) and low is not None:
         click.FloatRange(low, high).convert(value, None, None)
@@ -79,35 +74,44 @@ def score(
     output: str | None,
     save: str | None,
     level: float,
+    per_query: bool,
     settings: dict[str, Any],
     judge: JudgeChoice,
     gates: gating.Requirements,
     plan: dict[str, Any],
 ) -> int:
     """Measure a run on Spark, print it, and return the exit code."""
-    from findwell.io.storage.folders import refuse_foreign  # noqa: PLC0415
+    from findwell.evaluation.results.store import load as load_folder  # noqa: PLC0415
+    from findwell.evaluation.results.summaries import unmeasured  # noqa: PLC0415
+    from findwell.evaluation.spark.job import LOCAL_OPTIONS, SparkOptions, evaluate  # noqa: PLC0415
+    from findwell.evaluation.spark.result import load  # noqa: PLC0415
+    from findwell.io.storage.folders import MANIFEST, refuse_foreign  # noqa: PLC0415
     from findwell.measures import DEFAULTS  # noqa: PLC0415
-    from findwell.show.spark import render  # noqa: PLC0415
+    from findwell.show.result import render  # noqa: PLC0415
 
     for name, spelling in typed_options(click.get_current_context()).items():
-        if name in NOT_ON_SPARK:
+        if name in NOT_ON_SPARK or name in LOCAL_OPTIONS:
             raise click.UsageError(f"{spelling} is not for --on spark")
     if len(runs) > 1:
         raise click.UsageError("--on spark measures one RUN at a time")
     if save is not None:
         refuse_foreign(save)
         settings.setdefault("sample", 1.0)
-    named = [*(measures or DEFAULTS), *gates.measures]
-    wanted = {name: plan[name] for name in SHARED_OPTIONS if name in plan} | judge.options
+
+    def load_baseline(place: str) -> Result:
+        """Load a saved result, or the values that a Spark job wrote."""
+        saved = (Path(place) / MANIFEST).is_file()
+        return load_folder(place) if saved else load(place, master=settings.get("master"))
+
+    gates = replace(gates, load=load_baseline)
+    gates.check()
+    shared = (SparkOptions.__annotations__.keys() | {"queries"}) - LOCAL_OPTIONS - {"level"}
+    wanted = {name: plan[name] for name in shared & plan.keys()} | judge.options
     place = settings.pop("write", None)
-
-    from findwell.evaluation.spark.comparing import gate as hold  # noqa: PLC0415
-    from findwell.evaluation.spark.job import evaluate  # noqa: PLC0415
-
     result = evaluate(
         runs[0],
         gold,
-        dict.fromkeys(named),
+        dict.fromkeys([*(measures or DEFAULTS), *gates.measures]),
         slices=slices,
         level=level or None,
         **wanted,
@@ -119,20 +123,11 @@ def score(
     if save is not None:
         result.save(save)
         options.note(f"saved: {save}")
-    gate = None
-    if gates.texts:
-        gate = hold(result, gates.texts, baseline=gates.folder, **gates.decisions)
+    gate = gates.hold(result)
     screen = options.screen(output)
-    text = render(result, how, by=slices, **screen)
+    text = render(result, how, per_query=per_query, by=slices, **screen)
     options.write(gating.with_verdicts(text, gate, how, **screen), output, how)
     if how != "json":
         options.print_findings(result.findings)
-    lacking = options.print_unmeasured(
-        f"{row['measure']}: no query has a value"
-        for row in result.summary.iter_rows(named=True)
-        if not row["n"]
-    )
-    if gate is None:
-        return lacking
-    tables = partial(render, result, "markdown")
-    return gating.report_verdicts(gate, how, output, gates.junit, tables) or lacking
+    lacking = options.print_unmeasured(unmeasured(result))
+    return gates.finish(gate, result, how, output, slices=slices, lacking=lacking)

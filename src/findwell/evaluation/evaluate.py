@@ -237,8 +237,8 @@ def assess(
         table = run.about()
         if table is not None and table.width > 1:
             about[run.name] = table
-    judged = None if judging is None else gold.queries
-    provenance = replace(provenance_of(plan, asked, judged), inputs=sources)
+    about_queries = None if judging is None else gold.queries
+    provenance = replace(provenance_of(plan, asked, about_queries), inputs=sources)
     described = plan.cluster is not None or len(gold.columns) > 1
     cluster = cluster_column(gold.queries, plan.cluster) if described else None
     return Result(

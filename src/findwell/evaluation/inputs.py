@@ -422,6 +422,15 @@ def unique_names(spellings: Sequence[Sequence[str]]) -> list[str]:
     return list(taken)
 
 
+def no_known_query(example: str, where: str) -> InputError:
+    """Return the error for a table about queries of which the gold has none."""
+    return InputError(
+        f"no query of this table is in the gold: it has {example!r}",
+        where=where,
+        fix="use the query ids of the gold",
+    )
+
+
 def with_columns(gold: Gold, queries: object) -> Gold:
     """Add the columns of a table about the queries, to slice by."""
     from findwell.io.read.queries import load_queries  # noqa: PLC0415
@@ -429,11 +438,8 @@ def with_columns(gold: Gold, queries: object) -> Gold:
     table = load_queries(queries)
     index = gold.find(table["query"])
     if not (index >= 0).any():
-        raise InputError(
-            f"no query of this table is in the gold: it has {table['query'][0]!r}",
-            where=os.fspath(queries) if isinstance(queries, str | os.PathLike) else "queries",
-            fix="use the query ids of the gold",
-        )
+        where = os.fspath(queries) if isinstance(queries, str | os.PathLike) else "queries"
+        raise no_known_query(table["query"][0], where)
     if "question" in gold.queries.columns:  # as the gold asks it
         table = table.drop("question", strict=False)
     joined = gold.queries.join(

@@ -99,16 +99,9 @@ def check_gold(gold: Gold, policy: Policy, measures: Sequence[Measure]) -> list[
             where="gold",
             fix="remove the repetition, or use findwell's own dialect, which counts it once",
         )
-    strict = policy.no_relevant == "undefined" and policy.nothing == "zero"
-    levels = {measure: measure.level() for measure in measures if measure.needs_relevant}
-    for name, level in levels.items():
-        if strict and not (grade >= level).any() and not is_part():
-            highest = f"the highest grade is {grade.max():g}" if len(grade) else "it has no item"
-            raise AlignError(
-                f"the gold has no relevant item for {name}: {highest}",
-                where="gold",
-                fix="relevant means a grade of at least 1, or of --rel; check the grade column",
-            )
+    levels = {str(measure): measure.level() for measure in measures if measure.needs_relevant}
+    if not is_part():
+        require_relevant(float(grade.max()) if len(grade) else None, policy, levels)
     empty = np.zeros(gold.n, dtype=bool)
     first, some = gold.item_offset[:-1], np.diff(gold.item_offset) > 0
     for level in set(levels.values()):
@@ -196,7 +189,7 @@ def join(run: RunStream, drawn: Iterable[DrawnBatch], bound: BoundMatcher, polic
     documents = sum(part.documents for part in parts)
     findings = bound.check_rows(findings, documents, run.name)
     if parts and not seen.any() and not is_part():
-        raise no_shared_query(_first_rows(run)["query"], gold, run.name)
+        raise no_shared_query(_first_rows(run)["query"], gold.queries["query"], run.name)
     if not seen.all():
         findings += missing_queries(seen, gold, run.name, policy)
     if asked.any():
@@ -231,17 +224,7 @@ def missing_queries(seen: Bools, gold: Gold, run: str, policy: Policy) -> list[F
     """Look at the queries of the gold for which the run has no row."""
     missing = gold.names_at(~seen)
     if len(missing) and policy.missing == "error":
-        count = (
-            "1 query of the gold is"
-            if len(missing) == 1
-            else f"{len(missing)} queries of the gold are"
-        )
-        raise AlignError(
-            f"{count} missing, for example {missing[0]!r}",
-            where=f"run {run}",
-            fix="retrieve for every query, or choose what a missing one means: "
-            "--read missing=zero (trec_eval -c) or --read missing=skip",
-        )
+        raise missing_error(len(missing), missing[0], run)
     meaning = "left out" if policy.missing == "skip" else "scores 0"
     return finding_about(
         "missing-query",

@@ -108,6 +108,20 @@ def hint(ours: pl.Series, theirs: pl.Series, known: tuple[Hint, ...]) -> tuple[H
     return None
 
 
+def require_relevant(highest: float | None, policy: Policy, levels: dict[str, float]) -> None:
+    """Refuse a gold whose highest grade is too low for a measure; None: it has no item."""
+    if policy.no_relevant != "undefined" or policy.nothing != "zero":
+        return
+    for name, level in levels.items():
+        if highest is None or highest < level:
+            why = "it has no item" if highest is None else f"the highest grade is {highest:g}"
+            raise AlignError(
+                f"the gold has no relevant item for {name}: {why}",
+                where="gold",
+                fix="relevant means a grade of at least 1, or of --rel; check the grade column",
+            )
+
+
 def synthetic_questions(queries: pl.DataFrame) -> list[Finding]:
     """Look for queries that a model wrote, by their column `synthetic`, which names it.
 
@@ -131,16 +145,32 @@ def synthetic_questions(queries: pl.DataFrame) -> list[Finding]:
     return findings
 
 
-def no_shared_query(run_queries: pl.Series, gold: Gold, run: str) -> AlignError:
-    """Return the error for a run and a gold without a common query, with a guess why."""
-    ours, theirs = run_queries, gold.queries["query"]
+def missing_error(count: int, example: str, run: str) -> AlignError:
+    """Return the error for a run without rows for queries of the gold."""
+    which = "1 query of the gold is" if count == 1 else f"{count} queries of the gold are"
+    return AlignError(
+        f"{which} missing, for example {example!r}",
+        where=f"run {run}",
+        fix="retrieve for every query, or choose what a missing one means: "
+        "--read missing=zero (trec_eval -c) or --read missing=skip",
+    )
+
+
+def no_shared_query(
+    ours: pl.Series, theirs: pl.Series, run: str, *, examples: bool = False
+) -> AlignError:
+    """Return the error for a run and a gold without a common query, with a guess why.
+
+    The queries of both are given, or `examples` of them.
+    """
     guess = hint(ours, theirs, QUERIES)
+    least = "at least " if examples else ""
     return AlignError(
         f"run and gold share no query: the run has {ours[0]!r}, the gold has {theirs[0]!r}",
         where=f"run {run} and gold",
         fix="check that both files are about the same queries, and that they are not swapped"
         if guess is None
-        else f"{guess[0].why} (then {guess[1]} would match); make the ids equal",
+        else f"{guess[0].why} (then {least}{guess[1]} would match); make the ids equal",
     )
 
 

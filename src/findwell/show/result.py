@@ -314,7 +314,9 @@ def _queries(result: Result) -> Grid:
     rows = []
     for run in result.runs:
         columns = [result.arrays[run, measure].tolist() for measure in result.measures]
-        for query, *values in zip(result.relation(run).queries, *columns, strict=True):
+        asked, queries = result.measured.was_asked(run), result.queries["query"]
+        queries = queries if isinstance(asked, slice) else queries.filter(asked)
+        for query, *values in zip(queries, *columns, strict=True):
             cells = [number(None if value != value else value) for value in values]  # noqa: PLR0124
             rows.append([run, query, *cells])
     return Grid("per query", ["run", "query", *names], rows, left=2)

@@ -5,8 +5,8 @@ so that the two cannot contradict each other. Of several tests each p is correct
 and so is its interval (docs/decisions/0022-one-test-decides.md).
 
 `contrasts` compares systems; `correct` and `correct_all_pairs` correct what it returns. What is not
-compared value by value, as on Spark, brings its own difference and p to `verdict_of`. The signals
-of production are decided by an interval or by bets (`verdict_of_interval`, `verdict_of_change`).
+compared value by value brings its own difference and p to `verdict_of`. The signals of production
+are decided by an interval or by bets (`verdict_of_interval`, `verdict_of_change`).
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """findwell on Apache Spark: the same numbers for tables that one machine cannot hold.
 
-`findwell.spark.evaluate` measures, `compare` holds two evaluations against each other, and `gate`
-decides about requirements. Importing this imports no pyspark; that needs the extra
+`findwell.spark.evaluate` measures, and `load` reads what was written; `findwell.compare` and
+`findwell.gate` take what they return. Importing this imports no pyspark; that needs the extra
 `findwell[spark]`.
 """
 
@@ -10,17 +10,11 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from findwell.evaluation.spark.comparing import compare, gate
     from findwell.evaluation.spark.job import evaluate
-    from findwell.evaluation.spark.result import SparkResult
+    from findwell.evaluation.spark.result import SparkResult, load
 
-_HOME = {
-    "SparkResult": "findwell.evaluation.spark.result",
-    "compare": "findwell.evaluation.spark.comparing",
-    "evaluate": "findwell.evaluation.spark.job",
-    "gate": "findwell.evaluation.spark.comparing",
-}
-__all__ = ["SparkResult", "compare", "evaluate", "gate"]
+_HOME = {"SparkResult": "result", "evaluate": "job", "load": "result"}
+__all__ = ["SparkResult", "evaluate", "load"]
 
 
 def __getattr__(name: str) -> Any:  # noqa: ANN401
@@ -28,4 +22,4 @@ def __getattr__(name: str) -> Any:  # noqa: ANN401
         raise AttributeError(f"module 'findwell.spark' has no attribute {name!r}")
     import importlib  # noqa: PLC0415
 
-    return getattr(importlib.import_module(_HOME[name]), name)
+    return getattr(importlib.import_module(f"{__name__}.{_HOME[name]}"), name)

@@ -31,7 +31,8 @@ if TYPE_CHECKING:
 GOLD, QUERIES, RUN = 0, 1, 2  # the sides, in the order in which the rows of a query are sorted
 SIDES = {GOLD: "gold", QUERIES: "queries", RUN: "run"}
 QUERY, SIDE, POSITION = "query", "findwell_side", "findwell_position"
-WHOLE_NUMBERS = ("byte", "short", "integer", "long")
+ID_TYPES = ("string", "varchar", "char", "byte", "short", "integer", "long")
+CLUSTERS = "source"  # the column of records whose equal values mark dependent queries
 # findwell's names that a user may map to columns
 NAMES = (
     *("query", "doc", "score", "rank", "grade", "group", "text", "start", "end", "annotator"),
@@ -43,7 +44,7 @@ NAMES = (
 class SideColumns:
     """How the rows of one side are read in a task."""
 
-    kind: Literal["document", "query", "none"]
+    kind: Literal["document", "query"]
     query: str  # the name under which a record has its query
     columns: tuple[str, ...] = ()  # what is carried in addition to it
 
@@ -91,7 +92,7 @@ def take_run(frame: DataFrame, names: Mapping[str, str], *, texts: bool, about: 
     """Return the side of what was retrieved; `about` keeps what records say about queries."""
     frame = _renamed(frame, names, "run")
     if is_by_query(frame.columns, "run"):
-        return _by_query(frame, "run", "run", also=frame.columns if about else ())
+        return _by_query(frame, "run", also=frame.columns if about else ())
     reading = ReadContext(texts=texts)
     found = find_columns(list(frame.columns), ("score", "rank"), "run", reading)
     if not found.keys() & {"score", "rank"}:
@@ -111,7 +112,7 @@ def take_gold(
     """Return the side of what should be found, with the wanted columns about the queries."""
     frame = _renamed(frame, names, "gold")
     if is_by_query(frame.columns, "gold"):
-        return _by_query(frame, "gold", "gold", also=wanted)
+        return _by_query(frame, "gold", also={*wanted, CLUSTERS})
     optional = ("grade", "group", *SAID)
     reading = ReadContext(texts=texts)
     found = find_columns(list(frame.columns), optional, "gold", reading)
@@ -124,8 +125,7 @@ def take_queries(frame: DataFrame, names: Mapping[str, str]) -> Side:
     key = known_columns(list(frame.columns)).get("query")
     if key is None:
         raise no_column("column for the query", "query", ["query"], frame.columns, where="queries")
-    rest = [name for name in frame.columns if name != key]
-    return Side(_side(frame, key, {name: name for name in rest}, "queries"), _kept(key, rest))
+    return _side(frame, key, [name for name in frame.columns if name != key], "queries")
 
 
 def stack(sides: Mapping[int, Side | None], partitions: int | None) -> DataFrame:
@@ -142,15 +142,8 @@ def stack(sides: Mapping[int, Side | None], partitions: int | None) -> DataFrame
         every = rows if every is None else every.unionByName(rows, allowMissingColumns=True)
     if every is None:
         raise OptionError("there is nothing to evaluate")
-    spread = (
-        every.repartition(QUERY) if partitions is None else every.repartition(partitions, QUERY)
-    )
-    return spread.sortWithinPartitions(QUERY, SIDE, POSITION)
-
-
-def names_only(side: Side) -> Side:
-    """Return a side without its columns, for what the tasks have already."""
-    return Side(side.frame.select(QUERY, POSITION).dropDuplicates([QUERY]), side.columns)
+    cut = [QUERY] if partitions is None else [partitions, QUERY]
+    return every.repartition(*cut).sortWithinPartitions(QUERY, SIDE, POSITION)
 
 
 def _renamed(frame: DataFrame, names: Mapping[str, str], side: str) -> DataFrame:
@@ -185,51 +178,43 @@ def _by_document(
     if named_by(list(frame.columns), ReadContext()) == "question":
         frame = frame.withColumn(found["query"], _question(_column(frame, found["query"])))
     rest |= {name: name for name in frame.columns if name in also and name not in taken}
-    return Side(
-        _side(frame, found["query"], rest, side),
-        SideColumns("document", "query", tuple(rest)),
-    )
+    made = _side(frame, found["query"], rest, side)
+    return Side(made.frame, SideColumns("document", "query", tuple(rest)))
 
 
-def _by_query(frame: DataFrame, role: str, side: str, *, also: Collection[str]) -> Side:
+def _by_query(frame: DataFrame, role: str, *, also: Collection[str]) -> Side:
     shape = shape_of(frame.columns, role)
     picked = {} if shape is None else shape.pick(frame.columns)
     if shape is None or "query" not in picked:
         raise InputError(
             "the records have no id for their query, by which rows are brought together",
-            where=side,
+            where=role,
             fix="add a column query, or say which one it is: columns={'query': 'question'} "
             "(-S columns.query=question)",
         )
-    known = {*shape.present(frame.columns), *also}
-    rest = [name for name in frame.columns if name in known and name != picked["query"]]
-    return Side(
-        _side(frame, picked["query"], {name: name for name in rest}, side),
-        SideColumns("query", picked["query"], tuple(rest)),
-    )
+    known = {*shape.present(frame.columns), *also} - {picked["query"]}
+    return _side(frame, picked["query"], [name for name in frame.columns if name in known], role)
 
 
-def _kept(key: str, rest: list[str]) -> SideColumns:
-    return SideColumns("query", key, tuple(rest))
-
-
-def _side(frame: DataFrame, key: str, columns: Mapping[str, str], side: str) -> DataFrame:
+def _side(frame: DataFrame, key: str, columns: Mapping[str, str] | list[str], side: str) -> Side:
     """Return the query as a text, the place of the row, and the other columns as one."""
     from pyspark.sql import functions as F  # noqa: N812, PLC0415
 
     kind = frame.schema[key].dataType.typeName()
-    if kind not in ("string", "varchar", "char", *WHOLE_NUMBERS):
+    if kind not in ID_TYPES:
         raise InputError(
-            f"the column {key!r} holds {kind}, which is no id of a query",
+            f"the column {key!r} holds {kind}, which cannot be the id of a query",
             where=side,
             fix="ids are texts or whole numbers",
         )
-    picked = [_column(frame, column).alias(name) for name, column in columns.items()]
-    return frame.select(
+    named = columns if isinstance(columns, Mapping) else {name: name for name in columns}
+    picked = [_column(frame, column).alias(name) for name, column in named.items()]
+    made = frame.select(
         _column(frame, key).cast("string").alias(QUERY),
         F.monotonically_increasing_id().alias(POSITION),
         *([F.struct(*picked).alias("what")] if picked else []),
     )
+    return Side(made, SideColumns("query", key, tuple(named)))
 
 
 def _column(frame: Any, name: str) -> Column:  # noqa: ANN401

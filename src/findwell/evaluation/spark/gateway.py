@@ -14,6 +14,7 @@ import json
 import secrets
 import threading
 import time
+from contextlib import suppress
 from dataclasses import replace
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import TYPE_CHECKING, Any, Self
@@ -22,34 +23,34 @@ import numpy as np
 
 from findwell.core.errors import OptionError
 from findwell.io.storage.database import Database, cache_folder
-from findwell.judges.client.budget import Budget, Limits, Prices, load_prices
-from findwell.judges.client.client import BUSY, Pacer, RetryPolicy, Transport
-from findwell.judges.client.endpoint import Endpoint
+from findwell.judges.client.client import BUSY, Pacer, Transport
 from findwell.judges.client.protocol import ChatRequest, Failure, Message, Usage
 from findwell.judges.client.providers import BEARER, OPENAI, split_spec
 from findwell.judges.llm.check import kept_way
+from findwell.judges.client.providers import BEARER
 
 if TYPE_CHECKING:
     from collections.abc import Coroutine, Mapping
     from concurrent.futures import Future
 
     from findwell.judges.client.protocol import Outcome
+    from findwell.judges.llm.judge import LLMJudge
     from findwell.judges.settings import Judge
 
-FILE = "spark-answers.sqlite"
+ANSWERS_FILE = "spark-answers.sqlite"
 LAYOUT = 1
 TABLE = "CREATE TABLE IF NOT EXISTS answer (key BLOB PRIMARY KEY, body BLOB NOT NULL)"
-BASE = "/openai/v1"  # the path that every provider takes as it is
-LARGEST = 32 << 20  # bytes of a call
-SPENT = 410  # a client takes it for this one call, and does not try again
-CLOSING = 10.0  # seconds that connections and threads have to end
+BASE_PATH = "/openai/v1"  # the path that every provider takes as it is
+LARGEST_CALL = 32 << 20  # bytes of a call
+BUDGET_SPENT = 410  # a client takes it for this one call, and does not try again
+CLOSING_SECONDS = 10.0  # seconds that connections and threads have to end
 # what a judge counts: verdicts of one task are not those of the job
-COUNTED = (
+TASK_COUNTS = (
     *("verdicts", "failed_verdicts", "unproven", "malformed", "asked_again", "cut", "invented"),
     *("agreement", "single"),
 )
-WAIT = 600.0  # seconds that a task waits for its turn and its answer
-ANY = "0.0.0.0"  # noqa: S104 - executors of a cluster are other machines
+WAITING_SECONDS = 600.0  # seconds that a task waits for its turn and its answer
+ANY_ADDRESS = "0.0.0.0"  # noqa: S104 - executors of a cluster are other machines
 
 
 class ModelGateway:
@@ -57,46 +58,34 @@ class ModelGateway:
 
     def __init__(
         self,
-        settings: Judge,
+        judge: LLMJudge,
         *,
         host: str | None = None,
         port: int = 0,
         calls_per_minute: float | None = None,
     ) -> None:
+        self._given = settings = judge.settings
         if settings.votes > 1:
             raise OptionError(
                 "a judge of several votes cannot be asked by tasks of Spark",
                 fix="leave out votes, or judge on one machine",
             )
         if calls_per_minute is not None and not calls_per_minute > 0:
-            raise OptionError(f"{calls_per_minute} calls a minute are none")
+            raise OptionError(
+                f"calls_per_minute is {calls_per_minute}", fix="give a number greater than 0"
+            )
         if settings.batch or settings.ask == "auto":
             raise OptionError(
                 "tasks of Spark ask their model at once, and in a way that is settled",
                 fix="leave out batch; name the way that `findwell judge check` recommends, as ask=",
             )
-        provider, model = split_spec(settings.model) or (OPENAI, settings.model.strip())
-        self._given, self._header = settings, provider.header
-        self.endpoint = Endpoint.find(
-            model,
-            base_url=settings.base_url,
-            key=settings.key,
-            provider=provider,
-            headers=settings.headers,
-        )
+        self.endpoint, self.budget = judge.endpoint, judge.budget
         self.endpoint.require_access()
-        prices = settings.prices
-        if prices is not None and not isinstance(prices, Prices):
-            prices = load_prices(str(prices), model)
-        limits = Limits(settings.max_calls, settings.max_tokens, settings.max_cost)
-        self.budget = settings.budget or Budget(limits, prices)
-        self._retry = settings.retry or RetryPolicy()
-        concurrency = settings.concurrency or self._retry.concurrency
-        timeout = settings.timeout or self._retry.timeout
         self._pause = 0.0 if calls_per_minute is None else 60.0 / calls_per_minute
         self._next = 0.0  # when the next call may be sent
         self._token = secrets.token_urlsafe(32)
         self._host, self._port = host or "127.0.0.1", port
+        timeout, concurrency = judge.retry.timeout, judge.retry.concurrency
         self._transport = Transport(self.endpoint, timeout=timeout, connections=concurrency)
         self._pacer = Pacer(concurrency, first_wait=0.5, rng=np.random.default_rng(0))
         self._threads: list[threading.Thread] = []
@@ -105,9 +94,9 @@ class ModelGateway:
         self._server: _Server | None = None
 
     def __enter__(self) -> Self:
-        where = None if self._given.cache == "off" else cache_folder() / FILE
+        where = None if self._given.cache == "off" else cache_folder() / ANSWERS_FILE
         self._stored = Database(where, "answers", TABLE, LAYOUT).open()
-        bind = "127.0.0.1" if self._host in ("127.0.0.1", "localhost") else ANY
+        bind = "127.0.0.1" if self._host in ("127.0.0.1", "localhost") else ANY_ADDRESS
         try:
             self._server = _Server((bind, self._port), _Handler)
             self._server.owner = self
@@ -131,10 +120,10 @@ class ModelGateway:
         if self._server is not None:
             self._server.shutdown()
             self._server.server_close()
-        self._begin(self._transport.close()).result(CLOSING)
+        self._begin(self._transport.close()).result(CLOSING_SECONDS)
         self._loop.call_soon_threadsafe(self._loop.stop)
         for thread in self._threads:
-            thread.join(CLOSING)
+            thread.join(CLOSING_SECONDS)
         self._loop.close()
         self._stored.close()
 
@@ -142,7 +131,7 @@ class ModelGateway:
         """Return the judge that tasks make: it asks the driver, which has the key and the cache."""
         return replace(
             self._given,
-            base_url=f"http://{self._host}:{self._port}{BASE}",
+            base_url=f"http://{self._host}:{self._port}{BASE_PATH}",
             key=self._token,
             headers=None,
             cache="off",
@@ -152,28 +141,31 @@ class ModelGateway:
             max_cost=None,
             prices=None,
             budget=None,
-            timeout=WAIT,
+            timeout=WAITING_SECONDS,
         )
 
     def about(self, judge: Mapping[str, Any]) -> dict[str, Any]:
         """Return what one task says of its judge, with the server, calls and cost of the whole job.
 
-        What a task counts beside that is of its own queries alone, and left out.
+        What a task counts in addition is of its own queries alone, and left out.
         """
         if not judge:  # nothing was judged
             return {}
-        said = {name: each for name, each in judge.items() if name not in COUNTED}
+        said = {name: each for name, each in judge.items() if name not in TASK_COUNTS}
         return {**said, "endpoint": self.endpoint.identity, **self.budget.summary()}
 
     def ask(self, path: str, body: dict[str, Any]) -> tuple[int, bytes, str]:
         """Return status, body and time to wait, for a call of a task; from its own thread."""
-        found: tuple[int, bytes, str] = self._begin(self._answer(path, body)).result(WAIT)
+        found: tuple[int, bytes, str] = self._begin(self._answer(path, body)).result(
+            WAITING_SECONDS
+        )
         return found
 
     def accepts(self, headers: Mapping[str, str]) -> bool:
         """Tell a task of this job by its token, which stands where its provider has the key."""
-        expected = f"Bearer {self._token}" if self._header == BEARER else self._token
-        return hmac.compare_digest(headers.get(self._header, "").encode(), expected.encode())
+        header = self.endpoint.provider.header
+        expected = f"Bearer {self._token}" if header == BEARER else self._token
+        return hmac.compare_digest(headers.get(header, "").encode(), expected.encode())
 
     def _begin(self, work: Coroutine[Any, Any, Any]) -> Future[Any]:
         return asyncio.run_coroutine_threadsafe(work, self._loop)
@@ -214,7 +206,7 @@ class ModelGateway:
         if not await self._pacer.enter(lambda: self.budget.capacity(request)):
             self.budget.failed["budget"] += 1
             return (
-                SPENT,
+                BUDGET_SPENT,
                 _error(f"the budget of the job is spent: {self.budget.refusal()}", "budget"),
                 "",
             )
@@ -265,31 +257,26 @@ class _Handler(BaseHTTPRequestHandler):
 
     server: _Server
     protocol_version = "HTTP/1.1"
-    timeout = WAIT
+    timeout = WAITING_SECONDS
 
     def do_POST(self) -> None:
         """Answer a call."""
-        try:
-            size = int(self.headers.get("Content-Length", ""))
-        except ValueError:
-            size = -1
+        length = self.headers.get("Content-Length", "")
+        size = int(length) if length.isascii() and length.isdigit() else -1
         if not self.server.owner.accepts(dict(self.headers)):
             self.close_connection = True
             self._reply(401, _error("this is the driver of another job", "access"))
             return
-        if not 0 <= size <= LARGEST or not self.path.startswith(f"{BASE}/"):
+        if not 0 <= size <= LARGEST_CALL or not self.path.startswith(f"{BASE_PATH}/"):
             self.close_connection = True
-            self._reply(400, _error("no call of a task", "call"))
+            self._reply(400, _error("this is not a call of a task", "call"))
+            return
+        body = _json_object(self.rfile.read(size))
+        if body is None:
+            self._reply(400, _error("the call is not a JSON object", "call"))
             return
         try:
-            body = json.loads(self.rfile.read(size))
-        except ValueError:
-            body = None
-        if not isinstance(body, dict):
-            self._reply(400, _error("the call is no JSON object", "call"))
-            return
-        try:
-            status, content, wait = self.server.owner.ask(self.path.removeprefix(BASE), body)
+            status, content, wait = self.server.owner.ask(self.path.removeprefix(BASE_PATH), body)
         except Exception as error:  # noqa: BLE001 - a task gets an answer whatever happened
             status, content, wait = 502, _error(type(error).__name__, "gateway"), ""
         self._reply(status, content, wait)
@@ -304,7 +291,7 @@ class _Handler(BaseHTTPRequestHandler):
         self.wfile.write(content)
 
     def log_message(self, *_: object) -> None:
-        """Print nothing: prompts are nobody's business."""
+        """Print nothing: prompts are private."""
 
 
 def _request(body: dict[str, Any]) -> ChatRequest:
@@ -321,13 +308,16 @@ def _request(body: dict[str, Any]) -> ChatRequest:
 
 def _outcome(request: ChatRequest, content: bytes, seconds: float) -> Outcome | None:
     """Return what a call came to, for the tokens that it used."""
-    try:
+    body = _json_object(content)
+    outcome = None if body is None else request.read(body, seconds)
+    return outcome if outcome is not None and isinstance(outcome.usage, Usage) else None
+
+
+def _json_object(content: bytes) -> dict[str, Any] | None:
+    with suppress(ValueError):
         body = json.loads(content)
-    except ValueError:
-        return None
-    outcome = request.read(body, seconds) if isinstance(body, dict) else None
-    usage = None if outcome is None else outcome.usage
-    return outcome if isinstance(usage, Usage) else None
+        return body if isinstance(body, dict) else None
+    return None
 
 
 def _error(message: str, code: str) -> bytes:

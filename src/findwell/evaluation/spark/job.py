@@ -1,4 +1,4 @@
-"""`findwell.spark.evaluate`: run and gold as Spark frames in, a summary out; rows stay in Spark."""
+"""`findwell.spark.evaluate`: run and gold as Spark frames in, a result out; lists stay in Spark."""
 
 from __future__ import annotations
 
@@ -8,15 +8,15 @@ import secrets
 from collections.abc import Iterable, Mapping
 from contextlib import ExitStack
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, Unpack
 
-from findwell.core.errors import InputError, OptionError, choose
+from findwell.core.errors import InputError, OptionError, choose, takes_options
 from findwell.core.frames import pl
 from findwell.evaluation.inputs import default_relation
-from findwell.evaluation.plan import Plan, Reading
+from findwell.evaluation.plan import Plan, Reading, RunOptions
 from findwell.evaluation.spark import columns as sides
 from findwell.evaluation.spark.gateway import ModelGateway
-from findwell.evaluation.spark.result import Made, SparkResult
+from findwell.evaluation.spark.result import SparkResult
 from findwell.evaluation.spark.session import (
     is_connect,
     naming_errors,
@@ -24,13 +24,15 @@ from findwell.evaluation.spark.session import (
     read_frame,
     require_pyspark,
 )
-from findwell.evaluation.spark.task import ROWS, SCHEMA, SHARED, TaskPlan
+from findwell.evaluation.spark.task import BATCH_ROWS, SAMPLED_PARTS, TaskPlan
+from findwell.evaluation.spark.value_rows import SAMPLE, SCHEMA
 from findwell.evaluation.spark.worker import evaluate_part
+from findwell.io.read.by_query import is_by_query
 from findwell.io.read.corpus import load_corpus
 from findwell.io.read.vocabulary import TABLE_COLUMNS
 from findwell.judges.find import on_server
-from findwell.judges.settings import Judge
 from findwell.measures import DEFAULTS, Measure
+from findwell.relations.preflight import SYNTHETIC
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -45,35 +47,33 @@ if TYPE_CHECKING:
 BROADCAST_ROWS = 1_000_000  # of a gold that is sent to every executor, at most
 BROADCAST_BYTES = 64 << 20
 JOINS = ("auto", "broadcast", "shuffle")
-KEPT = 50  # documents of each list that a sampled query remembers
-ABOUT = ("question", "reference", "synthetic")  # columns of a gold that are read where present
+KEPT_DOCUMENTS = 50  # of each list that a sampled query remembers
+ABOUT = ("question", "reference", SYNTHETIC)  # columns of a gold that are read where present
+# options about files and objects, which Spark does not read
+LOCAL_OPTIONS = frozenset(
+    {"run_format", "gold_format", "id_from", "query_from", "latency_unit", "keep", "progress"}
+)
 
 
+class SparkOptions(RunOptions, total=False):
+    """The options of `findwell.evaluate` that `findwell.spark.evaluate` hands on."""
+
+    rel: float | None
+    level: float | None
+    cluster: str | None
+
+
+@takes_options(SparkOptions)
 def evaluate(
-    run_df: DataFrame | str,
-    gold_df: DataFrame | str | None = None,
+    run: DataFrame | str,
+    gold: DataFrame | str | None = None,
     measures: Iterable[str | Measure] | str = DEFAULTS,
     *,
-    by: str | Matcher | None = None,
-    dialect: str | Dialect = "findwell",
-    slices: Iterable[str] | str = (),
     queries: DataFrame | str | None = None,
+    slices: Iterable[str] | str = (),
     columns: Mapping[str, str] | None = None,
     name: str = "run",
     run_id: str | None = None,
-    rel: float | None = None,
-    ids: Normaliser = "identity",
-    missing: str | None = None,
-    corpus: object = None,
-    embedder: object = None,
-    tokenizer: object = None,
-    judge: object = "local",
-    base_url: str | None = None,
-    bounds: bool = False,
-    level: float | None = 0.95,
-    cluster: str | None = None,
-    bootstrap: int = 0,
-    skip_bad: bool = False,
     sample: float = 0.0,
     partitions: int | None = None,
     gold_join: Literal["auto", "broadcast", "shuffle"] = "auto",
@@ -82,26 +82,25 @@ def evaluate(
     gateway_port: int = 0,
     calls_per_minute: float | None = None,
     master: str | None = None,
-    batch_rows: int = ROWS,
+    batch_rows: int = BATCH_ROWS,
+    **options: Unpack[SparkOptions],
 ) -> SparkResult:
     """Measure how well a run found the gold, both Spark frames, on Spark.
 
     Frames have one row per retrieved document (query, doc, and score or rank) or one row per query
-    with lists, as everywhere; a text is a path or `table:NAME`. Without `gold_df` the records of
-    the run hold both. `columns` says what columns are called where it cannot be told:
-    `{"query": "qid", "gold.doc": "pid"}`. The options that `findwell.evaluate` has mean the same,
-    and every value of a query is the same, bit for bit.
+    with lists, as everywhere; a text is a path or `table:NAME`. Without `gold` the records of the
+    run hold both. `columns` says what columns are called where their names do not say it:
+    `{"query": "qid", "gold.doc": "pid"}`. Further options (`by`, `dialect`, `judge`, …) are those
+    of `findwell.evaluate`, and every value of a query is the same, bit for bit.
 
-    `slices` are columns of the gold or of `queries`. `level` is that of the intervals, which are
-    made from moments, or with `bootstrap=200` from so many samples of a Poisson bootstrap, which
-    draws queries that share the value of the column `cluster` together. `sample` is the share of
-    the queries, chosen by their names, whose relations are brought to the driver:
-    `result.sample` is then a `findwell.Result` of them for reports and comparisons.
+    `slices` are columns of the gold or of `queries` to slice by. `sample` is the share of the
+    queries, chosen by their names, whose lists are brought to the driver: `result.sample` is then
+    a `findwell.Result` of them for reports and explanations.
 
     `partitions` is how many parts the rows are cut into, by query (by default as Spark's setting
     `spark.sql.shuffle.partitions` says). `gold_join` sends a small gold to every executor
     (`broadcast`) or brings its rows together with those of the run (`shuffle`). `keep_at` is a
-    path to which the values are written before they are summarised, so that nothing is computed
+    path to which the values are written before they are collected, so that nothing is computed
     twice if an executor is lost; otherwise Spark keeps them in memory and on local disks.
 
     A language model that judges is asked by the driver alone: the tasks send it their questions, at
@@ -112,94 +111,106 @@ def evaluate(
     """
     require_pyspark()
     choose("way to join the gold", gold_join, JOINS)
-    _check_shares(sample, bootstrap)
-    if cluster is not None and not bootstrap:
-        bootstrap = 200
-    plan = Plan.of(
-        measures,
-        by=by,
-        dialect=dialect,
-        rel=rel,
-        ids=ids,
-        missing=missing,
-        corpus=corpus,
-        embedder=embedder,
-        tokenizer=tokenizer,
-        judge=judge,
-        base_url=base_url,
-        bounds=bounds,
-        level=level,
-        cluster=cluster,
-        skip_bad=skip_bad,
-    )
-    unlabelled = gold_df is None and plan.unlabelled
-    sliced = (slices,) if isinstance(slices, str) else tuple(slices)
-    frames = [each for each in (run_df, gold_df, queries) if each is not None]
-    session = _session(frames, master)
-    run, gold, about = (
+    if not 0 <= sample <= 1:
+        raise OptionError(f"the sample is {sample}", fix="give the share of the queries, 0 to 1")
+    for idle in sorted(LOCAL_OPTIONS & options.keys()):
+        raise OptionError(f"{idle} has no effect on Spark, which reads tables", fix="leave it out")
+    plan = Plan.of(measures, **options)
+    session = _session([each for each in (run, gold, queries) if each is not None], master)
+    run, gold, queries = (
         read_frame(session, each) if isinstance(each, str) else each
-        for each in (run_df, gold_df, queries)
+        for each in (run, gold, queries)
     )
-    if run is None:
-        raise OptionError("there is no run")
+    corpus = options.get("corpus")
     if plan.is_open:
-        plan = plan.over(_default_relation(run, gold, columns, name, corpus))
+        theirs = (run, "run") if gold is None else (gold, "gold")
+        carried = sides.carried_by(run, sides.mapped(columns, "run"), "run")
+        wanted = sides.carried_by(theirs[0], sides.mapped(columns, theirs[1]), "gold")
+        plan = plan.over(default_relation({name: carried}, wanted, corpus))
     texts = sample > 0 or plan.reads_texts
-    named = {*sliced, *((cluster,) if cluster else ()), *ABOUT}
-    taken: dict[int, sides.Side | None] = {
-        sides.GOLD: None,
-        sides.QUERIES: None
-        if about is None
-        else sides.take_queries(about, sides.mapped(columns, "queries")),
-        sides.RUN: sides.take_run(run, sides.mapped(columns, "run"), texts=texts, about=unlabelled),
-    }
-    if not unlabelled:
-        taken[sides.GOLD] = sides.take_gold(
-            _require_gold(run if gold is None else gold, gold is None),
-            sides.mapped(columns, "gold" if gold is not None else "run"),
-            texts=texts,
-            wanted=named,
-        )
-    _require_columns(sliced, cluster, taken)
+    sliced = [slices] if isinstance(slices, str) else list(slices)
+    named = dict.fromkeys([*sliced, *([] if plan.cluster is None else [plan.cluster])])
+    taken = _sides(plan, run, gold, queries, columns, {*named, *ABOUT}, texts=texts)
+    known = _about_queries(taken)
+    for column in named:
+        choose("column about the queries", column, sorted(known), none="there are none")
     with ExitStack() as held:
-        gateway, sent_judge = None, None
+        judge, gateway = None, None
         if plan.judge is not None:
-            sent_judge, _ = on_server(judge, base_url)
-            gateway = _gateway(
-                sent_judge, session, held, gateway_host, gateway_port, calls_per_minute
-            )
-            sent_judge = sent_judge if gateway is None else gateway.settings()
-        sent = _broadcast(session, taken[sides.GOLD], gold_join)
+            from findwell.judges.llm.judge import LLMJudge  # noqa: PLC0415 - few jobs have a judge
+
+            judge, _ = on_server(options.get("judge", "local"), options.get("base_url"))
+            if isinstance(plan.judge, LLMJudge):
+                if gateway_host is None and not is_connect(session):
+                    gateway_host = session.sparkContext.getConf().get("spark.driver.host")
+                pace = calls_per_minute
+                gateway = ModelGateway(
+                    plan.judge, host=gateway_host, port=gateway_port, calls_per_minute=pace
+                )
+                judge = held.enter_context(gateway).settings()
+        whole = taken[sides.GOLD]
         task = TaskPlan(
             run=name,
-            plan=_of_a_part(plan, texts=texts, keep=KEPT if sample else 0),
+            plan=_of_a_part(plan, texts=texts, keep=KEPT_DOCUMENTS if sample else 0),
             sides={at: None if side is None else side.columns for at, side in taken.items()},
-            about=tuple(sorted(named)),
-            slices=sliced,
-            cluster=cluster,
-            judge=sent_judge,
-            sample=math.floor(sample * SHARED),
+            about=tuple(sorted({*named, *ABOUT})),
+            labels=tuple(named | dict.fromkeys(sorted(known & {sides.CLUSTERS, SYNTHETIC}))),
+            judge=judge,
+            sample=math.floor(sample * SAMPLED_PARTS),
             rows=batch_rows,
-            gold=sent,
+            gold=_broadcast(session, whole, gold_join),
             corpus=_corpus(session, corpus),
             token=secrets.token_hex(8),
         )
-        if sent is not None and (whole := taken[sides.GOLD]) is not None:
-            taken[sides.GOLD] = sides.names_only(whole)
+        if task.gold is not None and whole is not None:  # tasks have all but the names
+            names = whole.frame.select(sides.QUERY, sides.POSITION).dropDuplicates([sides.QUERY])
+            taken[sides.GOLD] = sides.Side(names, whole.columns)
+
+        def work(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+            return evaluate_part(task, batches)
+
         with naming_errors():
-            values = sides.stack(taken, partitions).mapInArrow(_work(task), SCHEMA)
-            values = _kept(session, values, keep_at)
-            made = Made(
-                plan=replace(plan, judge=None),
-                run=name,
+            rows = sides.stack(taken, partitions).mapInArrow(work, SCHEMA)
+            rows = _kept(session, rows, keep_at)
+            return SparkResult.of(
+                pl.DataFrame(rows.filter(rows["kind"] != SAMPLE).toArrow()),
+                plan,
+                task,
+                # tasks know what they asked themselves; the driver knows what all of them took
+                about_judge=dict if gateway is None else gateway.about,
+                task_rows=rows,
                 run_id=run_id or secrets.token_hex(8),
-                slices=sliced,
-                bootstrap=bootstrap,
                 sampled=sample,
             )
-            result = SparkResult.summarise(values, made)
-        # tasks know what they asked themselves; what all of them took is known to the driver
-        return result if gateway is None else replace(result, judge=gateway.about(result.judge))
+
+
+def _sides(  # noqa: PLR0917
+    plan: Plan,
+    run: DataFrame,
+    gold: DataFrame | None,
+    queries: DataFrame | None,
+    columns: Mapping[str, str] | None,
+    wanted: set[str],
+    *,
+    texts: bool,
+) -> dict[int, sides.Side | None]:
+    """Return the rows of gold, queries and run; a gold that a judge does not need is None."""
+    names = {side: sides.mapped(columns, side) for side in sides.SIDES.values()}
+    unlabelled = gold is None and plan.unlabelled
+    if gold is None and not unlabelled and not is_by_query(run.columns, "gold"):
+        raise InputError(
+            "the run says nothing about what should be found",
+            where="run",
+            fix="name the gold: gold= (--gold PATH or table:NAME)",
+        )
+    given, its_names = (run, names["run"]) if gold is None else (gold, names["gold"])
+    return {
+        sides.GOLD: None
+        if unlabelled
+        else sides.take_gold(given, its_names, texts=texts, wanted=wanted),
+        sides.QUERIES: None if queries is None else sides.take_queries(queries, names["queries"]),
+        sides.RUN: sides.take_run(run, names["run"], texts=texts, about=unlabelled),
+    }
 
 
 def _of_a_part(plan: Plan, *, texts: bool, keep: int) -> Plan:
@@ -220,42 +231,12 @@ def _of_a_part(plan: Plan, *, texts: bool, keep: int) -> Plan:
     )
 
 
-def _check_shares(sample: float, bootstrap: int) -> None:
-    if not 0 <= sample <= 1:
-        raise OptionError(f"the sample is {sample}", fix="give the share of the queries, 0 to 1")
-    if bootstrap < 0:
-        raise OptionError(f"{bootstrap} samples were asked for", fix="ask for 200, or for 0")
-
-
-def _default_relation(
-    run: DataFrame,
-    gold: DataFrame | None,
-    columns: Mapping[str, str] | None,
-    name: str,
-    corpus: object,
-) -> str:
-    """Return what is compared where nothing was chosen; see `findwell.evaluate`."""
-    mine = sides.carried_by(run, sides.mapped(columns, "run"), "run")
-    if gold is None:
-        theirs = sides.carried_by(run, sides.mapped(columns, "run"), "gold")
-    else:
-        theirs = sides.carried_by(gold, sides.mapped(columns, "gold"), "gold")
-    return default_relation({name: mine}, theirs, corpus)
-
-
-def _work(task: TaskPlan) -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
-    def work(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        return evaluate_part(task, batches)
-
-    return work
-
-
 def _session(frames: list[DataFrame | str], master: str | None) -> SparkSession:
     for frame in frames:
         if not isinstance(frame, str):
             if not hasattr(frame, "mapInArrow"):
                 raise InputError(
-                    f"a {type(frame).__name__} is no frame of Spark",
+                    f"a {type(frame).__name__} is not a frame of Spark",
                     fix="give a DataFrame of Spark, a path or table:NAME; findwell.evaluate takes "
                     "polars and pandas",
                 )
@@ -263,60 +244,26 @@ def _session(frames: list[DataFrame | str], master: str | None) -> SparkSession:
     return open_session(master)
 
 
-def _require_gold(frame: DataFrame, same: bool) -> DataFrame:
-    from findwell.io.read.by_query import is_by_query  # noqa: PLC0415
-
-    if same and not is_by_query(frame.columns, "gold"):
-        raise InputError(
-            "the run says nothing about what should be found",
-            where="run",
-            fix="name the gold: gold_df= (--gold PATH or table:NAME)",
-        )
-    return frame
-
-
-def _require_columns(
-    slices: tuple[str, ...], cluster: str | None, taken: Mapping[int, sides.Side | None]
-) -> None:
-    """Refuse a column to slice by that is nowhere."""
+def _about_queries(taken: Mapping[int, sides.Side | None]) -> set[str]:
+    """Return the columns that say something about queries, not about documents."""
     known = {
         name
         for at in (sides.GOLD, sides.QUERIES)
         if (side := taken[at]) is not None
         for name in side.columns.columns
-        if side.columns.kind != "document" or name not in TABLE_COLUMNS  # that is about a document
+        if side.columns.kind != "document" or name not in TABLE_COLUMNS
     }
     if taken[sides.GOLD] is None and (side := taken[sides.RUN]) is not None:
         known |= set(side.columns.columns)
-    for name in (*slices, *((cluster,) if cluster else ())):
-        choose("column about the queries", name, sorted(known), none="there are none")
+    return known
 
 
-def _gateway(  # noqa: PLR0917
-    judge: object,
-    session: SparkSession,
-    held: ExitStack,
-    host: str | None,
-    port: int,
-    calls_per_minute: float | None,
-) -> ModelGateway | None:
-    """Return what asks a model for all tasks; None for a judge that works in the tasks."""
-    settings = Judge(judge) if isinstance(judge, str) else judge
-    if isinstance(settings, Judge) and settings.asks_model:
-        if host is None and not is_connect(session):
-            host = session.sparkContext.getConf().get("spark.driver.host")
-        return held.enter_context(
-            ModelGateway(settings, host=host, port=port, calls_per_minute=calls_per_minute)
-        )
-    return None
-
-
-def _kept(session: SparkSession, values: DataFrame, place: str | None) -> DataFrame:
-    """Keep values on the executors, or at a place where nothing else stands."""
+def _kept(session: SparkSession, rows: DataFrame, place: str | None) -> DataFrame:
+    """Keep rows on the executors, or at a place where nothing else stands."""
     if place is None:
-        return values.persist()
+        return rows.persist()
     try:
-        free = session.read.parquet(place).columns == values.columns  # of an earlier job
+        free = session.read.parquet(place).columns == rows.columns  # of an earlier job
     except Exception as error:  # noqa: BLE001 - of many kinds, as anything may stand there
         free = "PATH_NOT_FOUND" in str(error)
     if not free:
@@ -325,7 +272,7 @@ def _kept(session: SparkSession, values: DataFrame, place: str | None) -> DataFr
             where=place,
             fix="name a folder that does not exist (-S keep_at, keep_at=)",
         )
-    values.write.mode("overwrite").parquet(place)
+    rows.write.mode("overwrite").parquet(place)
     return session.read.parquet(place)
 
 
@@ -344,14 +291,13 @@ def _broadcast(
     return _sent(session, rows)
 
 
-def _corpus(session: SparkSession, corpus: object) -> Callable[[], bytes] | None:
+def _corpus(session: SparkSession, corpus: Any) -> Callable[[], bytes] | None:  # noqa: ANN401
     if corpus is None:
         return None
     if hasattr(corpus, "mapInArrow") and hasattr(corpus, "toArrow"):
         with naming_errors():
             corpus = pl.DataFrame(corpus.toArrow())
-    table: Any = corpus
-    return _sent(session, load_corpus(table))
+    return _sent(session, load_corpus(corpus))
 
 
 def _sent(session: SparkSession, table: pl.DataFrame) -> Callable[[], bytes]:

@@ -1,265 +1,216 @@
-"""What `findwell.spark.evaluate` returns: a summary here, the values of the queries in Spark."""
+"""What `findwell.spark.evaluate` returns: a result whose values are here and whose lists are not.
+
+Summaries, slices, comparisons, gates and tables read `Values`, so they are those of every other
+result. The retrieved lists stay in Spark; what needs them reads `SparkResult.sample`.
+"""
 
 from __future__ import annotations
 
 import io
 import json
 import re
-from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from collections import Counter
+from dataclasses import dataclass, field, fields, replace
 from functools import cached_property
-from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Self
 
-from findwell.core.errors import AlignError, InputError, MeasureError, OptionError, choose
-from findwell.core.findings import Finding, FindingKind, first_findings
+from findwell.core.errors import InputError, MeasureError, OptionError, choose
+from findwell.core.findings import Finding, FindingKind, first_findings, merge_findings
 from findwell.core.frames import pl
 from findwell.core.spelling import counted, spell_relation
 from findwell.core.values import BOUNDS
 from findwell.evaluation.evaluate import provenance_of
 from findwell.evaluation.inputs import Input
+from findwell.core.spelling import counted
+from findwell.core.values import BOUNDS, Values
+from findwell.evaluation.assessment import cluster_column, provenance_of
+from findwell.evaluation.inputs import no_known_query
+from findwell.evaluation.results.provenance import Input
 from findwell.evaluation.results.result import Result, SummaryOptions
 from findwell.evaluation.results.store import manifest_of, result_of
-from findwell.evaluation.results.summaries import METHOD, schema
-from findwell.evaluation.spark.session import TABLE, naming_errors
-from findwell.evaluation.spark.summary import (
-    ALL,
-    NOTED,
-    SCHEMA,
-    Notes,
-    SummaryPlan,
-    Tally,
-    value_of,
-)
-from findwell.evaluation.spark.task import SAMPLE, UNMET, VALUES, relevant_fact
-from findwell.evaluation.spark.worker import merge_part, summarise_part
-from findwell.judges.limits import judge_limits, judge_lines
-from findwell.measures.dialects import resolve_measures, select_measures
+from findwell.evaluation.spark.session import TABLE, naming_errors, open_session, read_frame
+from findwell.evaluation.spark.task import UNMET
+from findwell.evaluation.spark.value_rows import NOTES, ROW, SAMPLE, VALUES, values_of
 from findwell.relations.match.spans import require_places
-from findwell.relations.preflight import UnmetRun, no_shared_document
-from findwell.statistics.values import bounds_on_scale
+from findwell.relations.preflight import (
+    UnmetRun,
+    missing_error,
+    no_shared_document,
+    no_shared_query,
+    require_relevant,
+)
 
 if TYPE_CHECKING:
     import os
-    from collections.abc import Callable, Iterable, Iterator
+    from collections.abc import Callable, Iterable, Mapping
+    from pathlib import Path
 
-    import pyarrow as pa
     from pyspark.sql import DataFrame
 
+    from findwell.core.relation import Relation
     from findwell.evaluation.plan import Plan
+    from findwell.evaluation.spark.task import TaskPlan
     from findwell.measures import Measure
 
 MODES = ("append", "overwrite")
+WRITTEN = ("run", "query", "measure", "value", "reason", "provenance")  # but for run_id
+NO_RELATION = {"run": pl.String, "relation": pl.String, "lenient": pl.Int32}
 # what Spark escapes in the name of a folder, and reads back
 SPECIAL = re.compile(r"""[\x00-\x1f"#%'*/:=?\\\x7f{\[\]^]""")
 
 
-@dataclass(frozen=True, slots=True)
-class Made:
-    """How a result was made."""
+@dataclass(frozen=True, eq=False, repr=False)
+class ValuesResult(Result):
+    """A result that has the values of its queries and nothing of the lists that they came from."""
 
-    plan: Plan
-    run: str
-    run_id: str
-    slices: tuple[str, ...] = ()
-    bootstrap: int = 0
-    sampled: float = 0.0
-
-
-@dataclass(frozen=True, eq=False)
-class SparkResult:
-    """What `findwell.spark.evaluate` returns; `summary` is polars, `per_query` a Spark frame."""
-
-    rows: DataFrame  # as `findwell.evaluation.spark.task` returns them
-    made: Made
-    tallies: Mapping[tuple[str, str | None, int], Tally]
-    findings: tuple[Finding, ...]
-    counts: Mapping[str, int] = field(default_factory=dict)  # queries, documents, …
-    judge: Mapping[str, Any] = field(default_factory=dict)
-
-    @classmethod
-    def summarise(cls, rows: DataFrame, made: Made) -> SparkResult:
-        """Add up the values in Spark, and return the result."""
-        plan = SummaryPlan(
-            statistics=tuple(measure.aggregation for measure in made.plan.measures),
-            slices=made.slices,
-            samples=made.bootstrap,
-            clustered=made.plan.cluster is not None,
-        )
-        tallies, notes = add_up(rows, plan)
-        for at in range(len(made.plan.measures)):  # also where every query is left out
-            tallies.setdefault((ALL, None, at), Tally())
-        result = cls(rows, made, tallies, (), notes.facts, notes.judge)
-        return replace(result, findings=_checked(notes, made))
-
-    @property
-    def run(self) -> str:
-        """The name of the run."""
-        return self.made.run
+    stored: Values = field(kw_only=True)
 
     @property
     def runs(self) -> list[str]:
-        """The names of the runs: one."""
-        return [self.made.run]
-
-    @property
-    def run_id(self) -> str:
-        """What tells this evaluation from others in a table of results."""
-        return self.made.run_id
-
-    @property
-    def measures(self) -> tuple[Measure, ...]:
-        """What was measured."""
-        return self.made.plan.measures
-
-    @property
-    def dialect(self) -> str:
-        """Whose numbers these are."""
-        return self.made.plan.dialect.name
-
-    @property
-    def level(self) -> float | None:
-        """The level of the intervals; None if there are none."""
-        return self.made.plan.level
-
-    @property
-    def queries(self) -> int:
-        """How many queries have a row in the result."""
-        first = self.tallies.get((ALL, None, 0))
-        return 0 if first is None else first.moments.n + first.undefined + first.failed
-
-    @property
-    def matched_by(self) -> dict[str, str]:
-        """The relation that each measure reads, with its parameters."""
-        plan = self.made.plan
-        settings = {name: matcher.settings() for name, matcher in plan.matchers.items()}
-        names = {str(each): each.relation or plan.drawn_by for each in self.measures}
-        return {each: spell_relation(name, settings.get(name, {})) for each, name in names.items()}
+        """The names of the runs."""
+        return list(self.stored.runs)
 
     @cached_property
-    def summary(self) -> pl.DataFrame:
-        """One row for each measure, as in a `findwell.Result`."""
-        return self._rows(ALL).drop("slice", *METHOD)
+    def measured(self) -> Values:
+        """The values of the measures; nothing else can be measured without the lists."""
+        known, wanted = self.stored.measures, self.measures
+        for measure in wanted:
+            if measure not in known:
+                raise MeasureError(
+                    f"{measure} was not measured",
+                    fix=f"evaluate with it, too (measured: {', '.join(map(str, known))})",
+                )
+        if wanted == known:
+            return self.stored
+        at, stored = [known.index(measure) for measure in wanted], self.stored
+        return replace(
+            stored,
+            measures=wanted,
+            table=stored.table[:, at],
+            failed=None if stored.failed is None else stored.failed[:, at],
+            bounds=stored.bounds and (stored.bounds[0][:, at], stored.bounds[1][:, at]),
+        )
 
-    def by(self, column: str) -> pl.DataFrame:
-        """Return one row for each slice of a column, and measure."""
-        choose("slice", column, self.made.slices, none="none was asked for")
-        return self._rows(column).drop(METHOD)
+    def relation(self, run: str, measure: Measure | None = None) -> Relation:
+        """Raise the error that says where the lists are."""
+        del run, measure
+        raise OptionError(
+            "this needs the retrieved lists, which stayed in Spark",
+            fix="evaluate with sample=0.01 and use result.sample (--sample 0.01 --save DIR)",
+        )
 
-    @property
-    def values(self) -> dict[str, float | None]:
-        """The aggregated value of every measure."""
-        return dict(self.summary.select("measure", "value").iter_rows())
+    def among(self, names: pl.Series) -> Self:
+        """Return the result of some queries."""
+        inside = self.queries["query"].is_in(names.implode()).to_numpy()
+        return replace(self, queries=self.queries.filter(inside), stored=self.stored.only(inside))
 
-    def __getitem__(self, name: str) -> float | None:
-        """Return an aggregated value: `result["recall@5"]`."""
-        same = select_measures(name, self.measures, self.dialect)
-        if len(same) != 1:
-            (wanted,) = resolve_measures(name, self.dialect)
-            measured = ", ".join(map(str, self.measures))
-            raise MeasureError(f"{wanted} was not measured", fix=f"measured: {measured}")
-        return self.values[str(same[0])]
 
-    def interval_row(self, measure: Measure, level: float) -> dict[str, Any]:
-        """Return the row of a measure, with how its interval was made, or why there is none."""
-        at = self.measures.index(measure)
-        return self._row(at, self.tallies[ALL, None, at], level)
+@dataclass(frozen=True, eq=False, repr=False)
+class SparkResult(ValuesResult):
+    """A result of `findwell.spark.evaluate`; `table` has the values as a Spark frame."""
+
+    task_rows: DataFrame = field(kw_only=True)
+    labels: tuple[str, ...] = ()  # the columns about the queries
+    run_id: str = ""  # distinguishes this evaluation from others in a table of results
+    documents: int = 0
+    sampled: float = 0.0
+
+    @classmethod
+    def of(
+        cls,
+        found: pl.DataFrame,
+        plan: Plan,
+        task: TaskPlan,
+        *,
+        about_judge: Callable[[Mapping[str, Any]], dict[str, Any]] = dict,
+        **more: Any,  # noqa: ANN401
+    ) -> SparkResult:
+        """Return the result of rows that all tasks returned."""
+        notes = Notes()
+        for data in found.filter(pl.col("kind") == NOTES)["data"]:
+            notes.add(json.loads(data))
+        findings = notes.check(plan, task.run)
+        values = values_of(found, task.run, plan.measures, task.labels)
+        inputs = Input("run", "Spark DataFrame"), Input("gold", "Spark DataFrame")
+        cluster = cluster_column(values.queries, plan.cluster)
+        return cls(
+            relations={},
+            measures=plan.measures,
+            queries=values.queries,
+            findings=findings,
+            provenance=replace(
+                provenance_of(replace(plan, judge=None)),
+                inputs=inputs,
+                judge=about_judge(notes.judge),
+            ),
+            options=SummaryOptions(plan.level, cluster, plan.bounds),
+            stored=values,
+            labels=task.labels,
+            documents=notes.counts["documents"],
+            **more,
+        )
 
     @cached_property
-    def _bounded(self) -> frozenset[int]:
-        """The measures with bounds: all where asked for, otherwise those with failed verdicts."""
-        failed = {at for (_, _, at), tally in self.tallies.items() if tally.failed}
-        return frozenset(range(len(self.measures)) if self.made.plan.bounds else failed)
+    def table(self) -> DataFrame:
+        """The values as a Spark frame, one row for each query and measure, for `write`.
 
-    def _rows(self, column: str) -> pl.DataFrame:
-        found = []
-        keys = (key for key in self.tallies if key[0] == column)
-        for _, label, at in sorted(keys, key=lambda key: (key[1] is None, key[1] or "", key[2])):
-            row = self._row(at, self.tallies[column, label, at], self.level)
-            found.append({"slice": label, **row})
-        columns = {"run": pl.String(), "slice": pl.String()} | schema(bounds=bool(self._bounded))
-        return pl.DataFrame(found, schema=columns | dict.fromkeys(METHOD, pl.String()))
-
-    def _row(self, at: int, tally: Tally, level: float | None) -> dict[str, Any]:
-        measure = self.measures[at]
-        how = measure.aggregation
-        row: dict[str, Any] = {
-            "run": self.run,
-            "measure": str(measure),
-            "value": value_of(tally, how),
-            "n": tally.moments.n,
-            "undefined": tally.undefined,
-            "failed": tally.failed,
-            **dict.fromkeys(("low", "high", "method", "reason")),
-        }
-        if level is not None and how != "sum":  # a count is a count
-            low, high = (float(each[0]) for each in bounds_on_scale(measure.bounds, [how]))
-            span = tally.moments.interval(
-                level, (low, high), statistic=how, undefined=tally.undefined
-            )
-            span = tally.bootstrapped(span, how, clustered=self.made.plan.cluster is not None)
-            row |= {"low": span.low, "high": span.high}
-            row |= {"method": span.method or None, "reason": span.reason or None}
-        if at in self._bounded:
-            row |= {name: getattr(tally, name).value(how) for name in BOUNDS}
-        return row
-
-    @property
-    def per_query(self) -> DataFrame:
-        """One row for each query and measure: run_id, run, query, measure, value, reason.
-
-        A value that is undefined is null, with its reason.
+        A value that is undefined is null, with its reason. `about` has what is known about the
+        query, `provenance` how it was measured, as JSON: `findwell.spark.load` reads both.
         """
         from pyspark.sql import functions as F  # noqa: N812, PLC0415
 
         names = F.array(*(F.lit(str(measure)) for measure in self.measures))
-        columns = [names.alias("measure"), F.col("values").alias("value")]
         nothing = F.array(*[F.lit(None)] * len(self.measures)).cast("array<string>")
+        columns = [names.alias("measure"), F.col("values").alias("value")]
         columns += [F.coalesce("reasons", nothing).alias("reason")]
-        if self._bounded:
+        if self.measured.bounds is not None:
             columns += [F.coalesce(name, "values").alias(name) for name in BOUNDS]
+        about = F.map_from_arrays(F.array(*map(F.lit, self.labels)), "labels")
+        interval = {"level": self.level, "cluster": self.options.cluster}
+        made = manifest_of(self) | {"findings": [], "interval": interval, "labels": self.labels}
         zipped = F.explode(F.arrays_zip(*columns)).alias("one")
-        rows = self.rows.filter(F.col("kind") == VALUES).select("query", zipped)
+        rows = self.task_rows.filter(F.col("kind") == VALUES).select("query", "labels", zipped)
         return rows.select(
             F.lit(self.run_id).alias("run_id"),
-            F.lit(self.run).alias("run"),
+            F.lit(self.runs[0]).alias("run"),
             "query",
             "one.*",
+            *([about.alias("about")] if self.labels else []),
+            F.lit(json.dumps(made)).alias("provenance"),
         )
 
     def write(self, place: str, mode: str = "append") -> None:
-        """Write `per_query`, to a path or `table:NAME`, cut by run_id.
+        """Write `table`, to a path or `table:NAME`, cut by run_id; `findwell.spark.load` reads it.
 
-        In a folder the rows of this run_id take the place of those that it had: writing again after
-        a failure leaves nothing twice. `mode="overwrite"` replaces all that is there.
+        In a folder the rows of this run_id replace those that it had: writing again after a failure
+        leaves nothing twice. `mode="overwrite"` replaces all that is there.
         """
         choose("mode", mode, MODES)
-        rows = self.per_query
         with naming_errors():
             if place.startswith(TABLE):
                 name = place.removeprefix(TABLE)
-                rows.write.mode(mode).partitionBy("run_id").saveAsTable(name)
+                self.table.write.mode(mode).partitionBy("run_id").saveAsTable(name)
             elif mode == "overwrite":
-                rows.write.mode(mode).partitionBy("run_id").parquet(place)
+                self.table.write.mode(mode).partitionBy("run_id").parquet(place)
             else:
                 folder = f"{place.rstrip('/')}/run_id={_as_folder(self.run_id)}"
-                rows.drop("run_id").write.mode("overwrite").parquet(folder)
+                self.table.drop("run_id").write.mode("overwrite").parquet(folder)
 
     @cached_property
     def sample(self) -> Result:
         """The sampled queries as a result of findwell: for reports, comparisons, explanations."""
-        if not self.made.sampled:
+        if not self.sampled:
             raise OptionError(
                 "no queries were sampled", fix="evaluate with sample=0.01 (-S sample=0.01)"
             )
         from pyspark.sql import functions as F  # noqa: N812, PLC0415
 
-        kept = self.rows.filter(F.col("kind") == SAMPLE).select("query", "data")
+        kept = self.task_rows.filter(F.col("kind") == SAMPLE).select("query", "data")
         with naming_errors():
             blobs = pl.DataFrame(kept.toArrow())
         if not blobs.height:
             raise OptionError(
-                f"no query is in a sample of {self.made.sampled:g}", fix="sample a larger share"
+                f"no query is in a sample of {self.sampled:g}", fix="sample a larger share"
             )
         tables: dict[str, list[pl.DataFrame]] = {}
         for name, data in blobs.iter_rows():
@@ -268,49 +219,24 @@ class SparkResult:
             name: pl.concat(parts, how="diagonal_relaxed").sort("query", maintain_order=True)
             for name, parts in tables.items()
         }
-        result = result_of(self._manifest(), whole)
-        found = first_findings((*self._about_sample(result), *self.findings))
-        return replace(result, findings=tuple(found))
+        result = _restored(json.dumps(manifest_of(self)), whole)
+        about = [] if self.sampled == 1 else [self._about_sample(result.n)]
+        return replace(result, findings=tuple(first_findings([*about, *self.findings])))
 
-    def _about_sample(self, result: Result) -> list[Finding]:
-        if self.made.sampled >= 1:
-            return []
-        rows = self.summary.head(3).iter_rows(named=True)
-        said = tuple(
+    def _about_sample(self, size: int) -> Finding:
+        said = (
             f"{row['measure']}: undefined"
             if row["value"] is None
             else f"{row['measure']}: {row['value']:.4f} over {counted(row['n'])}"
-            for row in rows
+            for row in self.rows[:3]
         )
-        return [
-            Finding(
-                "sampled-queries",
-                result.queries.height,
-                said,
-                f"query of a sample: {self.queries} were measured on Spark, the values of all of "
-                "them are",
-                "look at the summary of the Spark job for the numbers of all queries",
-            )
-        ]
-
-    def _manifest(self) -> dict[str, Any]:
-        """Return what a saved result says of itself, as JSON gives it back."""
-        plan = self.made.plan
-        empty = Result(
-            relations={},
-            measures=self.measures,
-            queries=pl.DataFrame(schema={"query": pl.String}),
-            findings=(),
-            provenance=replace(
-                provenance_of(plan),
-                inputs=(Input("run", "Spark DataFrame"), Input("gold", "Spark DataFrame")),
-                judge=self.judge,
-            ),
-            options=SummaryOptions(plan.level, plan.cluster, plan.bounds),
+        return Finding(
+            "sampled-queries",
+            size,
+            tuple(said),
+            f"query of a sample: {self.n} were measured on Spark, the values of all of them are",
+            "look at the summary of the Spark job for the numbers of all queries",
         )
-        manifest = manifest_of(empty) | {"created": "", "versions": {}}
-        found: dict[str, Any] = json.loads(json.dumps(manifest))
-        return found
 
     def save(self, folder: str | os.PathLike[str]) -> Path:
         """Save the sampled queries as the folder of a result, for report, compare and view."""
@@ -318,38 +244,82 @@ class SparkResult:
 
     def close(self) -> None:
         """Let Spark forget the values that it keeps for this result."""
-        self.rows.unpersist()
+        self.task_rows.unpersist()
 
-    def as_dict(self, *, by: Iterable[str] = ()) -> dict[str, Any]:
+    def as_dict(self, *, per_query: bool = False, by: Iterable[str] = ()) -> dict[str, Any]:
         """Return the result as the JSON output prints it."""
-        slices = [
-            {"column": column, **row}
-            for column in by
-            for row in self.by(column).iter_rows(named=True)
-        ]
-        return {
-            "summary": self.summary.to_dicts(),
-            **({"slices": slices} if slices else {}),
-            "findings": [finding.as_dict() for finding in self.findings],
-            "run_id": self.run_id,
-            "queries": self.queries,
-            "documents": self.counts.get("documents", 0),
-            "dialect": self.dialect,
-            "interval": {"level": self.level, "cluster": self.made.plan.cluster},
-            "matched_by": self.matched_by,
-            "policies": self.made.plan.policy.as_dict(),
-            **({"judge": {**self.judge, "limits": judge_limits(self.judge)}} if self.judge else {}),
-        }
+        own = {"run_id": self.run_id, "queries": self.n, "documents": self.documents}
+        return super().as_dict(per_query=per_query, by=by) | own
 
-    def __repr__(self) -> str:
-        lines = [
-            f"  {row['measure']}  "
-            + ("undefined" if row["value"] is None else f"{row['value']:.4f}")
-            for row in self.summary.iter_rows(named=True)
-        ]
-        lines = [*lines, *(f"  {line}" for line in judge_lines([self.judge]))]
-        head = f"SparkResult({self.run}, {counted(self.queries)}, dialect {self.dialect})\n"
-        return head + "\n".join(lines)
+
+def load(
+    place: DataFrame | str, *, run_id: str | None = None, master: str | None = None
+) -> ValuesResult:
+    """Load the values that `SparkResult.write` wrote, for `findwell.compare` and `findwell.gate`.
+
+    `place` is a path, `table:NAME` or a frame; of several evaluations `run_id` chooses one.
+    """
+    from pyspark.sql import functions as F  # noqa: N812, PLC0415
+
+    where = place if isinstance(place, str) else "frame"
+    frame = read_frame(open_session(master), place) if isinstance(place, str) else place
+    lacking = {*WRITTEN} - set(frame.columns)
+    if lacking:
+        raise InputError(
+            f"the frame has no column {' or '.join(sorted(lacking))}",
+            where=where,
+            fix="give what write() of a result of findwell.spark.evaluate wrote",
+        )
+    ids = ["run_id"] if "run_id" in frame.columns else []  # a folder may be that of one run_id
+    if run_id is not None and ids:
+        frame = frame.filter(frame["run_id"] == run_id)
+    with naming_errors():
+        made = pl.DataFrame(frame.select("provenance", *ids).distinct().limit(2).toArrow())
+        if made.height != 1:
+            named = ", ".join(made["run_id"].unique().sort()) if ids else ""
+            raise OptionError(
+                f"there are several evaluations: {named}, …" if made.height else "it has no row",
+                where=where,
+                fix="choose one by its id: findwell.spark.load(place, run_id=…)",
+            )
+        manifest = json.loads(made["provenance"][0])
+        labels = [frame["about"][name] for name in manifest["labels"]]
+        bounds = [name for name in BOUNDS if name in frame.columns]
+        listed = F.array(*labels).cast("array<string>").alias("labels")
+        wanted = frame.select("run", "query", "measure", "value", "reason", *bounds, listed)
+        rows = pl.DataFrame(wanted.toArrow())
+    places = {name: at for at, name in enumerate(manifest["measures"])}
+    rows = rows.with_columns(at=pl.col("measure").replace_strict(places)).sort("query", "at")
+    (count,) = rows.select(pl.len().over("query", "measure").max()).row(0)
+    wide = rows.group_by("query", maintain_order=True).agg(
+        pl.col("labels").first(),
+        *(pl.col(name) for name in bounds),
+        values="value",
+        reasons="reason",
+    )
+    if rows.height != wide.height * len(places):
+        raise InputError(
+            f"a measure of a query is there {count} times"
+            if count > 1
+            else "some queries lack a row for some measures",
+            where=where,
+            fix="keep one row for each query and measure; writing a run_id to a table again "
+            "appends its rows",
+        )
+    wide = pl.concat(
+        [pl.DataFrame(schema=ROW), wide.with_columns(kind=VALUES)], how="diagonal_relaxed"
+    )
+    queries = pl.DataFrame({"query": wide["query"]})
+    tables = {"relation": pl.DataFrame(schema=NO_RELATION), "queries": queries}
+    restored = _restored(made["provenance"][0], tables)
+    values = values_of(wide, rows["run"][0], restored.measures, manifest["labels"])
+    known = {each.name: getattr(restored, each.name) for each in fields(Result)}
+    return ValuesResult(**known | {"queries": values.queries}, stored=values)
+
+
+def _restored(manifest: str, tables: dict[str, pl.DataFrame]) -> Result:
+    """Return the result that a manifest, as JSON, and tables describe."""
+    return result_of(json.loads(manifest) | {"created": "", "versions": {}}, tables)
 
 
 def _as_folder(value: str) -> str:
@@ -361,105 +331,61 @@ def _as_folder(value: str) -> str:
     return SPECIAL.sub(lambda found: f"%{ord(found[0]):02X}", value)
 
 
-def add_up(
-    rows: DataFrame, plan: SummaryPlan
-) -> tuple[dict[tuple[str, str | None, int], Tally], Notes]:
-    """Add up rows in Spark: each partition its own, then all that belong to a key."""
-    parts = rows.mapInArrow(_summing(plan), SCHEMA)
-    keyed = parts.repartition("column", "slice", "measure")
-    merged = keyed.sortWithinPartitions("column", "slice", "measure", "sum1", "sum2")
-    found = pl.DataFrame(merged.mapInArrow(_merging(plan), SCHEMA).toArrow())
-    notes = Notes()
-    tallies = {}
-    for row in found.iter_rows(named=True):
-        if row["column"] == NOTED:
-            notes.add(json.loads(row["notes"]))
-        else:
-            tallies[row["column"], row["slice"], row["measure"]] = Tally.of(row)
-    return tallies, notes
+@dataclass(slots=True)
+class Notes:
+    """What is worth knowing about the queries of all batches."""
 
+    findings: tuple[Finding, ...] = ()
+    counts: Counter[str] = field(default_factory=Counter)
+    highest: float | None = None  # the highest grade of the gold
+    judge: dict[str, Any] = field(default_factory=dict)
 
-def _summing(
-    plan: SummaryPlan,
-) -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
-    def work(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        return summarise_part(plan, batches)
+    def add(self, said: dict[str, Any]) -> None:
+        """Add what one batch has to say."""
+        found = []
+        for each in said["findings"]:
+            message = each["message"]
+            if each["kind"] == "tied-scores":  # the values of a batch are not those of the whole
+                message = message.partition("; in another order")[0]
+            found.append(Finding(**{**each, "message": message, "examples": (*each["examples"],)}))
+        self.findings = merge_findings((*self.findings, *found))
+        self.counts.update(said["counts"])
+        highest = [each for each in (self.highest, said.get("highest")) if each is not None]
+        self.highest = max(highest, default=None)
+        self.judge = self.judge or said.get("judge", {})
 
-    return work
+    def check(self, plan: Plan, run: str) -> tuple[Finding, ...]:
+        """Return the findings of the whole; raise what is an error there, as one machine does."""
+        counts, findings = self.counts, list(self.findings)
+        unmet = {each.message: each for each in findings if each.kind == UNMET}
+        kinds = {each.kind: each for each in findings}
 
+        def examples(found: Finding | None) -> pl.Series:
+            return pl.Series(() if found is None else found.examples, dtype=pl.String)
 
-def _merging(
-    plan: SummaryPlan,
-) -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
-    def work(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        return merge_part(plan, batches)
-
-    return work
-
-
-def _checked(notes: Notes, made: Made) -> tuple[Finding, ...]:
-    """Look at what all parts found: some of it is an error of the whole."""
-    facts, findings = notes.facts, list(notes.findings)
-    if facts.get("documents", 0) and not facts.get("shared", 0):
-        extra = next((each for each in findings if each.kind == "extra-query"), None)
-        example = "" if extra is None else f": the run has {extra.examples[0]!r}"
-        raise AlignError(
-            f"run and gold share no query{example}",
-            where=f"run {made.run} and gold",
-            fix="check that both are about the same queries, and that they are not swapped",
-        )
-    if facts.get("told", 0) and not facts.get("told_of_gold", 0):
-        raise InputError(
-            "no query of this table is in the gold",
-            where="queries",
-            fix="use the query ids of the gold",
-        )
-    _require_relevant(facts, made)
-    missing = next((each for each in findings if each.kind == "missing-query"), None)
-    if made.plan.policy.missing == "error" and missing is not None:
-        count = counted(missing.count)
-        verb = "is" if missing.count == 1 else "are"
-        raise AlignError(
-            f"{count} of the gold {verb} missing, for example {missing.examples[0]!r}",
-            where=f"run {made.run}",
-            fix="retrieve for every query, or choose what a missing one means: --read missing=zero "
-            "(trec_eval -c) or --read missing=skip",
-        )
-    reading = [each for each in made.plan.matchers.values() if each.reads_texts]
-    if len(reading) == 1:
-        about_run = [each for each in findings if each.run == made.run]
-        left = require_places(about_run, facts.get("documents", 0), f"run {made.run}")
-        findings = [each for each in findings if each.run != made.run] + left
-    findings = [each for each in findings if each.kind != FindingKind.BARE_TEXT]
-    if (
-        facts.get("documents", 0)
-        and not facts.get("judged", 0)
-        and set(made.plan.matchers) == {"ids"}
-    ):
-        seen = {each.message: each.examples for each in findings if each.kind == UNMET}
-        run, gold = (pl.Series(seen.get(side, ()), dtype=pl.String) for side in ("run", "gold"))
-        unmet = UnmetRun(made.run, run, facts.get("queries", 0), tuple(findings))
-        findings += [
-            replace(each, run=made.run)
-            for each in no_shared_document(unmet, gold, chosen=made.plan.chosen)
-        ]
-    return tuple(each for each in findings if each.kind != UNMET)
-
-
-def _require_relevant(facts: Mapping[str, int], made: Made) -> None:
-    """Refuse a gold of which nothing is relevant, as one machine does."""
-    policy = made.plan.policy
-    if policy.no_relevant != "undefined" or policy.nothing != "zero":
-        return
-    default = next(iter(made.plan.matchers), "")
-    for measure in made.plan.measures:
-        matcher = made.plan.matchers.get(measure.relation or default)
-        if matcher is None or matcher.judged or not measure.needs_relevant:
-            continue
-        if facts.get(relevant_fact(measure.level()), 1) == 0:
-            raise AlignError(
-                f"the gold has no relevant item for {measure}: no grade is {measure.level():g} or "
-                "more",
-                where="gold",
-                fix="relevant means a grade of at least 1, or of --rel; check the grade column",
-            )
+        missing = kinds.get("missing-query")
+        if counts["documents"] and not counts["shared"]:
+            ours, theirs = examples(kinds.get("extra-query")), examples(missing)
+            raise no_shared_query(ours, theirs, run, examples=True)
+        if "queries" in unmet and not counts["described"]:
+            raise no_known_query(unmet["queries"].examples[0], "queries")
+        levels = {
+            str(measure): measure.level()
+            for name, matcher in plan.matchers.items()
+            for measure in plan.readers(name)
+            if measure.needs_relevant and not matcher.judged
+        }
+        require_relevant(self.highest, plan.policy, levels)
+        if plan.policy.missing == "error" and missing is not None:
+            raise missing_error(missing.count, missing.examples[0], run)
+        if sum(matcher.reads_texts for matcher in plan.matchers.values()) == 1:
+            about_run = [each for each in findings if each.run == run]
+            left = require_places(about_run, counts["documents"], f"run {run}")
+            findings = [each for each in findings if each.run != run] + left
+        findings = [each for each in findings if each.kind not in (UNMET, FindingKind.BARE_TEXT)]
+        if counts["documents"] and not counts["judged"] and {*plan.matchers} == {"ids"}:
+            keys, docs = (examples(unmet.get(side)) for side in ("run", "gold"))
+            nothing = UnmetRun(run, keys, counts["queries"], tuple(findings))
+            news = no_shared_document(nothing, docs, chosen=plan.chosen)
+            findings += (replace(each, run=run) for each in news)
+        return tuple(findings)

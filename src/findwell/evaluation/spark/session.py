@@ -68,8 +68,8 @@ def require_java() -> None:
     program = shutil.which("java", path=str(Path(home, "bin"))) if home else shutil.which("java")
     fix = f"apt-get install {JAVA}, or set JAVA_HOME to the folder of Java 17 or newer"
     if program is None:
-        where = "" if home is None else " in JAVA_HOME"
-        raise OptionError(f"Spark runs on Java, and there is none{where}", fix=fix)
+        where = "on the path" if home is None else "in JAVA_HOME"
+        raise OptionError(f"Spark runs on Java, which was not found {where}", fix=fix)
     try:
         said = subprocess.run(  # noqa: S603
             [program, "-version"], capture_output=True, text=True, check=False, timeout=60
@@ -171,10 +171,15 @@ def failure_of(text: str) -> Exception:
             fix="install findwell on every node, or ship an environment: "
             "--archives env.tar.gz#environment (see docs/spark.md)",
         )
+    if "spark.driver.maxResultSize" in text:
+        return SparkError(
+            "the values of all queries are more than the driver may collect",
+            fix="raise spark.driver.maxResultSize and spark.driver.memory (see docs/spark.md)",
+        )
     lines = [line.strip() for line in text.splitlines() if line.strip()]
-    told = [line for line in lines if re.match(r"[\w.]*(?:Error|Exception)\b", line)]
+    named = [line for line in lines if re.match(r"[\w.]*(?:Error|Exception)\b", line)]
     return SparkError(
-        f"the job failed: {(told or lines or ['no reason was given'])[-1][:300]}",
+        f"the job failed: {(named or lines or ['no reason was given'])[-1][:300]}",
         fix="look at the log of the task that failed; a query with very many documents needs more "
         "memory for Python: spark.executor.memoryOverhead",
     )

@@ -18,7 +18,6 @@ if TYPE_CHECKING:
 
     import pyarrow as pa
 
-    from findwell.evaluation.spark.summary import SummaryPlan
     from findwell.evaluation.spark.task import TaskPlan
 
 MARK = "findwell-error:"  # before an error of findwell in what Spark says about a failed task
@@ -26,57 +25,31 @@ END = ":end"
 
 
 def evaluate_part(task: TaskPlan, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """Evaluate the queries of a partition."""
-    _prepare()
-    from findwell.evaluation.spark.task import evaluate_batches  # noqa: PLC0415
+    """Evaluate the queries of a partition; errors of findwell say in their text what they are.
 
-    yield from _marking(evaluate_batches(task, batches))
-
-
-def summarise_part(
-    plan: SummaryPlan, batches: Iterator[pa.RecordBatch]
-) -> Iterator[pa.RecordBatch]:
-    """Add up the values of a partition."""
-    _prepare()
-    from findwell.evaluation.spark.summary import summarise_batches  # noqa: PLC0415
-
-    yield from _marking(summarise_batches(plan, batches))
-
-
-def merge_part(plan: SummaryPlan, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """Put together what partitions have added up."""
-    _prepare()
-    from findwell.evaluation.spark.summary import merge_batches  # noqa: PLC0415
-
-    yield from _marking(merge_batches(plan, batches))
-
-
-def _prepare() -> None:
+    Spark hands on nothing but the text of an error.
+    """
     # a task has one core; polars would start a thread for each of the machine
     os.environ.setdefault("POLARS_MAX_THREADS", "1")
+    from findwell.evaluation.spark.task import evaluate_batches  # noqa: PLC0415
 
-
-def _marking(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """Have errors of findwell say in their text what they are: Spark hands on nothing else."""
     try:
-        yield from batches
+        yield from evaluate_batches(task, batches)
     except FindwellError as error:
-        said = json.dumps([type(error).__name__, error.what, error.where, error.fix])
-        text = base64.b64encode(said.encode()).decode()
-        raise RuntimeError(f"{MARK}{text}{END} {error}") from None
+        raise RuntimeError(f"{marked(error)} {error}") from None
+
+
+def marked(error: FindwellError) -> str:
+    """Return an error as a text from which `error_of` makes it again."""
+    said = json.dumps([type(error).__name__, error.what, error.where, error.fix])
+    return f"{MARK}{base64.b64encode(said.encode()).decode()}{END}"
 
 
 def error_of(text: str) -> FindwellError:
     """Return the error of findwell that is marked in a text.
 
     >>> from findwell.core.errors import InputError
-    >>> def failing():
-    ...     raise InputError("the doc is missing", where="query 'q7'")
-    ...     yield
-    >>> try:
-    ...     list(_marking(failing()))
-    ... except RuntimeError as error:
-    ...     found = error_of(f"Job aborted: {error}")
+    >>> found = error_of("aborted: " + marked(InputError("the doc is missing", where="query 'q7'")))
     >>> type(found).__name__, str(found)
     ('InputError', "query 'q7': the doc is missing")
     """
