@@ -529,7 +529,9 @@ def the_command_line(spark: Any, folder: Path) -> None:
     said = json.loads(ran.stdout)
     for row in said["summary"]:
         assert abs(row["value"] - local[row["measure"]]) < 1e-14
-    ran = CliRunner().invoke(cli, [*arguments, "-S", "run_id=x", "-S", f"write={folder / 'before'}"])
+    ran = CliRunner().invoke(
+        cli, [*arguments, "-S", "run_id=x", "-S", f"write={folder / 'before'}"]
+    )
     assert ran.exit_code == 0, ran.output
     gated = ["--require", "RR>=baseline", "--baseline", str(folder / "before")]
     ran = CliRunner().invoke(cli, [*arguments, *gated, "--per-query"], standalone_mode=False)

@@ -134,8 +134,8 @@ def pool(
     expect about these queries, and about queries like these. With the folder of a pool instead of
     runs, its own labels are the pilot, and --budget has more of it labelled.
     """
+    from findwell.io.read.format import Source  # noqa: PLC0415
     from findwell.io.read.labels_database import database_at  # noqa: PLC0415
-    from findwell.io.read.source import Source  # noqa: PLC0415
     from findwell.io.storage.files import temporary_folder  # noqa: PLC0415
     from findwell.loop.labels.pool import pool as make_pool  # noqa: PLC0415
 

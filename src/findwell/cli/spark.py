@@ -16,7 +16,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from findwell.cli.judging import JudgeChoice
-
     from findwell.evaluation.results.result import Result
 
 NOT_ON_SPARK = ("labels", "update_baseline", "dry_run", "explain_verdicts")

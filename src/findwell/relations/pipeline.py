@@ -21,7 +21,12 @@ from findwell.core.parts import is_part
 from findwell.core.relation import NO_EDGES, EdgeColumns, Relation, Ties
 from findwell.relations.align import align, in_order
 from findwell.relations.facts import join_facts
-from findwell.relations.preflight import UnmetRun, no_shared_query
+from findwell.relations.preflight import (
+    UnmetRun,
+    missing_error,
+    no_shared_query,
+    require_relevant,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
     from findwell.core.data import Gold, RunStream
+    from findwell.core.policy import Policy
 
 
 @dataclass(frozen=True, slots=True)

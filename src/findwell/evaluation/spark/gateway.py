@@ -25,9 +25,8 @@ from findwell.core.errors import OptionError
 from findwell.io.storage.database import Database, cache_folder
 from findwell.judges.client.client import BUSY, Pacer, Transport
 from findwell.judges.client.protocol import ChatRequest, Failure, Message, Usage
-from findwell.judges.client.providers import BEARER, OPENAI, split_spec
-from findwell.judges.llm.check import kept_way
 from findwell.judges.client.providers import BEARER
+from findwell.judges.llm.check import kept_way
 
 if TYPE_CHECKING:
     from collections.abc import Coroutine, Mapping

@@ -40,9 +40,6 @@ if TYPE_CHECKING:
     import pyarrow as pa
     from pyspark.sql import DataFrame, SparkSession
 
-    from findwell.core.columns import Normaliser
-    from findwell.measures.dialects import Dialect
-    from findwell.relations.match import Matcher
 
 BROADCAST_ROWS = 1_000_000  # of a gold that is sent to every executor, at most
 BROADCAST_BYTES = 64 << 20

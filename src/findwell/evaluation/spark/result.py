@@ -17,15 +17,10 @@ from typing import TYPE_CHECKING, Any, Self
 from findwell.core.errors import InputError, MeasureError, OptionError, choose
 from findwell.core.findings import Finding, FindingKind, first_findings, merge_findings
 from findwell.core.frames import pl
-from findwell.core.spelling import counted, spell_relation
-from findwell.core.values import BOUNDS
-from findwell.evaluation.evaluate import provenance_of
-from findwell.evaluation.inputs import Input
 from findwell.core.spelling import counted
 from findwell.core.values import BOUNDS, Values
-from findwell.evaluation.assessment import cluster_column, provenance_of
-from findwell.evaluation.inputs import no_known_query
-from findwell.evaluation.results.provenance import Input
+from findwell.evaluation.evaluate import cluster_column, provenance_of
+from findwell.evaluation.inputs import Input, no_known_query
 from findwell.evaluation.results.result import Result, SummaryOptions
 from findwell.evaluation.results.store import manifest_of, result_of
 from findwell.evaluation.spark.session import TABLE, naming_errors, open_session, read_frame
@@ -65,10 +60,10 @@ class ValuesResult(Result):
 
     stored: Values = field(kw_only=True)
 
-    @property
-    def runs(self) -> list[str]:
-        """The names of the runs."""
-        return list(self.stored.runs)
+    def __post_init__(self) -> None:
+        """Take the names of the runs from the values."""
+        super().__post_init__()
+        self.__dict__["runs"] = list(self.stored.runs)
 
     @cached_property
     def measured(self) -> Values:
@@ -96,7 +91,7 @@ class ValuesResult(Result):
         del run, measure
         raise OptionError(
             "this needs the retrieved lists, which stayed in Spark",
-            fix="evaluate with sample=0.01 and use result.sample (--sample 0.01 --save DIR)",
+            fix="evaluate with sample=0.01 and use result.sample (-S sample=0.01 --save DIR)",
         )
 
     def among(self, names: pl.Series) -> Self:
@@ -246,10 +241,12 @@ class SparkResult(ValuesResult):
         """Let Spark forget the values that it keeps for this result."""
         self.task_rows.unpersist()
 
-    def as_dict(self, *, per_query: bool = False, by: Iterable[str] = ()) -> dict[str, Any]:
+    def as_dict(
+        self, *, per_query: bool = False, by: Iterable[str] = (), misses: bool = False
+    ) -> dict[str, Any]:
         """Return the result as the JSON output prints it."""
         own = {"run_id": self.run_id, "queries": self.n, "documents": self.documents}
-        return super().as_dict(per_query=per_query, by=by) | own
+        return super().as_dict(per_query=per_query, by=by, misses=misses) | own
 
 
 def load(

@@ -13,10 +13,7 @@ from functools import lru_cache
 from hashlib import blake2b
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
 from findwell.core.columns import whole_queries
-from findwell.core.batches import whole_queries
 from findwell.core.data import Gold, Run
 from findwell.core.findings import finding_about, merge_findings
 from findwell.core.frames import pl

@@ -280,8 +280,8 @@ def read_labels(data: object) -> pl.DataFrame | None:
     the columns that they have, their names in lower case.
     """
     from findwell.io.read.by_document import records_of_pairs  # noqa: PLC0415 - it imports this
+    from findwell.io.read.format import Source  # noqa: PLC0415
     from findwell.io.read.json import all_entries  # noqa: PLC0415
-    from findwell.io.read.source import Source  # noqa: PLC0415
     from findwell.io.read.tables import frame, read_table  # noqa: PLC0415
 
     found = None

@@ -23,9 +23,6 @@ from findwell.core.findings import EXAMPLES, shorten
 from findwell.core.frames import pl
 from findwell.core.spreadsheets import to_csv
 from findwell.io.read import load_gold
-from findwell.io.read.by_document import records_of_pairs
-from findwell.io.read.format import Look, Source
-from findwell.io.read.json import all_entries
 from findwell.io.read.labels_database import (
     INSERT_EVENT,
     PAIR,
@@ -33,7 +30,6 @@ from findwell.io.read.labels_database import (
     read_labels,
 )
 from findwell.io.read.records import one_line
-from findwell.io.read.tables import frame, read_table
 from findwell.io.read.values import grade as grade_of
 from findwell.io.storage.files import removed_at_the_end, write_bytes, write_text
 

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 from findwell.core.errors import InputError, OptionError
 from findwell.core.frames import pl
 from findwell.core.progress import Progress
-from findwell.io.read.source import Source
+from findwell.io.read.format import Source
 from findwell.io.read.traces import read_traces
 from findwell.io.read.traces.schema import calls_among
 

@@ -21,10 +21,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from findwell.core.errors import InputError, needs_package
 from findwell.core.frames import pl
-from findwell.io.read.source import Source, not_readable
-from findwell.io.read.traces.conventions import BROKEN, SpanForm, calls_of, retrieval_spans
 from findwell.io.read.format import Source, not_readable
-from findwell.io.read.traces.conventions import calls_of
+from findwell.io.read.traces.conventions import BROKEN, SpanForm, calls_of, retrieval_spans
 from findwell.io.read.traces.exports import NAMES, is_plain_call, read_plain, spans_of_record
 from findwell.io.read.traces.schema import Decoded, frame_of_calls, number_hops, with_inner_marked
 from findwell.io.read.traces.span import (
