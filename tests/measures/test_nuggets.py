@@ -11,7 +11,7 @@ import pytest
 import findwell
 from findwell.core.errors import FindwellError
 from findwell.evaluation.results.bounds import with_unjudged
-from findwell.show.explanation import render
+from findwell.show import render
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -81,7 +81,7 @@ def command(
     from findwell.judges.cards.card import compare_judges, judge_card  # noqa: PLC0415
     from findwell.judges.cards.labels import LabelledSamples, load_labels  # noqa: PLC0415
     from findwell.judges.find import find_judge  # noqa: PLC0415
-    from findwell.show.judge_card import render_card, render_judges  # noqa: PLC0415
+    from findwell.show import render  # noqa: PLC0415
 
     if save is not None and no_save:
         raise click.UsageError("--save and --no-save exclude each other")
@@ -101,10 +101,10 @@ def command(
     with options.progress("judging") as progress:
         if len(judges) == 1:
             cards = [judge_card(given, judge=judges[0], progress=progress, **choices)]
-            text = render_card(cards[0], how, width=width)
+            text = render(cards[0], how, width=width)
         else:
             found = compare_judges(given, judges, progress=progress, **choices)
-            cards, text = [*found.cards], render_judges(found, how, width=width)
+            cards, text = [*found.cards], render(found, how, width=width)
     options.write(text, output, how)
     for card in cards if not no_save else ():
         options.note(f"note: card saved in {card.save(save)}")

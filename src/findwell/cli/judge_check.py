@@ -41,7 +41,7 @@ def command(
     findwell judge-check openai:MODEL --base-url URL --ask single --ask matrix
     """
     from findwell.judges.llm.check import forecast_check, judge_check  # noqa: PLC0415
-    from findwell.show.judge_check import render_check  # noqa: PLC0415
+    from findwell.show import render  # noqa: PLC0415
 
     chosen = judging.take({"judge": judge, **choices})["judge"]
     if dry_run:
@@ -50,6 +50,6 @@ def command(
         return
     with options.progress("checking") as progress:
         check = judge_check(chosen, ways=ways or None, progress=progress)
-    options.write(render_check(check, how, width=options.width(output)), output, how)
+    options.write(render(check, how, width=options.width(output)), output, how)
     if check.stored:
         options.note(f"note: checked at {check.created}; --refresh checks it again")

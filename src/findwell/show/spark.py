@@ -5,9 +5,11 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from findwell.core.spelling import counted, name_relations
+from findwell.show.document import Document, Line
 from findwell.show.grid import Grid
-from findwell.show.result import with_judge, with_relation
-from findwell.show.tables import interval, number, render_grids, to_json, to_rows
+from findwell.show.result import judge_line, with_relation
+from findwell.show.tables import interval, number, to_json, to_rows
+from findwell.show.writers import write
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -32,8 +34,8 @@ def render(
     if how == "json":
         return to_json(result.as_dict(by=by))
     if how in ("markdown", "table", "latex"):
-        drawn = render_grids(_grids(result, by), how, color=color, width=width)
-        return with_judge(drawn, result.judge, how, width)
+        judge = [Line(judge_line(result.judge), in_papers=True)] if result.judge else []
+        return write(Document([*_grids(result, by), *judge]), how, color=color, width=width)
     rows = result.summary
     if by:
         sliced = (result.by(name).insert_column(1, pl.lit(name).alias("column")) for name in by)
