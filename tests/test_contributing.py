@@ -113,7 +113,15 @@ def test_what_users_do_without_changing_findwell() -> None:
 
 def test_there_is_a_recipe_for_everything_that_is_registered() -> None:
     kinds = " ".join(RECIPES)
-    for kind in ("measure", "input: records", "file format", "relation", "aspect", "dialect"):
+    for kind in (
+        "measure",
+        "input: records",
+        "file format",
+        "relation",
+        "aspect",
+        "dialect",
+        "chart",
+    ):
         assert kind in kinds
     assert "a command" in RECIPES
 

@@ -133,10 +133,10 @@ def __dir__() -> list[str]:
     return __all__
 
 
-def _render(shown: object, how: display.Format) -> str:
+def _render(shown: object, how: display.Format, **choices: Any) -> str:  # noqa: ANN401
     from findwell.show import render  # noqa: PLC0415 - only what is shown needs it
 
-    return render(shown, how)
+    return render(shown, how, **choices)
 
 
 def _plot(shown: object, chart: str | None, **choices: Any) -> display.Picture:  # noqa: ANN401

@@ -68,7 +68,7 @@ def test_other_formats(how: str, cli: Findwell, tmp_path: Path) -> None:
         "jsonl": '{"baseline": "bm25", "system": "minilm", "measure": "P@5", "verdict": "better", ',
         "csv": "baseline,system,measure,verdict,difference,low,high,p,p_adjusted",
         "tsv": "baseline\tsystem\tmeasure\tverdict\tdifference",
-        "markdown": "**against bm25 · 95 queries · dialect findwell**",
+        "markdown": "**minilm is better than bm25**: P@5 0.202 → 0.279",
         "latex": r"% needs \usepackage{booktabs}",
     }
     assert done.out.startswith(begins[how])
@@ -148,7 +148,7 @@ def test_the_summary_for_github(
     assert cli(*asked).code == 0
     assert cli(*asked, "--no-regression", "recall").code == 3
     text = path.read_text(encoding="utf-8")
-    assert text.startswith("before\n### Retrieval\n\n**against old")
+    assert text.startswith("before\n### Retrieval\n\n**noisy is not clearly different from old**")
     assert text.count("### Retrieval") == 2
     assert "| ? undecided | recall\\>=baseline |" in text
     monkeypatch.setenv("GITHUB_STEP_SUMMARY", str(tmp_path / "no" / "such.md"))
@@ -161,7 +161,7 @@ def test_the_summary_for_github(
     ("arguments", "message"),
     [
         ([], "RUN... is missing"),
-        (["a.json"], "1 system cannot be compared"),
+        (["a.json"], "compare needs two systems or more; you gave 1"),
         (["a.json", "b.json", "--baseline", "c"], "unknown baseline 'c'"),
         (["a.json", "b.json", "-m", "recal"], "unknown measure 'recal'"),
         (["a.json", "nosuch.json"], "nosuch.json: no such file"),

@@ -15,7 +15,7 @@ import findwell
 from findwell.evaluation.explanation.units import verdict_table
 from findwell.evaluation.results.store import seal
 from findwell.io.storage.folders import MANIFEST
-from findwell.show.result import render
+from findwell.show import render
 from tests.client.server import serve
 from tests.judges.single_model import SURE, by_token
 from tests.reports.test_details import told as case_of

@@ -8,7 +8,7 @@ import pytest
 import findwell
 from findwell.judges.verdicts import Sample
 from findwell.measures.dialects import known_dialects
-from findwell.show.explanation import render
+from findwell.show import render
 from tests.conftest import Findwell, Save
 from tests.strategies import without_facts
 

@@ -15,7 +15,7 @@ from findwell.judges.client.cache import Cache
 from findwell.judges.find import find_judge
 from findwell.judges.replay import FunctionJudge
 from findwell.judges.verdicts import Judgement
-from findwell.show.judge_card import render_judges
+from findwell.show import render
 from tests.client.server import Call, Reaction, chat, serve
 from tests.judges.judging import judge_of
 from tests.judges.model import answer, read_prompt, well
@@ -304,4 +304,4 @@ def test_a_judge_at_chance_is_never_marked_as_the_best() -> None:
     ]
     found = findwell.compare_judges(rows, [lambda it: {"relevance": [0] * len(it.chunks)}, wrong])
     assert [card["kappa"].value for card in found.cards] == [0.0, -1.0]
-    assert "**0.0000**" not in render_judges(found, "markdown")
+    assert "**0.0000**" not in render(found, "markdown")

@@ -15,7 +15,7 @@ from findwell.judges.find import find_judge
 from findwell.judges.llm.check import CHECKED_ASPECTS, find_check, forecast_check, load_cases
 from findwell.judges.settings import Judge
 from findwell.judges.verdicts import Judged
-from findwell.show.judge_check import render_check
+from findwell.show import render
 from tests.client.asking import HASTE, KEY
 from tests.client.server import Call, Reaction, Server, chat, error, serve
 from tests.judges.judging import judge_of, sample
@@ -171,7 +171,7 @@ def test_a_judge_that_says_yes_to_all_is_chance_and_never_recommended() -> None:
         assert (found["single"].kappa, found["single"].kappa_low) == (0.0, None)
         assert "no better than chance" in found.in_words()
         for how in ("table", "markdown"):
-            assert "no better than chance: do not use this judge" in render_check(found, how)
+            assert "no better than chance: do not use this judge" in render(found, how)
         again = findwell.judge_check(settings(server))
         assert (again.stored, again.recommended) == (True, "")
         sample = {"question": "Why?", "contexts": ["So."]}
@@ -199,7 +199,7 @@ def test_a_way_that_is_chance_is_not_recommended_though_it_takes_the_fewest_call
     assert way.kappa_low is not None
     assert way.kappa_low <= 0 < found["single"].kappa_low  # type: ignore[operator]
     assert (way.is_chance, found.recommended) == (True, "single")
-    assert "no better than chance: matrix" in render_check(found, "table")
+    assert "no better than chance: matrix" in render(found, "table")
 
 
 def test_a_check_that_did_not_end_is_not_kept(tmp_path: Path) -> None:

@@ -96,8 +96,10 @@ def test_an_unclear_difference_is_hollow() -> None:
         "old": {query: ["a", "b"] for query in gold},
         "new": {query: [] if query == "q0" else ["a"] for query in gold},
     }
-    figure = prepare(lay_side_by_side([findwell.evaluate(runs, gold, "RR")]), cases=False).forest
-    assert figure is not None
+    figure = prepare(lay_side_by_side([findwell.evaluate(runs, gold, "RR")]), cases=False).charts[
+        "forest"
+    ]
+
     assert "hollow" in figure.svg
     assert "unclear" in figure.says
 
@@ -111,7 +113,7 @@ def test_images(name: str, figures: dict[str, Chart], tmp_path: Path) -> None:
     write_image(figures[name], str(tmp_path / "x.svg"))
     assert ET.parse(tmp_path / "x.svg").getroot().get("aria-label")
     assert sorted(path.name for path in tmp_path.iterdir()) == ["x.png", "x.svg"]
-    with pytest.raises(OptionError, match="no image"):
+    with pytest.raises(OptionError, match="not an image"):
         write_image(figures[name], str(tmp_path / "x.gif"))
 
 
@@ -225,7 +227,7 @@ def test_every_measure_has_its_place_on_a_heat_map() -> None:
     runs = {f"s{n}": {f"q{i}": ["d"] for i in range(30)} for n in range(3)}
     gold = [{"query": f"q{i}", "gold": ["d"], "topic": "xyz"[i % 3]} for i in range(30)]
     prepared = prepare(lay_side_by_side([findwell.evaluate(runs, gold, names)]), cases=False)
-    maps = prepared.slices["topic"]
+    maps = prepared.drawn["slices"]
     assert len(maps) > 1
     heads = {head.partition(" ")[0] for each in maps for head in each.table.header[2:]}
     assert heads == set(names)
@@ -238,7 +240,7 @@ def test_cells_of_few_queries_look_it() -> None:
     ]
     run = {f"q{i}": ["d"] for i in range(40)}
     prepared = prepare(lay_side_by_side([findwell.evaluate(run, gold, ["recall"])]), cases=False)
-    (figure,) = prepared.slices["topic"]
+    (figure,) = prepared.drawn["slices"]
     root = ET.fromstring(figure.svg)
     cells = {
         hint.text: each.get("class")
@@ -275,7 +277,7 @@ def test_every_slice_that_is_worse_is_drawn_and_comes_first() -> None:
     new = {each["query"]: ["b"] if each["part"] in "xyz" else ["a"] for each in about}
     result = findwell.evaluate({"old": old, "new": new}, gold, ["RR"], queries=about)
     panel = lay_side_by_side([result])
-    (chart,) = prepare(panel, cases=False).where
+    (chart,) = prepare(panel, cases=False).drawn["where"]
     drawn = [row.name for row in chart.rows]
     assert drawn[:3] == ["part: x", "part: y", "part: z"]
     assert [row.verdict for row in chart.rows[:4]] == ["worse", "worse", "worse", "better"]

@@ -117,7 +117,7 @@ def test_charts_are_saved_whole_as_svg_and_png(result: findwell.Result, tmp_path
     assert (tmp_path / "x.svg").read_text(encoding="utf-8") == chart._repr_svg_()
     chart.save(str(tmp_path / "x.png"))
     assert (tmp_path / "x.png").read_bytes().startswith(b"\x89PNG")
-    with pytest.raises(OptionError, match="no image"):
+    with pytest.raises(OptionError, match="not an image"):
         chart.save(tmp_path / "x.gif")
 
 

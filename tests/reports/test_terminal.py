@@ -12,10 +12,9 @@ from hypothesis import strategies as st
 from rich.cells import cell_len
 
 import findwell
-from findwell.show.explanation import render as render_explanation
+from findwell.show import render
 from findwell.show.grid import Grid
-from findwell.show.judge_card import render_card
-from findwell.show.result import render, spread_line
+from findwell.show.result import spread_line
 from findwell.show.tables import BARS, latex
 from findwell.show.terminal import terminal
 from tests import hostile
@@ -64,7 +63,7 @@ def test_explanations_in_colour() -> None:
     (told,) = findwell.explain(
         DEMO / "bm25.trec", DEMO / "questions.jsonl", "recall@5", query="q42"
     )
-    plain, bright = (render_explanation(told, "table", color=color) for color in (False, True))
+    plain, bright = (render(told, "table", color=color) for color in (False, True))
     assert "\x1b" not in plain
     assert "\x1b[32m✓ hit\x1b[0m" in bright
     assert "\x1b[31m✗\x1b[0m" in bright
@@ -98,7 +97,7 @@ def test_a_judge_card_says_what_its_numbers_mean() -> None:
     card = findwell.judge_card(
         labels, judge=lambda sample: {"relevance": [int(each == "yes") for each in sample.chunks]}
     )
-    shown = render_card(card, "table")
+    shown = render(card, "table")
     assert "κ 0.67 is substantial agreement beyond chance" in shown
     assert "the judge says yes 17 points more often than people" in shown
 

@@ -12,7 +12,7 @@ import findwell
 from findwell.core.estimate import Estimate
 from findwell.core.verdict import UNCLEAR, Verdict
 from findwell.loop.tuning.choice import CURRENT, Gain, worth_keeping
-from findwell.show import tuning
+from findwell.show import render, tuning
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -57,7 +57,7 @@ def test_python_says_what_to_keep_and_has_no_snippet(found: findwell.Tuning) -> 
 
 
 def test_the_first_line_of_every_text_says_what_to_keep(found: findwell.Tuning) -> None:
-    for text in (tuning.render(found, "table", width=80), repr(found), found.to_markdown()):
+    for text in (render(found, "table", width=80), repr(found), found.to_markdown()):
         assert text.splitlines()[0].lstrip("*").startswith("Keep bm25: fusing is not better")
         assert "paste" not in text
     page = tuning.page(found)

@@ -186,7 +186,7 @@ def test_label_undo_reload_adjudicate_export_and_score(
 
     page.keyboard.press("u")  # the last was 0
     done(page, 19)
-    expect(page.locator("#said")).to_have_text("Taken back.")
+    expect(page.locator("#said")).to_have_text("Undone.")
     page.keyboard.press("3")
     done(page, 20)
     page.reload()
@@ -283,7 +283,7 @@ def test_a_failure_of_the_disk_is_told_and_tried_again(watched: Watched, desk: D
     page.keyboard.press("2")
     expect(page.locator("#alarm")).to_contain_text("the disk takes no more labels")
     page.get_by_role("button", name="Try now").click()
-    expect(page.locator("#alarm")).to_contain_text("started anew")
+    expect(page.locator("#alarm")).to_contain_text("started again")
     page.get_by_role("button", name="Try now").click()
     done(page, 1)
     assert desk.frame() == [("ann", 2.0, "labelled")]

@@ -94,7 +94,8 @@ def command(
     """
     from findwell.evaluation.comparison import gates  # noqa: PLC0415
     from findwell.evaluation.comparison.compare import compare  # noqa: PLC0415
-    from findwell.show.comparison import render, unmeasured  # noqa: PLC0415
+    from findwell.show import render  # noqa: PLC0415
+    from findwell.show.comparison import unmeasured  # noqa: PLC0415
 
     guarded = [name for text in no_regression for name in _split(text)]
     if junit is not None and not guarded:
@@ -138,7 +139,7 @@ def _estimate(  # noqa: PLR0917
     from findwell.evaluation.plan import EvaluationOptions  # noqa: PLC0415
     from findwell.loop.labels.estimates import evaluate_with_labels  # noqa: PLC0415
     from findwell.measures import DEFAULTS  # noqa: PLC0415
-    from findwell.show.result import render  # noqa: PLC0415
+    from findwell.show import render  # noqa: PLC0415
 
     given = {name: value for name, value in chosen.items() if value not in (None, ())}
     given.pop("moved", None)

@@ -10,6 +10,7 @@ import click
 from findwell.cli import judging, options
 from findwell.cli.command import Command, option
 from findwell.show.tables import cleaner, to_json, to_rows
+from findwell.show.tables import to_json, to_rows
 
 
 def _targets(
@@ -87,7 +88,8 @@ def command(
     from findwell.judges.limits import judge_lines  # noqa: PLC0415
     from findwell.measures.dialects import resolve_measures  # noqa: PLC0415
     from findwell.relations.match.judged import has_own_depth  # noqa: PLC0415
-    from findwell.show.result import render_curve, with_relation  # noqa: PLC0415
+    from findwell.show.result import curve_document, with_relation  # noqa: PLC0415
+    from findwell.show.writers import write  # noqa: PLC0415
 
     saved = options.saved_result(runs, "rel")
     dialect = saved.dialect if saved else plan["dialect"]
@@ -140,8 +142,8 @@ def command(
         text = to_rows(with_relation(table, matched_by), how)
         options.note_judges(judges)
     else:
-        text = render_curve(table, enough, how, matched_by, over, width=options.width(output))
-        text += "".join(f"\n{cleaner(how)(line)}\n" for line in judges)
+        document = curve_document(table, enough, matched_by, over, judges)
+        text = write(document, how, width=options.width(output))
     options.write(text, output, how)
     if how != "json":
         options.print_findings(result.findings)

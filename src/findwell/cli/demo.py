@@ -34,6 +34,12 @@ def command(save: str | None, files: str | None, report: str | None, *, browse: 
     from findwell.io.storage.folders import refuse_foreign  # noqa: PLC0415
     from findwell.measures import DEFAULTS  # noqa: PLC0415
     from findwell.show.result import render  # noqa: PLC0415
+    from findwell.evaluation.comparison.compare import compare  # noqa: PLC0415
+    from findwell.evaluation.evaluate import evaluate  # noqa: PLC0415
+    from findwell.show import render  # noqa: PLC0415
+    from findwell.show.comparison import headlines  # noqa: PLC0415
+    from findwell.show.document import Document  # noqa: PLC0415
+    from findwell.show.writers import write  # noqa: PLC0415
 
     if save is not None:
         refuse_foreign(save)
@@ -46,8 +52,10 @@ def command(save: str | None, files: str | None, report: str | None, *, browse: 
         "Two retrievers answer 95 questions about an e-bike maker's help centre (170 passages). "
         "Written to show findwell at work; it proves nothing about BM25 or MiniLM.\n"
     )
-    tables = render(result, "table", by=["wording", "kind"], **options.screen(None))
-    options.write(tables, None, "table")
+    screen = options.screen(None)
+    answer = Document((), headlines=headlines(compare(result, slices="wording")))
+    options.write(write(answer, "table", **screen), None, "table")
+    options.write(render(result, "table", by=["wording", "kind"], **screen), None, "table")
     options.say(
         "\nRead it: the embedding model is ahead overall. By wording the picture splits: where "
         "questions use the passages' own words BM25 keeps up, on paraphrases it falls behind."
@@ -79,6 +87,8 @@ def _judged(runs: list[Path], folder: Path) -> None:
     from findwell.evaluation.evaluate import JUDGED, execute  # noqa: PLC0415
     from findwell.evaluation.plan import Plan  # noqa: PLC0415
     from findwell.show.result import render  # noqa: PLC0415
+    from findwell.evaluation.evaluate import JUDGED, evaluate  # noqa: PLC0415
+    from findwell.show import render  # noqa: PLC0415
 
     measures = [f"{name}@5" for name in JUDGED]
     try:

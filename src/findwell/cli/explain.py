@@ -53,7 +53,7 @@ def command(
     findwell explain monday -q q17
     """
     from findwell.evaluation.explanation.explain import explain  # noqa: PLC0415
-    from findwell.show.explanation import render  # noqa: PLC0415
+    from findwell.show import render  # noqa: PLC0415
 
     result = options.saved_result([run], "rel")
     (file,), gold = options.paths([run], gold)
@@ -68,6 +68,7 @@ def command(
         options.write(to_json(shown), output)
         return
     screen = options.screen(output)
-    options.write("\n".join(render(each, how, **screen) for each in explained), output, how)
+    texts = (render(each, how, **screen).rstrip() for each in explained)
+    options.write("\n\n".join(texts) + "\n", output, how)
     for first in explained[:1]:  # all have the same findings
         options.print_findings(first.findings)

@@ -108,7 +108,7 @@ def with_verdicts(
     """Add the verdicts to what is printed, if there are any and the format has room for them."""
     if how not in SHOWN or gate is None or not gate.verdicts:
         return text
-    from findwell.show.gate import render  # noqa: PLC0415
+    from findwell.show import render  # noqa: PLC0415
 
     if how == "json":
         shown: dict[str, Any] = json.loads(text) | gate.as_dict()
@@ -215,7 +215,7 @@ class Requirements:
         """
         if gate is None:
             return lacking
-        from findwell.show.result import render  # noqa: PLC0415
+        from findwell.show import render  # noqa: PLC0415
 
         tables = partial(render, result, "markdown")
         code = report_verdicts(gate, how, output, self.junit, tables) or lacking

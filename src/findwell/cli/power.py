@@ -67,7 +67,7 @@ def command(
     --correlation says how another system follows it; without any, give --sd or --changed.
     """
     from findwell.evaluation.comparison.power import power  # noqa: PLC0415
-    from findwell.show.power import render  # noqa: PLC0415
+    from findwell.show import render  # noqa: PLC0415
 
     if gold is not None and not results:
         raise click.UsageError("--gold needs a run")
@@ -80,7 +80,7 @@ def command(
     if how == "json":
         options.write(to_json(found.as_dict()), output)
     else:
-        options.write(render(found.plans, how, width=options.width(output)), output, how)
+        options.write(render(found, how, width=options.width(output)), output, how)
         options.note_judges(found.judges)
         options.print_findings(found.findings)
     empty = (each for each in found.plans if each.queries == 0)

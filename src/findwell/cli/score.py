@@ -102,7 +102,7 @@ def command(
     from findwell.io.storage.folders import refuse_foreign  # noqa: PLC0415
     from findwell.measures import DEFAULTS  # noqa: PLC0415
     from findwell.measures.dialects import resolve_measures  # noqa: PLC0415
-    from findwell.show.result import render  # noqa: PLC0415
+    from findwell.show import render  # noqa: PLC0415
 
     if spark_settings is not None:
         return spark.score(

@@ -202,8 +202,9 @@ def _write(tuning: Tuning, how: str, outputs: Sequence[str]) -> None:
     """Write a tuning, and what was asked for, by the ending of each file."""
     from findwell.io.read.trec import as_trec  # noqa: PLC0415
     from findwell.retrievers.answers import as_json_lines  # noqa: PLC0415
+    from findwell.show import render  # noqa: PLC0415
     from findwell.show.charts import write_image  # noqa: PLC0415
-    from findwell.show.tuning import charts, page, render  # noqa: PLC0415
+    from findwell.show.tuning import charts, page  # noqa: PLC0415
 
     for output in outputs:
         kind = Path(output).suffix.lower()
@@ -217,6 +218,7 @@ def _write(tuning: Tuning, how: str, outputs: Sequence[str]) -> None:
             options.write("".join(as_json_lines(tuning.run)), output)
         else:
             options.write(as_trec(tuning.run), output)
-    options.write(render(tuning, how, **options.screen(None)), None)
+    shown = page(tuning) if how == "html" else render(tuning, how, **options.screen(None))
+    options.write(shown, None)
     if how not in ("json", "html"):
         options.print_findings(tuning.findings)

@@ -1,6 +1,6 @@
 """How results, comparisons and explanations show themselves in notebooks, papers and terminals.
 
-The room `reports` renders them. It comes after them on the path of the data, so that they reach it
+The room `show` renders them. It comes after them on the path of the data, so that they reach it
 only through the renderer that `findwell/__init__.py` registers here.
 """
 
@@ -11,7 +11,7 @@ from collections.abc import Callable
 from typing import Any, Literal, Protocol, TypeAlias
 
 Format: TypeAlias = Literal["html", "markdown", "latex", "text"]
-Renderer: TypeAlias = Callable[[object, Format], str]
+Renderer: TypeAlias = Callable[..., str]
 
 
 class Picture(Protocol):
@@ -49,11 +49,27 @@ def register_renderer(renderer: Renderer) -> None:
     _registered[:] = [renderer]
 
 
-def render(shown: object, how: Format) -> str:
-    """Return a result, a comparison or an explanation in a format."""
+def render(shown: object, how: Format, **choices: Any) -> str:  # noqa: ANN401
+    """Return a result, a comparison or an explanation in a format; `choices` are its own."""
     if not _registered:
         raise RuntimeError("no renderer is registered: import findwell first")
-    return _registered[0](shown, how)
+    return _registered[0](shown, how, **choices)
+
+
+class Shown:
+    """What shows itself: printed as in a terminal, as tables in notebooks."""
+
+    __slots__ = ()
+
+    def __repr__(self) -> str:
+        return render(self, "text")
+
+    def _repr_html_(self) -> str:
+        return render(self, "html")
+
+    def to_markdown(self) -> str:
+        """Return tables for a pull request."""
+        return render(self, "markdown")
 
 
 def register_plotter(plotter: Plotter) -> None:

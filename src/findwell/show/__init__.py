@@ -2,41 +2,57 @@
 
 from __future__ import annotations
 
-from functools import partial
+import importlib
+import shutil
 from typing import TYPE_CHECKING, Any
 
 from findwell.core.forks import refuse_after_fork
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from findwell.show.document import Document
 
-    from findwell.core.display import Format
+# the class of what is shown, and the function that makes a document of it
+DOCUMENTS = {
+    "Result": ("result", "document"),
+    "Estimates": ("result", "estimates_document"),
+    "Comparison": ("comparison", "document"),
+    "GateReport": ("gate", "document"),
+    "PowerAnalysis": ("power", "document"),
+    "Explanation": ("explanation", "document"),
+    "Tuning": ("tuning", "document"),
+    "Agreement": ("agreement", "document"),
+    "JudgeCard": ("judge_card", "document"),
+    "JudgeComparison": ("judge_card", "comparison_document"),
+    "JudgeCheck": ("judge_check", "document"),
+}
 
 
-def render(shown: object, how: Format) -> str:
-    """Return a result or what else can be shown in a format, for `findwell.core.display`."""
-    from findwell.evaluation.comparison.compare import Comparison  # noqa: PLC0415
-    from findwell.evaluation.explanation.explain import Explanation  # noqa: PLC0415
-    from findwell.evaluation.results.estimates import Estimates  # noqa: PLC0415
-    from findwell.evaluation.results.result import Result  # noqa: PLC0415
-    from findwell.loop.tuning.tuning import Tuning  # noqa: PLC0415
-    from findwell.show import comparison, estimates, explanation, html, result, tuning  # noqa: PLC0415
-
+def document_of(shown: object, **choices: Any) -> Document:  # noqa: ANN401
+    """Return what is to be shown of a result, a comparison or the like; `choices` are its own."""
     refuse_after_fork()
-    kinds: dict[type, tuple[Callable[[Any], str], Callable[..., str]]] = {
-        Result: (html.result_html, result.render),
-        Estimates: (html.estimates_html, estimates.render),
-        Comparison: (
-            html.comparison_html,
-            partial(comparison.render, moved=0 if how == "text" else 5),
-        ),
-    }
-    if how != "latex":
-        kinds |= {
-            Explanation: (html.explanation_html, explanation.render),
-            Tuning: (tuning.tuning_html, tuning.render),
-        }
-    for kind, (as_html, as_text) in kinds.items():
-        if isinstance(shown, kind):
-            return as_html(shown) if how == "html" else as_text(shown, how.replace("text", "table"))
-    raise TypeError(f"{type(shown).__name__} cannot be shown as {how}")
+    for kind in type(shown).__mro__:
+        if kind.__name__ in DOCUMENTS:
+            module, name = DOCUMENTS[kind.__name__]
+            make = getattr(importlib.import_module(f"findwell.show.{module}"), name)
+            made: Document = make(shown, **choices)
+            return made
+    raise TypeError(f"{type(shown).__name__} cannot be shown")
+
+
+def render(
+    shown: object,
+    how: str,
+    *,
+    color: bool = False,
+    width: int | None = None,
+    **choices: Any,  # noqa: ANN401
+) -> str:
+    """Return a result or what else can be shown in a format of `findwell.show.writers`.
+
+    `text` is for Python: it fits a screen.
+    """
+    from findwell.show.writers import write  # noqa: PLC0415
+
+    if how == "text":
+        width = width or shutil.get_terminal_size().columns
+    return write(document_of(shown, **choices), how, color=color, width=width)

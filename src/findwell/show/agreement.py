@@ -1,11 +1,12 @@
-"""Agreement as text: of rankings, systems and labels."""
+"""Agreement as a document: of rankings, systems and labels."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from findwell.show.document import Document
 from findwell.show.grid import Grid
-from findwell.show.tables import number, render_grids, to_json, to_rows
+from findwell.show.tables import number
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -23,14 +24,14 @@ TITLES = {
 }
 
 
-def render(found: Agreement, how: str, *, details: bool = False, width: int | None = None) -> str:
-    """Return the agreement in one of FORMATS; `csv` holds the details if these are asked for."""
-    if how == "json":
-        return to_json(found.as_dict())
-    if how == "csv":
-        return to_rows(found.details if details else found.summary, how)
-    shown = _grids(found, details=details or found.kind == "labels")
-    return render_grids(shown, how, width=width)
+def document(found: Agreement, *, details: bool = False) -> Document:
+    """Return the agreement; rows are the details if these are asked for."""
+    return Document(
+        _grids(found, details=details or found.kind == "labels"),
+        findings=found.findings,
+        data=found.as_dict,
+        rows=lambda: found.details if details else found.summary,
+    )
 
 
 def _grids(found: Agreement, *, details: bool) -> Iterator[Grid]:

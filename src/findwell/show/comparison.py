@@ -1,42 +1,28 @@
-"""Comparisons as text: tables for the terminal, Markdown and papers, rows for programs."""
+"""Comparisons as documents: the answer first, then the differences, slices, and what moved."""
 
 from __future__ import annotations
 
+from collections import Counter
 from itertools import islice, product
 from operator import itemgetter
 from string import ascii_lowercase
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from findwell.core.findings import shorten
 from findwell.core.frames import pl
 from findwell.core.spelling import counted, name_relations
-from findwell.judges.limits import NO_VERDICT
-from findwell.show import escape
-from findwell.show.escape import printable
+from findwell.core.verdict import BETTER, SAME, UNCLEAR, UNKNOWN, WORSE
+from findwell.show.document import Document, Headline, Line, Notes
 from findwell.show.grid import Grid
 from findwell.show.result import with_relation
-from findwell.show.tables import (
-    best,
-    bullets,
-    chance,
-    decimals,
-    latex_notes,
-    latex_table,
-    limits,
-    number,
-    reading_width,
-    render_grids,
-    signed,
-    to_json,
-    to_rows,
-)
-from findwell.show.terminal import wrap
+from findwell.show.tables import best, chance, decimals, limits, number, rounded, signed
 from findwell.show.timing import timing_grid
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
 
-    from findwell.evaluation.comparison.compare import Comparison
+    from findwell.evaluation.comparison.compare import Comparison, Row
+    from findwell.show.document import Part
 
 CORRECTIONS = {"holm": "p (Holm)", "tukey": "p (Tukey)", "bh": "p (BH)"}
 TESTS = {
@@ -49,37 +35,107 @@ TESTS = {
 }
 READ = (
     "Read it: difference is system − baseline; p is how often chance alone would "
-    "make a difference this large; effect is the difference in standard deviations; "
-    "won, tied and lost count queries."
+    "make a difference this large; won, tied and lost count queries."
 )
 READ_UNPAIRED = (
     "Read it: the systems were asked different queries; difference is after − "
-    "before; p is how often chance alone would make a difference this large; effect "
-    "is the difference in standard deviations of the queries."
+    "before; p is how often chance alone would make a difference this large."
 )
-DAGGERS = ((0.01, r"\ddagger"), (0.05, r"\dagger"))
+SENTENCES = {
+    BETTER: "{} is better than {}",
+    WORSE: "{} is worse than {}",
+    SAME: "{} scores the same on every query as {}",
+    UNCLEAR: "{} is not clearly different from {}",
+    UNKNOWN: "{} cannot be compared by this judge with {}",
+}
+HEADLINES = 3  # systems that have one
+NAMED_SLICES = 3  # in a headline
 
 
-def render(
-    comparison: Comparison,
-    how: str,
-    *,
-    moved: int = 5,
-    color: bool = False,
-    width: int | None = None,
-) -> str:
-    """Return a comparison in one of FORMATS, with a line break at the end.
+def document(comparison: Comparison, *, moved: int = 5) -> Document:
+    """Return a comparison, with this many of the queries that moved most each way.
 
     Formats with one row per line hold one table: the slices if there are any, else the comparisons.
     """
-    if how == "json":
-        return to_json(comparison.as_dict())
-    if how == "latex":
-        return latex(comparison)
-    if how in ("table", "markdown"):
-        return _tables(comparison, how, moved=moved, color=color, width=width)
     rows = comparison.slices if comparison.slices.height else comparison.comparisons
-    return to_rows(with_relation(rows, comparison.matched_by), how)
+    return Document(
+        _parts(comparison, moved),
+        headlines=headlines(comparison),
+        findings=comparison.findings,
+        data=comparison.as_dict,
+        rows=lambda: with_relation(rows, comparison.matched_by),
+        paper=lambda: _for_papers(comparison),
+    )
+
+
+def headlines(comparison: Comparison) -> list[Headline]:
+    """Say for each system whether it is better than the baseline by the first measure, and where.
+
+    The best systems come first; how many others there are is said in the end.
+    """
+    lead = comparison.measures[0]
+    sign = 1 if lead.higher_is_better else -1
+    rows = [
+        row
+        for row in comparison.comparisons.to_dicts()
+        if row["measure"] == str(lead) and row["baseline"] == comparison.baseline
+    ]
+    rows.sort(key=lambda row: -sign * (row["difference"] or 0.0))
+    found = [_headline(comparison, row) for row in rows[:HEADLINES]]
+    if more := rows[HEADLINES:]:
+        words = Counter(row["verdict"] for row in more)
+        verdicts = ", ".join(f"{count} {word}" for word, count in words.items())
+        found.append(Headline(f"{len(more)} more: {verdicts}"))
+    return found
+
+
+def _headline(comparison: Comparison, row: Row) -> Headline:
+    before, after, difference = numbers(row)
+    found = comparison.verdicts[row["baseline"], row["system"], row["measure"]]
+    facts = [f"{row['measure']} {before} → {after}"]
+    if row["difference"] is not None:
+        reach = corrected(row).replace("…", "to")
+        facts[0] += f" ({difference})" if reach == "–" else f" ({reach})"
+    if found.won is not None and row["n"]:
+        facts.append(f"won {found.won:,}, tied {found.tied:,}, lost {found.lost:,}")
+    if found.word == SAME and (others := _elsewhere(comparison, row["system"])):
+        facts.append(f"it differs in {', '.join(others)}")
+    facts += [found.reason] if found.reason and found.word in (UNCLEAR, UNKNOWN) else []
+    needed = comparison.needed(row["system"], row["measure"])
+    if needed is not None:
+        facts.append(f"about {rounded(needed):,} queries would show a difference this small")
+    for word in (WORSE, BETTER):
+        facts += _where(comparison, row, word)
+    sentence = SENTENCES[found.word].format(row["system"], row["baseline"])
+    return Headline(sentence, tuple(facts), found.word)
+
+
+def _where(comparison: Comparison, row: Row, word: str) -> Iterator[str]:
+    """Name the slices in which a system is better or worse, the largest difference first."""
+    mine = [
+        each
+        for each in comparison.slices.to_dicts()
+        if each["verdict"] == word
+        and all(each[key] == row[key] for key in ("baseline", "system", "measure"))
+    ]
+    mine.sort(key=lambda each: -abs(each["difference"]))
+    named = [
+        f"{each['column']} {_text(each['slice'])} ({numbers(each)[2]})"
+        for each in mine[:NAMED_SLICES]
+    ]
+    if named:
+        more = f" and {len(mine) - len(named)} more" if len(mine) > len(named) else ""
+        yield f"{word} in {', '.join(named)}{more}"
+
+
+def _elsewhere(comparison: Comparison, system: str) -> list[str]:
+    """Name the measures in which a system differs that is the same in the first one."""
+    rows = comparison.comparisons.filter(system=system, baseline=comparison.baseline).to_dicts()
+    return [
+        f"{row['measure']} ({numbers(row)[2]}, {row['verdict']})"
+        for row in rows
+        if row["verdict"] != SAME and row["difference"] is not None
+    ]
 
 
 def unmeasured(comparison: Comparison) -> list[str]:
@@ -92,20 +148,8 @@ def unmeasured(comparison: Comparison) -> list[str]:
     ]
 
 
-def _tables(comparison: Comparison, how: str, *, moved: int, color: bool, width: int | None) -> str:
-    first, *more = grids(comparison, moved=moved)
-    head, rest = (render_grids(each, how, color=color, width=width) for each in ([first], more))
-    read = READ_UNPAIRED if comparison.unpaired else READ
-    if how == "markdown":
-        parts = [head, f"{read}\n", bullets(notes(comparison), how), rest]
-        return "\n".join(filter(None, parts))
-    lines = "".join(f"{printable(note)}\n" for note in notes(comparison))
-    said = wrap(read, reading_width(width))
-    return f"{head}{said}\n{lines}" + (f"\n{rest}" if rest else "")
-
-
-def grids(comparison: Comparison, *, moved: int = 5) -> Iterator[Grid]:
-    """Lay out the comparisons, then the slices, then the queries that moved."""
+def _parts(comparison: Comparison, moved: int) -> Iterator[Part]:
+    """Yield the comparisons and how to read them, the slices, the timing, what moved."""
     title = f"against {comparison.baseline}"
     if _several_baselines(comparison.comparisons):
         title = f"all pairs of {len(comparison.systems)} systems"
@@ -114,6 +158,9 @@ def grids(comparison: Comparison, *, moved: int = 5) -> Iterator[Grid]:
     title += name_relations(comparison.matched_by.values())
     title += "" if comparison.cluster is None else f" · clusters by {comparison.cluster}"
     yield lay_out(comparison, comparison.comparisons, title)
+    yield Line(READ_UNPAIRED if comparison.unpaired else READ)
+    yield from (Line(judge, in_papers=True) for judge in comparison.judges)
+    yield Notes(tuple(notes_on_tests(comparison)))
     for (column,), rows in comparison.slices.partition_by(
         "column", as_dict=True, maintain_order=True
     ).items():
@@ -128,52 +175,50 @@ def lay_out(
     comparison: Comparison, rows: pl.DataFrame, title: str, first: Sequence[str] = ()
 ) -> Grid:
     """One row per measure and pair of systems, after the columns that come `first`."""
-    pairs = _several_baselines(rows)
     corrections = [name for name in rows["correction"].unique() if name != "none"]
-    texts = [*first, "measure", *(["baseline"] if pairs else []), "system"]
+    texts = [*first, "measure", *(["baseline"] if _several_baselines(rows) else []), "system"]
+    shown = by_measure(comparison, rows)
     cells = [
         [_text(row[name]) for name in texts]
-        + [row["verdict"], *numbers(row), corrected(row), chance(row["p"])]
-        + ([chance(row["p_adjusted"])] if corrections else [])
-        + [signed(row["effect"], 2), *_counts(comparison, row)]
-        for row in by_measure(comparison, rows)
+        + [row["verdict"], *numbers(row), corrected(row), chance(row["p_adjusted"])]
+        + _counts(comparison, row)
+        for row in shown
     ]
     header = [*texts, "verdict", "before", "after", "difference"]
-    header += [f"{100 * comparison.level:g}% interval", "p"]
-    header += [CORRECTIONS[corrections[0]]] if corrections else []
-    header += ["effect"]
+    header += [f"{100 * comparison.level:g}% interval"]
+    header += [CORRECTIONS[corrections[0]] if corrections else "p"]
     header += ["n before", "n after"] if comparison.unpaired else ["won/tied/lost", "n"]
-    verdicts = [row[len(texts)] for row in cells]
+    at = len(texts)
     return Grid(
         title,
         header,
         cells,
-        left=len(texts) + 1,
-        named_by=len(texts),
-        good={(at, len(texts)) for at, each in enumerate(verdicts) if each == "better"},
-        bad={(at, len(texts)) for at, each in enumerate(verdicts) if each == "worse"},
+        left=at + 1,
+        named_by=at,
+        good={(place, at) for place, row in enumerate(shown) if row["verdict"] == BETTER},
+        bad={(place, at) for place, row in enumerate(shown) if row["verdict"] == WORSE},
     )
 
 
-def _counts(comparison: Comparison, row: dict[str, Any]) -> list[str]:
+def _counts(comparison: Comparison, row: Row) -> list[str]:
     if comparison.unpaired:
         return [str(row["baseline_n"]), str(row["n"])]
     return [f"{row['wins']}/{row['ties']}/{row['losses']}", str(row["n"])]
 
 
-def corrected(row: dict[str, Any]) -> str:
+def corrected(row: Row) -> str:
     """Write the interval that was corrected as p was, so that it and the verdict say the same."""
     return limits(row["low_adjusted"], row["high_adjusted"])
 
 
-def numbers(row: dict[str, Any]) -> tuple[str, str, str]:
+def numbers(row: Row) -> tuple[str, str, str]:
     """Write the two values and their difference, with the digits that the interval allows."""
     digits = decimals(row["low_adjusted"], row["high_adjusted"])
     before, after = (number(row[side], digits) for side in ("baseline_value", "system_value"))
     return before, after, signed(row["difference"], digits)
 
 
-def by_measure(comparison: Comparison, rows: pl.DataFrame) -> list[dict[str, Any]]:
+def by_measure(comparison: Comparison, rows: pl.DataFrame) -> list[Row]:
     """Return the rows measure by measure; within one they keep their order."""
     place = {str(measure): at for at, measure in enumerate(comparison.measures)}
     return sorted(rows.to_dicts(), key=lambda row: place[row["measure"]])
@@ -185,7 +230,7 @@ def _moved(comparison: Comparison, count: int) -> Grid:
     mine = comparison.moved.filter(pl.col("measure") == name)
     ranked = pl.int_range(pl.len()).over("system", pl.col("difference") > 0)
     rows = mine.filter(ranked < count).to_dicts()
-    columns: dict[str, Callable[[dict[str, Any]], str]] = {}
+    columns: dict[str, Callable[[Row], str]] = {}
     if len(comparison.systems) > 2:
         columns["system"] = itemgetter("system")
     columns["query"] = lambda row: shorten(row["query"])
@@ -202,23 +247,21 @@ def _several_baselines(rows: pl.DataFrame) -> bool:
     return rows["baseline"].n_unique() > 1
 
 
-def notes(comparison: Comparison) -> list[str]:
+def notes_on_tests(comparison: Comparison) -> Iterator[str]:
     """Say which tests were used, and why some rows were not tested or can never show much."""
-    rows = [("", row) for row in comparison.comparisons.to_dicts()]
-    rows += ((f"{_text(row['slice'])}, ", row) for row in comparison.slices.to_dicts())
-    return [*comparison.judges, _how_tested(comparison), *_reasons(rows)]
-
-
-def _how_tested(comparison: Comparison) -> str:
     tests: dict[str, dict[str, None]] = {}
     for test, measure in comparison.comparisons.select("test", "measure").rows():
         tests.setdefault(TESTS.get(test, test), {})[measure] = None
     if len(tests) == 1:
-        return f"p by {next(iter(tests))}"
-    return "p by " + "; by ".join(f"{test}: {', '.join(names)}" for test, names in tests.items())
+        yield f"p by {next(iter(tests))}"
+    else:
+        yield "p by " + "; by ".join(f"{test}: {', '.join(each)}" for test, each in tests.items())
+    rows = [("", row) for row in comparison.comparisons.to_dicts()]
+    rows += ((f"{_text(row['slice'])}, ", row) for row in comparison.slices.to_dicts())
+    yield from _reasons(rows)
 
 
-def _reasons(rows: Iterable[tuple[str, dict[str, Any]]]) -> Iterable[str]:
+def _reasons(rows: Iterable[tuple[str, Row]]) -> Iterator[str]:
     """Say each reason once, with the rows that have it."""
     rows_by_reason: dict[str, list[str]] = {}
     for part, row in rows:
@@ -235,79 +278,57 @@ def _text(value: object) -> str:
     return "(none)" if value is None else str(value)
 
 
-def latex(comparison: Comparison) -> str:
-    r"""Return a table with one row per system and one column per measure, the best value bold.
+def _for_papers(comparison: Comparison) -> Grid:
+    """Return a table with one row per system and one column per measure, the best value bold.
 
-    Against a baseline, † marks p < 0.05 and ‡ p < 0.01 after correction. With all pairs, a letter
-    names each system, and a value carries the letters of the systems it is better than.
+    Against a baseline, † marks what is better or worse, and ‡ that p < 0.01 after correction. With
+    all pairs, a letter names each system, and a value carries the letters of the systems it is
+    better than.
     """
     pairs = bool((comparison.comparisons["correction"] == "tukey").any())
-    letters = _letters(len(comparison.systems)) if pairs else [""] * len(comparison.systems)
+    systems = comparison.systems
+    letters = dict(zip(systems, _letters(len(systems)), strict=True)) if pairs else {}
     names = [str(measure) for measure in comparison.measures]
     values = {(row["system"], row["measure"]): row["value"] for row in comparison.values.to_dicts()}
-    marks = _letter_marks(comparison, letters) if pairs else _daggers(comparison)
-    rows = comparison.comparisons.to_dicts()
-    undecided = {row["measure"] for row in rows if NO_VERDICT in (row["reason"] or "")}
-    bold = {
-        (system, name)
-        for name, measure in zip(names, comparison.measures, strict=True)
-        if name not in undecided
-        for system in best(
-            {system: values[system, name] for system in comparison.systems},
-            higher_is_better=measure.higher_is_better,
-        )
-    }
-    lines = []
-    for system, letter in zip(comparison.systems, letters, strict=True):
-        cells = [escape.latex(system) + (f" ({letter})" if letter else "")]
-        for name in names:
-            shown = number(values[system, name]).replace("–", "--")
-            shown = rf"\textbf{{{shown}}}" if (system, name) in bold else shown
-            mark = marks.get((system, name), "")
-            cells.append(shown + (f"$^{{{mark}}}$" if mark else ""))
-        lines.append(" & ".join(cells) + r" \\")
-    header = " & ".join(["", *map(escape.latex, names)]) + r" \\"
-    caption = _caption(comparison, pairs=pairs)
-    return latex_notes(comparison.judges) + latex_table(
-        caption, "l" + "r" * len(names), header, lines
-    )
-
-
-def _caption(comparison: Comparison, *, pairs: bool) -> str:
-    by = name_relations(comparison.matched_by.values(), ", by ")
-    queries = counted(comparison.queries) + escape.latex(by)
-    if pairs:
-        return (
-            f"{queries}. A letter marks the systems that a value is better than, $p < 0.05$"
-            " (randomised Tukey HSD)."
-        )
-    several = len(comparison.systems) > 2
-    return (
-        rf"{queries}. Against {escape.latex(comparison.baseline)}: $\dagger$ $p < 0.05$,"
-        rf" $\ddagger$ $p < 0.01${' (Holm)' if several else ''}."
-    )
-
-
-def _daggers(comparison: Comparison) -> dict[tuple[str, str], str]:
-    found = {}
-    for row in comparison.comparisons.to_dicts():
-        p = 1.0 if row["p_adjusted"] is None else row["p_adjusted"]
-        mark = next((mark for below, mark in DAGGERS if p < below), "")
-        found[row["system"], row["measure"]] = mark
-    return found
-
-
-def _letter_marks(comparison: Comparison, letters: list[str]) -> dict[tuple[str, str], str]:
-    letter = dict(zip(comparison.systems, letters, strict=True))
-    better: dict[tuple[str, str], list[str]] = {}
-    higher = {str(measure): measure.higher_is_better for measure in comparison.measures}
-    for row in comparison.comparisons.to_dicts():
-        if row["p_adjusted"] is None or row["p_adjusted"] >= 0.05:
+    leading: set[tuple[int, int]] = set()
+    unknown = {key[2] for key, found in comparison.verdicts.items() if found.word == UNKNOWN}
+    for column, measure in enumerate(comparison.measures, start=1):
+        of_systems = {at: values[name, str(measure)] for at, name in enumerate(systems)}
+        if str(measure) not in unknown:
+            rows = best(of_systems, higher_is_better=measure.higher_is_better)
+            leading |= {(at, column) for at in rows}
+    signs: dict[tuple[int, int], list[str]] = {}
+    for (baseline, system, name), found in comparison.verdicts.items():
+        if not found.is_clear:
             continue
-        won = (row["difference"] > 0) == higher[row["measure"]]
-        winner, loser = ("system", "baseline") if won else ("baseline", "system")
-        better.setdefault((row[winner], row["measure"]), []).append(letter[row[loser]])
-    return {key: r"\mathrm{" + ",".join(sorted(who)) + "}" for key, who in better.items()}
+        column = names.index(name) + 1
+        if pairs:
+            order = (system, baseline) if found.word == BETTER else (baseline, system)
+            signs.setdefault((systems.index(order[0]), column), []).append(letters[order[1]])
+        else:
+            sign = "‡" if found.p is not None and found.p < 0.01 else "†"
+            signs[systems.index(system), column] = [sign]
+    alpha = f"p < {1 - comparison.level:.2g}"
+    if pairs:
+        meaning = f"A letter marks the systems that a value is better than, {alpha}"
+        meaning += " (randomised Tukey HSD)."
+    else:
+        meaning = f"Against {comparison.baseline}: † {alpha}, ‡ p < 0.01"
+        meaning += f"{' (Holm)' if len(systems) > 2 else ''}."
+    by = name_relations(comparison.matched_by.values(), ", by ")
+    return Grid(
+        f"{counted(comparison.queries)}{by}. {meaning}",
+        ["", *names],
+        [
+            [
+                name + (f" ({letters[name]})" if pairs else ""),
+                *(number(values[name, each]) for each in names),
+            ]
+            for name in systems
+        ],
+        best=leading,
+        marks={cell: ",".join(sorted(each)) for cell, each in signs.items()},
+    )
 
 
 def _letters(count: int) -> list[str]:

@@ -1,29 +1,30 @@
-"""Single queries of a system: what was retrieved, what of it counts, which part of it, and why.
+"""Single queries of a system: what was retrieved, which of it counts, which part, and why.
 
-The page of a report shows them; what they say is what `findwell explain` says.
+The page of a report shows them; what they say is what `findwell explain` says. What a judge repeats
+is not said again: the sentence of a chunk is a place in it, and a claim of the reference is an item
+of the gold, which has a number.
 """
 
 from __future__ import annotations
 
 import math
 from bisect import bisect_left
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from findwell.core.frames import pl
 from findwell.evaluation.explanation.calculation import Calculations
 from findwell.evaluation.explanation.ranking import reads_texts, views
-from findwell.evaluation.explanation.units import NOT_KEPT, KeptRun
-from findwell.show.chunk_verdicts import VerdictReader, deepest
+from findwell.evaluation.explanation.units import NOT_KEPT, KeptRun, chunk_keys
 from findwell.show.escape import multiline
 from findwell.show.excerpts import excerpt, in_utf16, merged, places, sentences, shorten, within
 from findwell.show.explanation import PLAIN, sentence
-from findwell.show.gold_matrix import gold_matrix
 
 if TYPE_CHECKING:
     from findwell.evaluation.comparison.systems import System
     from findwell.evaluation.explanation.ranking import Item, Mark, RelationView
-    from findwell.show.chunk_verdicts import ChunkVerdict
+    from findwell.measures import Measure
     from findwell.show.panel import Panel
 
 Keep: TypeAlias = Callable[[str], int | str]  # keeps a text and returns how to find it
@@ -32,6 +33,141 @@ RANKS = 20  # of a list that are shown
 LETTERS = 1_500  # of a text that are shown
 GOLD = 240  # letters of the text of a gold document
 ITEMS = 40  # of a query that are listed
+
+
+@dataclass(frozen=True, slots=True)
+class ChunkVerdict:
+    """One verdict about a chunk, or about the whole list."""
+
+    aspect: str
+    value: int | None
+    reason: str = ""
+    item: int | str = ""  # the number of an item of the gold, or a text that stands nowhere else
+    unproven: bool = False
+    probability: float | None = None  # of a yes
+    part: bool = False  # it is about the sentence at its place, not about the chunk
+    places: tuple[tuple[int, int], ...] = ()  # in the text of the chunk
+
+    def as_dict(self, where: Sequence[Sequence[int]] = ()) -> dict[str, Any]:
+        """Return it ready for JSON, with its places in as much of the text as is shown."""
+        found: dict[str, Any] = {"aspect": self.aspect, "value": self.value}
+        more = {
+            "reason": self.reason,
+            "item": self.item,
+            "unproven": self.unproven,
+            "part": self.part,
+            "places": list(where),
+        }
+        if self.probability is not None:
+            found["probability"] = round(self.probability, 4)
+        return found | {name: value for name, value in more.items() if value}
+
+
+class VerdictReader:
+    """Reads the verdicts about the queries of a run, down to the deepest cutoff that needs them."""
+
+    def __init__(
+        self, kept: KeptRun, views: Sequence[RelationView], questions: Mapping[str, str]
+    ) -> None:
+        self._kept, self._views, self._questions = kept, views, questions
+        readers: dict[str, list[Measure]] = {}
+        for view in views:
+            readers.setdefault(_aspect(view), []).extend(view.measures)
+        self._to = {aspect: deepest(measures) for aspect, measures in readers.items()}
+        self._to_else = deepest(measure for view in views for measure in view.measures)
+
+    def of_chunks(self, query: str, texts: Sequence[str]) -> list[list[ChunkVerdict]]:
+        """Return the verdicts about each chunk of a list."""
+        known = self._kept.verdicts(query)
+        if not known:
+            return [[] for _ in texts]
+        numbers = self._numbers(query)
+        found = []
+        for rank, (key, text) in enumerate(zip(chunk_keys(texts), texts, strict=True), start=1):
+            rows = [
+                row
+                for row in (known.get(key, []) if key else [])  # without: about the whole list
+                if rank <= (self._to.get(row["aspect"], self._to_else) or rank)
+            ]
+            found.append(list(self._read(query, rows, multiline(text), numbers)))
+        return found
+
+    def of_list(self, query: str) -> list[ChunkVerdict]:
+        """Return the verdicts about the list as a whole."""
+        return list(self._read(query, self._kept.verdicts(query).get("", []), "", {}))
+
+    def _read(
+        self,
+        query: str,
+        rows: list[dict[str, Any]],
+        text: str,
+        numbers: Mapping[tuple[str, str], int],
+    ) -> Iterable[ChunkVerdict]:
+        parts = self._parts(query, rows, text, numbers)
+        for at, row in enumerate(rows):
+            where, item = parts.get(at), row["item"] or ""
+            if where is None and row["value"] and row["quote"]:
+                where = places(text, [multiline(row["quote"])])
+            if at in parts or item == self._questions.get(query):
+                item = ""
+            yield ChunkVerdict(
+                aspect=row["aspect"],
+                value=row["value"],
+                reason=shorten(row["reason"] or ""),
+                item=numbers.get((row["aspect"], item)) or shorten(item),
+                unproven=bool(row["unproven"]),
+                probability=row.get("probability"),
+                part=at in parts,
+                places=tuple(where or ()),
+            )
+
+    def _parts(
+        self,
+        query: str,
+        rows: list[dict[str, Any]],
+        text: str,
+        numbers: Mapping[tuple[str, str], int],
+    ) -> dict[int, list[tuple[int, int]]]:
+        """Return by verdict where the parts of a chunk stand: what is judged is in its text."""
+        by_aspect: dict[str, list[int]] = {}
+        for at, row in enumerate(rows):
+            item = row["item"]
+            if item and item != self._questions.get(query):
+                by_aspect.setdefault(row["aspect"], []).append(at)
+        found: dict[int, list[tuple[int, int]]] = {}
+        for aspect, mine in by_aspect.items():
+            if any((aspect, rows[at]["item"]) in numbers for at in mine):
+                continue  # these are items of the gold
+            where = sentences(text, (multiline(rows[at]["item"]) for at in mine))
+            found |= {at: [place] for at, place in zip(mine, where, strict=True) if merged([place])}
+        return found
+
+    def _numbers(self, query: str) -> dict[tuple[str, str], int]:
+        """Return the numbers of the items of the gold by aspect and text."""
+        found: dict[tuple[str, str], int] = {}
+        for view in self._views:
+            at = view.marks.number.get(query)
+            if at is None or view.marks.relation.needed:
+                continue
+            for item in view.marks.items(at):
+                found |= {(_aspect(view), doc): item.number for doc in item.docs}
+        return found
+
+
+def deepest(measures: Iterable[Measure]) -> int | None:
+    """Return the deepest cutoff of measures; None if one of them reads the whole list.
+
+    >>> from findwell.measures import parse_measure
+    >>> deepest(map(parse_measure, ["P@5", "recall@20"])), deepest([parse_measure("RR")])
+    (20, None)
+    """
+    cutoffs = [measure.k for measure in measures]
+    known = [k for k in cutoffs if type(k) is int]
+    return max(known) if known and len(known) == len(cutoffs) else None
+
+
+def _aspect(view: RelationView) -> str:
+    return view.relation.partition("(")[0]
 
 
 class QueryDetails:
@@ -208,15 +344,15 @@ def query_details(
 ) -> dict[str, Any]:
     """Return one query under every system, and what is known about it."""
     about = panel.queries.row(at, named=True)
-    told = [each.of(about["query"], keep) for each in systems]
+    found = [each.of(about["query"], keep) for each in systems]
     return {
         "about": {
             multiline(name): shorten(str(value), LETTERS)
             for name, value in about.items()
             if name not in ("query", "question") and value is not None
         },
-        "gold": gold_matrix([each.pop("gold") for each in told]),
-        "systems": told,
+        "gold": gold_matrix([each.pop("gold") for each in found]),
+        "systems": found,
     }
 
 
@@ -239,3 +375,59 @@ def gold_texts(panel: Panel) -> dict[str, str]:
     every = pl.concat(tables).drop_nulls().unique("doc", keep="first")
     gold = pl.DataFrame({"doc": pl.concat(wanted).unique()})
     return dict(gold.join(every, on="doc").rows())
+
+
+def gold_matrix(by_system: Sequence[Sequence[dict[str, Any]]]) -> list[dict[str, Any]]:
+    """Return one table per relation: an item per row, and the rank at which each system met it.
+
+    What is given is the gold as `QueryDetails` returns it, by system. Systems whose gold is not the
+    same, such as claims that two judges listed differently, have tables of their own.
+
+    >>> item = {"number": 1, "docs": ["a"], "grade": 1.0}
+    >>> about = {"relation": "ids", "counts": "", "cutoff": 5, "relevant": 1, "other": 0}
+    >>> first = about | {"met": 1, "items": [item | {"rank": 3}]}
+    >>> second = about | {"met": 0, "items": [item | {"rank": None}]}
+    >>> [found] = gold_matrix([[first], [second]])
+    >>> found["items"][0]["ranks"], found["counted"]
+    ([3, None], [{'counts': '', 'relevant': 1, 'met': [1, 0]}])
+    """
+    found: dict[object, dict[str, Any]] = {}
+    for system, golds in enumerate(by_system):
+        relations = dict.fromkeys(gold["relation"] for gold in golds)
+        for relation in relations:
+            mine = [gold for gold in golds if gold["relation"] == relation]
+            whole = max(mine, key=lambda gold: gold["relevant"])  # the others are its beginning
+            key = (
+                relation,
+                tuple((tuple(item["docs"]), item["grade"]) for item in whole["items"]),
+                tuple((gold["counts"], gold["relevant"]) for gold in mine),
+            )
+            _add_system(found.setdefault(key, _gold_table(whole, mine)), system, whole, mine)
+    return list(found.values())
+
+
+def _gold_table(whole: dict[str, Any], mine: Sequence[dict[str, Any]]) -> dict[str, Any]:
+    cutoffs = [gold["cutoff"] for gold in mine]
+    return {
+        "relation": whole["relation"],
+        "cutoff": None if None in cutoffs else max(cutoffs),
+        "systems": [],
+        "counted": [
+            {"counts": gold["counts"], "relevant": gold["relevant"], "met": []} for gold in mine
+        ],
+        "items": [
+            {name: value for name, value in item.items() if name != "rank"} | {"ranks": []}
+            for item in whole["items"]
+        ],
+        "more": whole["relevant"] - len(whole["items"]),
+    }
+
+
+def _add_system(
+    table: dict[str, Any], system: int, whole: dict[str, Any], mine: Sequence[dict[str, Any]]
+) -> None:
+    table["systems"].append(system)
+    for counted, gold in zip(table["counted"], mine, strict=True):
+        counted["met"].append(gold["met"])
+    for row, item in zip(table["items"], whole["items"], strict=True):
+        row["ranks"].append(item["rank"])

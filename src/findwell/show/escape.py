@@ -1,4 +1,4 @@
-"""Texts of others, written so that nothing in them is obeyed, whoever reads them.
+"""Texts of others, written so that no program that reads them obeys them.
 
 Ids, questions, chunks and names of systems come from outside: they must not steer a terminal, end
 an element of a page or a row of a table, or hide what they say.
@@ -26,6 +26,8 @@ _LATEX = str.maketrans(
         ">": r"\textgreater{}",
         "|": r"\textbar{}",
         '"': r"\textquotedbl{}",
+        "†": r"$\dagger$",
+        "‡": r"$\ddagger$",
     }
 )
 # what could end a script element, or a line of JavaScript
@@ -56,7 +58,7 @@ def multiline(text: str) -> str:
 
 
 def same_length(text: str) -> str:
-    r"""Put a sign in the place of each control character but tabs and line breaks.
+    r"""Replace each control character by a sign, except tabs and line breaks.
 
     Every character stays at its place, so that offsets are those of the text as it is.
 

@@ -1,4 +1,4 @@
-"""Where passages stand in a text: exactly, or the sentences most alike; and what of it is shown."""
+"""Where passages stand in a text: exactly, or the sentences most alike; and which part is shown."""
 
 from __future__ import annotations
 

@@ -1,16 +1,18 @@
-"""Explanations as text: the list, the items, and how each number comes about."""
+"""Explanations as documents: the list, the items, and how each number comes about."""
 
 from __future__ import annotations
 
 from dataclasses import replace
 from functools import partial
+from itertools import groupby
 from typing import TYPE_CHECKING
 
 from findwell.core.spelling import name_relations
 from findwell.measures import parse_measure
+from findwell.show.document import Document, Line, Notes
+from findwell.show.escape import printable
 from findwell.show.grid import Grid, one_line
-from findwell.show.tables import bullets, cleaner, number, render_grids
-from findwell.show.verdicts import verdict_grid
+from findwell.show.tables import number
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -18,8 +20,10 @@ if TYPE_CHECKING:
     from findwell.evaluation.explanation.calculation import Calculation
     from findwell.evaluation.explanation.explain import Explanation
     from findwell.evaluation.explanation.ranking import Item, Ranking, Step
+    from findwell.evaluation.explanation.units import ExplainedVerdict
+    from findwell.show.document import Part
 
-SHOWN = 8  # terms, and gains of an ideal list, that a sentence shows
+SHOWN_TERMS = 8  # terms, and gains of an ideal list, that a sentence shows
 
 MARKS = {
     "hit": "✓ hit",
@@ -42,17 +46,16 @@ PLAIN = ("grade >= 1", "grade > 0")  # what counts where nothing else was asked 
 SAME = 1e-12  # sums in another order
 NO_DOCUMENT = "(no document supports it)"
 
+VerdictColumns = dict[str, "Callable[[ExplainedVerdict], str]"]
 
-def render(
-    explained: Explanation, how: str, *, color: bool = False, width: int | None = None
-) -> str:
-    """Return an explanation as `table` for the terminal or as `markdown`."""
-    parts = [cleaner(how)(heading(explained)) + "\n"]
-    parts += (render_grids([grid], how, color=color, width=width) for grid in grids(explained))
-    parts.append(bullets(map(sentence, explained.calculations), how))
+
+def document(explained: Explanation) -> Document:
+    """Return the lists and the gold, what a judge said, and how each number comes about."""
+    parts: list[Part] = [Line(heading(explained)), *grids(explained)]
+    parts.append(Notes(tuple(map(sentence, explained.calculations))))
     if explained.differences:
-        parts += ["Why they differ\n", bullets(explained.differences, how)]
-    return "\n".join(parts)
+        parts += [Line("Why they differ"), Notes(tuple(explained.differences))]
+    return Document(parts, findings=explained.findings, data=explained.as_dict)
 
 
 def grids(explained: Explanation) -> Iterator[Grid]:
@@ -75,15 +78,15 @@ def sentence(calculation: Calculation) -> str:
     value = number(calculation.value)
     if calculation.divisor is None:
         return f"{name} = {value}: {calculation.adds[:1].lower()}{calculation.adds[1:]}"
-    shown = [number(value) for _, value in calculation.terms[:SHOWN]]
-    more = f" + … ({len(calculation.terms)} terms)" if len(calculation.terms) > SHOWN else ""
+    shown = [number(value) for _, value in calculation.terms[:SHOWN_TERMS]]
+    more = f" + … ({len(calculation.terms)} terms)" if len(calculation.terms) > SHOWN_TERMS else ""
     added = " + ".join(shown) + more if shown else "0"
     if calculation.divided_by != "nothing":
         added = f"({added}) ÷ {number(calculation.divisor)} {calculation.divided_by}"
-    gains = ", ".join(f"{gain:.4g}" for _, gain in calculation.ideal[:SHOWN])
-    gains += ", …" if len(calculation.ideal) > SHOWN else ""
-    beside = f"; the ideal list has the gains {gains}" if gains else ""
-    return f"{name} = {added}{_outcome(calculation)}{beside}"
+    gains = ", ".join(f"{gain:.4g}" for _, gain in calculation.ideal[:SHOWN_TERMS])
+    gains += ", …" if len(calculation.ideal) > SHOWN_TERMS else ""
+    ideal = f"; the ideal list has the gains {gains}" if gains else ""
+    return f"{name} = {added}{_outcome(calculation)}{ideal}"
 
 
 def _outcome(calculation: Calculation) -> str:
@@ -232,3 +235,67 @@ def _values(explained: Explanation) -> Grid:
         for name in names
     ]
     return Grid("side by side", ["measure", *explained.dialects], rows)
+
+
+def verdict_grid(title: str, verdicts: Sequence[ExplainedVerdict], *, named: bool = False) -> Grid:
+    """Lay out verdicts; `named` also shows the query of each, and the run where there are several.
+
+    The probability is that of a yes, where the judge gave one.
+    """
+    title += ", ? marks a yes that no quote proves" * any(each.unproven for each in verdicts)
+    several = len({each.run for each in verdicts}) > 1
+    columns: VerdictColumns = {"run": lambda verdict: verdict.run} if named and several else {}
+    columns |= {"query": lambda verdict: verdict.query} if named else {}
+    keys = len(columns)
+    columns |= {
+        "about": lambda verdict: verdict.aspect,
+        "question, claim, entity or statement": lambda verdict: one_line(verdict.item, 40),
+        "chunk": lambda verdict: "–" if verdict.rank is None else str(verdict.rank),
+        "verdict": lambda verdict: (
+            "failed" if verdict.value is None else f"{verdict.value}{' ?' * verdict.unproven}"
+        ),
+    }
+    at = len(columns) - 1
+    if any(each.probability is not None for each in verdicts):
+        columns["probability"] = lambda verdict: (
+            "" if verdict.probability is None else f"{verdict.probability:.2f}"
+        )
+    columns["why"] = lambda verdict: one_line(verdict.reason, 48)
+    columns["quote"] = lambda verdict: one_line(verdict.quote, 48)
+    return Grid.of(
+        title,
+        columns,
+        verdicts,
+        left=len(columns),
+        named_by=keys + 3 if named else None,
+        good={(row, at) for row, each in enumerate(verdicts) if each.value},
+        bad={(row, at) for row, each in enumerate(verdicts) if each.value is None},
+        listed=_listed(verdicts, several=several) if named else "",
+    )
+
+
+def _listed(verdicts: Sequence[ExplainedVerdict], *, several: bool) -> str:
+    """Write verdicts as lines below their query, and below their run where there are several."""
+    lines: list[str] = []
+    for _, mine in groupby(verdicts, key=lambda each: (each.run, each.query)):
+        first, *more = mine
+        name = f"{first.run} · {first.query}" if several else first.query
+        lines += ["\n"] if lines else []
+        lines.append(f" {printable(name)}\n")
+        lines += [f"{printable(line)}\n" for each in (first, *more) for line in _lines(each)]
+    return "".join(lines)
+
+
+def _lines(verdict: ExplainedVerdict) -> Iterator[str]:
+    """Yield one verdict in lines: what it is, then why."""
+    facts = [verdict.aspect]
+    facts += [one_line(verdict.item, 120)] if verdict.item != verdict.query else []
+    facts += [] if verdict.rank is None else [f"chunk {verdict.rank}"]
+    facts.append("failed" if verdict.value is None else f"verdict {verdict.value}")
+    facts += [] if verdict.probability is None else [f"probability {verdict.probability:.2f}"]
+    yield f"   {' · '.join(facts)}"
+    if verdict.reason:
+        yield f"     why: {one_line(verdict.reason, 200)}"
+    if verdict.quote:
+        missing = " (not in the chunk)" if verdict.unproven else ""
+        yield f"     quote: {one_line(verdict.quote, 200)}{missing}"

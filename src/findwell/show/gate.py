@@ -6,9 +6,11 @@ from typing import TYPE_CHECKING
 
 from findwell.core.spelling import counted, name_relations
 from findwell.judges.limits import NO_VERDICT
+from findwell.show.document import Document
 from findwell.show.escape import printable, xml
 from findwell.show.grid import Grid
-from findwell.show.tables import number, render_grids, signed
+from findwell.show.tables import number, signed
+from findwell.show.writers import to_markdown
 
 if TYPE_CHECKING:
     from findwell.evaluation.comparison.gates import GateReport
@@ -16,7 +18,7 @@ if TYPE_CHECKING:
 
 SIGNS = {"pass": "✓ pass", "fail": "✗ fail", "undecided": "? undecided"}
 ADVICE = (
-    "it takes more queries (`findwell power`) or a line farther away; "
+    "the interval spans the threshold: add queries (`findwell power`) or move the threshold; "
     "`--undecided pass` lets it pass, `--decide value` goes by the value alone"
 )
 OTHER_JUDGE = (
@@ -63,7 +65,7 @@ def value(verdict: RequirementVerdict) -> str:
 
 
 def interval(verdict: RequirementVerdict) -> str:
-    """Write the interval of what was held against the line."""
+    """Write the interval of what was compared with the threshold."""
     if verdict.low is None or verdict.high is None:
         return "–"
     if unit := figure_unit(verdict.measure):
@@ -81,8 +83,8 @@ def figure_unit(measure: str) -> str:
     return "" if figure is None else figure.shown
 
 
-def render(gate: GateReport, how: str, *, color: bool = False, width: int | None = None) -> str:
-    """Return one row per requirement and run, as `table` for the terminal or as `markdown`."""
+def document(gate: GateReport) -> Document:
+    """Return one row per requirement and run."""
     several = len({verdict.run for verdict in gate.verdicts}) > 1
     compared = any(verdict.baseline is not None for verdict in gate.verdicts)
     rows = [
@@ -108,16 +110,16 @@ def render(gate: GateReport, how: str, *, color: bool = False, width: int | None
         bad={(at, 0) for at, each in enumerate(outcomes) if each == "fail"},
         note="; ".join(dict.fromkeys(each.judge for each in gate.verdicts if each.judge)),
     )
-    return render_grids([grid], how, color=color, width=width)
+    return Document([grid], findings=gate.findings, data=gate.as_dict)
 
 
 def summary(gate: GateReport, tables: str) -> str:
     """Return Markdown for a pull request: the verdicts, then the tables behind them."""
     parts = ["### Retrieval\n"]
     if gate.verdicts:
-        parts.append(render(gate, "markdown"))
+        parts.append(to_markdown(document(gate)))
     if gate.outcome == "undecided":
-        parts.append(f"To decide what is undecided, {advice(gate)}.\n")
+        parts.append(f"Undecided: {advice(gate)}.\n")
     return "\n".join([*parts, tables]) + "\n"
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 
 from findwell.core.findings import shorten
 
@@ -17,6 +17,8 @@ Row = TypeVar("Row")
 class Grid:
     """A table of text; `best` marks the cells that lead their column."""
 
+    kind: ClassVar[str] = "table"
+
     title: str
     header: list[str]
     rows: list[list[str]]
@@ -26,6 +28,9 @@ class Grid:
     good: set[tuple[int, int]] = field(default_factory=set)  # cells about a success
     bad: set[tuple[int, int]] = field(default_factory=set)  # cells about a failure
     note: str = ""  # a sentence that stands below
+    marks: Mapping[tuple[int, int], str] = field(default_factory=dict)  # signs behind cells
+    wider: Grid | None = None  # the same with more in it, for a terminal that has room for it
+    listed: str = ""  # the same as lines, for a terminal that has no room for the table
 
     @property
     def keys(self) -> int:

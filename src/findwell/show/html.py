@@ -10,23 +10,14 @@ from typing import TYPE_CHECKING, Any
 
 from findwell import __version__
 from findwell.core.spelling import counted
-from findwell.judges.limits import judge_lines
-from findwell.show import comparison, escape, estimates, explanation, result
+from findwell.show import escape
 from findwell.show.charts.svg import asset
-from findwell.show.tables import decimals, describe_finding, interval, number
+from findwell.show.tables import decimals, interval, number
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Mapping
 
     from jinja2 import Environment
-
-    from findwell.evaluation.comparison.compare import Comparison
-    from findwell.evaluation.explanation.explain import Explanation
-    from findwell.evaluation.results.estimates import Estimates
-    from findwell.evaluation.results.result import Result
-    from findwell.show.grid import Grid
-
-ROWS = 100  # of a table in a notebook, which is no place for more
 
 
 def render(template: str, **context: object) -> str:
@@ -113,7 +104,7 @@ def _hash(content: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class PageKind:
-    """The assets of a page, beside those that all pages share."""
+    """The assets of a page, in addition to those that all pages share."""
 
     styles: tuple[str, ...]
     scripts: tuple[str, ...]
@@ -143,34 +134,4 @@ def _colours() -> str:
         f'@media (prefers-color-scheme: dark) {{ :root:not([data-theme="light"]) {{ {dark} }} }}\n'
         f':root[data-theme="dark"] {{ {dark} }}\n'
         f"@media print {{ :root:root:root {{ {light} }} }}\n"
-    )
-
-
-def result_html(shown: Result) -> str:
-    """Return a result for notebooks: the summary, and problems in the input."""
-    sentences = [*judge_lines([shown.judge]), *map(describe_finding, shown.findings)]
-    return notebook_html(result.grids(shown), sentences)
-
-
-def estimates_html(shown: Estimates) -> str:
-    """Return estimates for notebooks: the values, and the design that they rest on."""
-    return notebook_html(estimates.grids(shown), estimates.sentences(shown))
-
-
-def comparison_html(shown: Comparison) -> str:
-    """Return a comparison for notebooks: tables, slices, queries that moved, notes, findings."""
-    notes = [*comparison.notes(shown), *map(describe_finding, shown.findings)]
-    return notebook_html(comparison.grids(shown), notes)
-
-
-def explanation_html(shown: Explanation) -> str:
-    """Return an explanation for notebooks: lists, gold, how each number comes about."""
-    sentences = [*map(explanation.sentence, shown.calculations), *shown.differences]
-    return notebook_html(explanation.grids(shown), sentences, heading=explanation.heading(shown))
-
-
-def notebook_html(grids: Iterable[Grid], sentences: Iterable[str], *, heading: str = "") -> str:
-    """Return tables and sentences for notebooks; the best of a column is bold."""
-    return render(
-        "notebook.html.j2", heading=heading, grids=[*grids], sentences=[*sentences], most=ROWS
     )

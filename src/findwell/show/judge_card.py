@@ -1,12 +1,15 @@
-"""How far judges agree with people, as text: one card, or several judges side by side."""
+"""How far judges agree with people: one card, or several judges side by side."""
 
 from __future__ import annotations
 
+from dataclasses import replace
+from itertools import chain
 from typing import TYPE_CHECKING
 
 from findwell.core.spelling import counted
+from findwell.show.document import Document
 from findwell.show.grid import Grid
-from findwell.show.tables import chance, interval, limits, number, render_grids, signed, to_json
+from findwell.show.tables import chance, interval, limits, number, signed
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -26,11 +29,9 @@ AGREEMENT = (
 )
 
 
-def render_card(card: JudgeCard, how: str, *, width: int | None = None) -> str:
-    """Return a card in one of CARD_FORMATS."""
-    if how == "json":
-        return to_json(card.as_dict())
-    return render_grids(_card_grids(card), how, width=width)
+def document(card: JudgeCard) -> Document:
+    """Return how far one judge agrees with people."""
+    return Document(_card_grids(card), data=card.as_dict)
 
 
 def _card_grids(card: JudgeCard) -> Iterator[Grid]:
@@ -55,6 +56,10 @@ def _card_grids(card: JudgeCard) -> Iterator[Grid]:
         parts = [part for part in card.slices if part.column == column]
         lines = [[part.value, *_selected(part.figures), str(part.pairs)] for part in parts]
         yield Grid(f"by {column}", [column, "kappa", "low", "high", *CARD_SLICES[1:], "n"], lines)
+    yield from _further(card)
+
+
+def _further(card: JudgeCard) -> Iterator[Grid]:
     if card.calibration is not None:
         yield _reliability(card.calibration, card.level)
     if card.bias is not None:
@@ -129,22 +134,14 @@ def _probe(found: BiasProbe, level: float) -> Grid:
     return Grid(title, ["statistic", "flips", "value", f"{level:.0%} interval", "n"], rows)
 
 
-def render_judges(found: JudgeComparison, how: str, *, width: int | None = None) -> str:
-    """Return several judges in one of CARD_FORMATS: side by side, then what is more to say."""
-    if how == "json":
-        return to_json(found.as_dict())
-    return render_grids(_judges_grids(found), how, width=width)
-
-
-def _judges_grids(found: JudgeComparison) -> Iterator[Grid]:
-    yield _side_by_side(found)
-    for card in found.cards:
-        if card.calibration is not None:
-            grid = _reliability(card.calibration, card.level)
-            yield Grid(f"{card.judge} · {grid.title}", grid.header, grid.rows, note=grid.note)
-        if card.bias is not None:
-            grid = _probe(card.bias, card.level)
-            yield Grid(f"{card.judge} · {grid.title}", grid.header, grid.rows)
+def comparison_document(found: JudgeComparison) -> Document:
+    """Return several judges: side by side, then how well calibrated and biased each one is."""
+    further = (
+        replace(grid, title=f"{card.judge} · {grid.title}")
+        for card in found.cards
+        for grid in _further(card)
+    )
+    return Document(chain([_side_by_side(found)], further), data=found.as_dict)
 
 
 def _side_by_side(found: JudgeComparison) -> Grid:
@@ -152,7 +149,7 @@ def _side_by_side(found: JudgeComparison) -> Grid:
     first = found.cards[0]
     rows = []
     for card, apart in zip(found.cards, (None, *found.differences), strict=True):
-        kappa, told = card["kappa"], card.calibration
+        kappa, calibration = card["kappa"], card.calibration
         rows.append(
             [
                 card.judge,
@@ -162,8 +159,8 @@ def _side_by_side(found: JudgeComparison) -> Grid:
                 "" if apart is None else limits(apart.low, apart.high),
                 "" if apart is None else chance(apart.p_value),
                 *(number(card[name].value) for name in CARD_SLICES[1:]),
-                "" if told is None else number(told.expected_calibration_error),
-                "" if told is None else number(told.brier),
+                "" if calibration is None else number(calibration.expected_calibration_error),
+                "" if calibration is None else number(calibration.brier),
                 str(card.pairs),
                 str(card.failed),
             ]

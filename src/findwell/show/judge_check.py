@@ -1,12 +1,13 @@
-"""The check of a model as text: what it can do, and how it is asked best."""
+"""The check of a model as a document: what it can do, and how it is asked best."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
 from findwell.judges.limits import CHANCE
+from findwell.show.document import Document
 from findwell.show.grid import Grid
-from findwell.show.tables import interval, number, render_grids, to_json
+from findwell.show.tables import interval, number
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -20,11 +21,9 @@ IN_WORDS = {
 }
 
 
-def render_check(check: JudgeCheck, how: str, *, width: int | None = None) -> str:
-    """Return a check in one of CHECK_FORMATS."""
-    if how == "json":
-        return to_json(check.as_dict())
-    return render_grids(_grids(check), how, width=width)
+def document(check: JudgeCheck) -> Document:
+    """Return how each way of asking did, and what was seen of the server."""
+    return Document(_grids(check), data=check.as_dict)
 
 
 def _grids(check: JudgeCheck) -> Iterator[Grid]:

@@ -2,28 +2,30 @@
 
 from __future__ import annotations
 
-from collections import Counter
+from itertools import groupby
+from operator import attrgetter
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from findwell import __version__
 from findwell.core.errors import FindwellError
+from findwell.core.estimate import Estimate
 from findwell.core.spelling import counted, name_relations
-from findwell.core.verdict import BETTER, SAME, UNCLEAR, UNKNOWN, WORSE
+from findwell.core.verdict import WORSE
 from findwell.judges.limits import judge_lines, verdict_limit
-from findwell.show.comparison import corrected, notes, numbers
-from findwell.show.estimates import facts as estimate_facts
+from findwell.show.comparison import headlines, notes_on_tests, numbers
 from findwell.show.html import document
+from findwell.show.result import estimate_facts
 from findwell.show.tables import best, chance
 from findwell.show.timing import rows as timing_rows
-from findwell.statistics.significance import adjust, rejects, subset_p
+from findwell.statistics.significance import adjust, subset_p
+from findwell.statistics.verdicts import verdict_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     from findwell.core.data import Bools
-    from findwell.evaluation.comparison.compare import Comparison
     from findwell.evaluation.comparison.systems import System
     from findwell.show.panel import Panel
     from findwell.show.prepare import ReportContent
@@ -36,6 +38,7 @@ SECTIONS = {
     "distributions": "Distributions",
     "cutoffs": "Cutoffs",
     "slices": "Slices",
+    "more": "More charts",
     "findings": "Findings",
     "provenance": "What made the numbers",
 }
@@ -44,13 +47,7 @@ JUDGED_AT = 10
 ENOUGH = 5  # queries of a slice that is worth a sentence
 WEAKER_BY = 0.1  # by how much a slice is below the rest
 MOST = 3  # systems that have a sentence
-VERDICTS = {
-    BETTER: "is better than",
-    WORSE: "is worse than",
-    SAME: "scores the same on every query as",
-    UNCLEAR: "is not clearly different from",
-    UNKNOWN: "cannot be compared by this judge with",
-}
+LEVEL = 0.95  # of tests, for a result that was to have no intervals
 
 
 def page(
@@ -73,7 +70,7 @@ def page(
             id_: name
             for id_, name in SECTIONS.items()
             if (id_ != "comparison" or panel.comparison is not None)
-            and (id_ != "where" or content.where)
+            and (id_ not in ("where", "more") or content.drawn[id_])
         },
         data=content.data,
         live=live,
@@ -88,22 +85,16 @@ def page(
         any_failed=any(row["failed"] for row in panel.summary.values()),
         judged_at=JUDGED_AT,
         comparison=panel.comparison,
-        tests=_tests(panel.comparison),
-        forest=content.forest,
-        where=content.where,
+        tests=[] if panel.comparison is None else [*notes_on_tests(panel.comparison)],
+        drawn=content.drawn,
         notes=content.notes,
-        distributions=content.distributions,
-        cutoffs=content.cutoffs,
-        slices=content.slices,
+        slices={
+            group: [*charts]
+            for group, charts in groupby(content.drawn["slices"], key=attrgetter("group"))
+        },
         findings=panel.findings,
         provenance=_provenance(panel.systems),
     )
-
-
-def _tests(comparison: Comparison | None) -> list[str]:
-    """Return the notes about the tests; the judges are named at the top."""
-    said = [] if comparison is None else notes(comparison)
-    return [] if comparison is None else [each for each in said if each not in comparison.judges]
 
 
 def _title(panel: Panel) -> str:
@@ -176,37 +167,8 @@ def _compared(panel: Panel) -> Iterator[dict[str, Any]]:
         if row["value"] is not None:
             yield {"kind": "alone", "row": row}
         return
-    rows = [row for row in found.comparisons.to_dicts() if row["measure"] == str(lead)]
-    sign = 1 if lead.higher_is_better else -1
-    rows.sort(key=lambda row: -sign * (row["difference"] or 0.0))
-    for row in rows[:MOST]:
-        p = chance(row["p_adjusted"])
-        before, after, difference = numbers(row)
-        yield {
-            **row,
-            "kind": "compared",
-            "verdict": VERDICTS[row["verdict"]],
-            "baseline_value": before,
-            "system_value": after,
-            "difference": difference,
-            "interval": corrected(row),
-            "p": p if p.startswith("<") else f"= {p}",
-            "but": [] if row["verdict"] != SAME else _elsewhere(found, row["system"]),
-        }
-    if len(rows) > MOST:
-        rest = Counter(row["verdict"] for row in rows[MOST:])
-        verdicts = ", ".join(f"{count} {word}" for word, count in rest.items())
-        yield {"kind": "more", "count": len(rows) - MOST, "verdicts": verdicts}
-
-
-def _elsewhere(found: Comparison, system: str) -> list[str]:
-    """Name the measures in which a system differs that is the same in the leading one."""
-    rows = [row for row in found.comparisons.to_dicts() if row["system"] == system]
-    return [
-        f"{row['measure']} ({numbers(row)[2]}, {row['verdict']})"
-        for row in rows
-        if row["verdict"] != SAME and row["difference"] is not None
-    ]
+    for each in headlines(found):
+        yield {"kind": "compared", "said": each}
 
 
 def _losses(panel: Panel) -> Iterator[dict[str, Any]]:
@@ -270,19 +232,21 @@ def _weakest(panel: Panel) -> Iterator[dict[str, Any]]:
             key=lambda each: each[0]["inside"] - each[0]["outside"],
         )
         if low["inside"] - low["outside"] < -WEAKER_BY:
-            yield {"kind": "weakest", "system": name, **low, **_how_sure(panel, p, len(found))}
+            sure = _how_sure(panel, low, p, len(found))
+            yield {"kind": "weakest", "system": name, **low, **sure}
 
 
-def _how_sure(panel: Panel, p: float | None, slices: int) -> dict[str, Any]:
-    """Say whether a slice is shown to be weaker; queries that hang together show nothing here."""
-    cluster = panel.systems[0].result.options.cluster
-    level = panel.systems[0].result.level or 0.95
-    shown = rejects(p, 1 - level) and cluster is None
-    written = "not tested, as queries are clustered" if cluster else f"p = {chance(p)}"
+def _how_sure(panel: Panel, low: Mapping[str, Any], p: float | None, slices: int) -> dict[str, Any]:
+    """Say whether a slice is weaker than the rest; of clustered queries nothing is tested here."""
+    options = panel.systems[0].result.options
+    level = options.level or LEVEL
+    p = None if options.cluster else p
+    difference = Estimate(low["inside"] - low["outside"], None, None, level, "", low["queries"])
+    verdict = verdict_of(difference, p, level=level)
+    tested = f"p {chance(p)} after correction for {counted(slices, 'slice', 'slices')}"
     return {
-        "shown": shown,
-        "p": written.replace("= <", "<"),
-        "slices": counted(slices, "slice", "slices"),
+        "weaker": verdict.word == WORSE,
+        "tested": "not tested, as queries are clustered" if options.cluster else tested,
     }
 
 

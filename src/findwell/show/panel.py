@@ -1,4 +1,4 @@
-"""What reports show: systems side by side on the same queries, and what came of comparing them."""
+"""What reports show: systems side by side on the same queries, and how they compare."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ from findwell.core.slices import slice_labels, time_slices
 from findwell.evaluation.comparison.compare import Comparison, Row, compare, slice_rows
 from findwell.evaluation.comparison.pairing import Pairing, pair, stack
 from findwell.evaluation.comparison.systems import System, gather
+from findwell.show.charts import caption
 from findwell.show.charts.svg import SYSTEMS
 from findwell.statistics.verdicts import DifferenceTest
 
@@ -123,6 +124,14 @@ class Panel:
     def labels(self, column: str) -> pl.Series:
         """Return the slice of each query by a column."""
         return slice_labels(self.queries, column).fill_null("(none)")
+
+    def caption(self, measure: Measure | None = None, level: float | None = None) -> str:
+        """Say what a chart is about: all queries, or those with a value in a measure."""
+        every = self.queries.height
+        counts = [every]
+        if measure is not None:
+            counts = [self.summary[name, str(measure)]["n"] for name in self.names]
+        return caption(counts, every, level, self.data_sets)
 
     def zero(self, system: int) -> int:
         """Count the queries for which a system found nothing."""

@@ -1,25 +1,27 @@
-"""Plans as text: how many queries, what they show, and the curve."""
+"""Plans as documents: how many queries, what they show, and the curve."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
 from findwell.core.spelling import counted, name_relations
+from findwell.show.document import Document, Line, Notes
 from findwell.show.grid import Grid
-from findwell.show.tables import bullets, cleaner, number, render_grids
+from findwell.show.tables import number
 
 if TYPE_CHECKING:
-    from findwell.evaluation.comparison.power import PowerPlan
+    from findwell.evaluation.comparison.power import PowerAnalysis, PowerPlan
+    from findwell.show.document import Part
     from findwell.statistics.values import Quantity
 
 
-def render(plans: tuple[PowerPlan, ...], how: str, *, width: int | None = None) -> str:
-    """Return plans as `table` for the terminal or as `markdown`."""
-    parts = []
-    for plan in plans:
-        drawn = "\n" + render_grids([_curve(plan)], how, width=width) if plan.curve else ""
-        parts.append(f"{cleaner(how)(_heading(plan))}\n\n{bullets(sentences(plan), how)}{drawn}")
-    return "\n".join(parts)
+def document(found: PowerAnalysis) -> Document:
+    """Return what each plan says, and what more queries would bring."""
+    parts: list[Part] = []
+    for plan in found.plans:
+        parts += [Line(_heading(plan)), Notes(tuple(sentences(plan)))]
+        parts += [_curve(plan)] if plan.curve else []
+    return Document(parts, findings=found.findings, data=found.as_dict)
 
 
 def sentences(plan: PowerPlan) -> list[str]:

@@ -6,36 +6,27 @@ Queries in full are held as far as they fit: the first of each kind that a reade
 from __future__ import annotations
 
 from dataclasses import dataclass
-from itertools import chain
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from findwell.core.frames import pl
 from findwell.core.progress import Progress, Report
-from findwell.show.charts import SEPARATOR
-from findwell.show.charts.curves import curve_chart, curves, tradeoff
-from findwell.show.charts.distribution import distribution
-from findwell.show.charts.forest import forest
-from findwell.show.charts.heat import heat
+from findwell.show.charts import MORE, draw_charts
 from findwell.show.charts.svg import SYSTEMS
-from findwell.show.charts.where import where_better
 from findwell.show.details import QueryDetails, gold_texts, query_details
 from findwell.show.escape import multiline
 from findwell.show.excerpts import shorten
 from findwell.show.packing import QueryPack
-from findwell.show.panel import SLICED
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
     from findwell.core.data import Floats, Ints
-    from findwell.measures import Measure
     from findwell.show.charts import Chart
     from findwell.show.panel import Panel
 
-MEASURES = 12  # whose distribution is drawn
-SLICINGS = 6  # columns with a heat map
+CHART_SECTIONS = ("comparison", "where", "distributions", "cutoffs", "slices", MORE)
 QUESTION = 300  # letters of a question in the table
 ROWS = 50_000  # queries of the table
 BUDGET = 8_000_000  # letters of a file for single queries, packed
@@ -49,11 +40,7 @@ class ReportContent:
     """All that a page shows."""
 
     panel: Panel
-    distributions: list[Chart]
-    cutoffs: list[Chart]
-    forest: Chart | None
-    where: list[Chart]  # the difference to the baseline by slice, for the first systems
-    slices: dict[str, list[Chart]]  # by column
+    drawn: dict[str, list[Chart]]  # by section
     kept: Ints  # the queries of the table
     data: dict[str, Any]  # for the page's script
     notes: dict[str, list[str]]  # by section: what was left out, and where it is
@@ -61,91 +48,34 @@ class ReportContent:
     @property
     def charts(self) -> dict[str, Chart]:
         """Every chart by name."""
-        first = [] if self.forest is None else [self.forest]
-        maps = chain.from_iterable(self.slices.values())
-        every = [*first, *self.where, *self.distributions, *self.cutoffs, *maps]
-        return {chart.name: chart for chart in every}
+        return {chart.name: chart for charts in self.drawn.values() for chart in charts}
 
 
 def prepare(panel: Panel, *, cases: bool = True, progress: Report | None = None) -> ReportContent:
     """Prepare a report; `cases` says whether single queries are part of it."""
-    drawn, dropped = curves(panel)
-    charts = [curve_chart(each) for each in drawn]
-    by_name = {each.measure.partition("/")[0]: each for each in drawn if each.over == "k"}
-    if "recall" in by_name and "P" in by_name:
-        charts.append(tradeoff(by_name["recall"], by_name["P"]))
-    whole = _caption(panel)
     order = order_of_interest(panel)
     kept = np.sort(order[:ROWS])
     packed = embed(panel, order, kept, progress) if cases else QueryPack()
     opened = len(packed.places) if cases else len(kept)  # a server opens every one
-    return ReportContent(
+    content = ReportContent(
         panel=panel,
-        distributions=[
-            distribution(panel, at).with_about(_caption(panel, measure, level=panel.level))
-            for at, measure in enumerate(panel.measures[:MEASURES])
-        ],
-        cutoffs=[chart.with_about(whole) for chart in charts],
-        forest=_forest(panel),
-        where=_where(panel),
-        slices={
-            column: [chart.with_about(whole) for chart in heat(panel, column)]
-            for column in list(panel.facets)[:SLICINGS]
-        },
+        drawn={},
         kept=kept,
         data=_data(panel, kept)
         | {
             "packed": packed.finish() if packed.places else None,
             "openable": sorted(packed.places) if opened < len(kept) else None,  # None: all
         },
-        notes=_notes(panel, len(kept), opened, dropped),
+        notes={"queries": _query_notes(panel, len(kept), opened)},
     )
-
-
-def _forest(panel: Panel) -> Chart | None:
-    found = panel.comparison
-    if found is None:
-        return None
-    counts = found.comparisons["n"].to_list()
-    return forest(found).with_about(caption(counts, found.queries, found.level, panel.data_sets))
-
-
-def _where(panel: Panel) -> list[Chart]:
-    found = panel.comparison
-    if found is None:
-        return []
-    about = _caption(panel, level=found.level)
-    return [
-        where_better(found, rows).with_about(about) for rows in panel.slice_differences.values()
-    ]
-
-
-def _caption(panel: Panel, measure: Measure | None = None, level: float | None = None) -> str:
-    """Return what a chart is about: all queries, or those with a value in a measure."""
-    every = panel.queries.height
-    counts = [every]
-    if measure is not None:
-        counts = [panel.summary[name, str(measure)]["n"] for name in panel.names]
-    return caption(counts, every, level, panel.data_sets)
-
-
-def caption(
-    counts: Sequence[int], every: int, level: float | None, data_sets: Sequence[str]
-) -> str:
-    """Say how many queries a chart is about, the level of its intervals, and the data set.
-
-    >>> caption([91, 91], 95, 0.95, ["qrels.txt 01234567"])
-    '91 of 95 queries · 95% intervals · qrels.txt 01234567'
-    """
-    least, most = min(counts, default=0), max(counts, default=0)
-    shown = f"{least:,}" if least == most else f"{least:,} to {most:,}"
-    of = "" if least == most == every else f" of {every:,}"
-    parts = [
-        f"{shown}{of} {'query' if every == 1 else 'queries'}",
-        "" if level is None else f"{level:.0%} intervals",
-        data_sets[0] if len(data_sets) == 1 else f"{len(data_sets)} data sets" if data_sets else "",
-    ]
-    return SEPARATOR.join(filter(None, parts))
+    shown = len(panel.names)
+    best = f"Charts show the baseline and the best {SYSTEMS - 1} others by {panel.measures[0]}"
+    for section, each in draw_charts(panel, CHART_SECTIONS).items():
+        content.drawn[section] = [chart for chart in each if not isinstance(chart, str)]
+        many = shown > SYSTEMS and section != "where"
+        content.notes[section] = [f"{best}, of {shown} systems in all."] if many else []
+        content.notes[section] += [note for note in each if isinstance(note, str)]
+    return content
 
 
 def order_of_interest(panel: Panel) -> Ints:
@@ -262,38 +192,22 @@ def _data(panel: Panel, kept: Ints) -> dict[str, Any]:
     }
 
 
-def _notes(panel: Panel, kept: int, opened: int, dropped: list[str]) -> dict[str, list[str]]:
-    every, shown = panel.queries.height, len(panel.names)
-    queries = []
+def _query_notes(panel: Panel, kept: int, opened: int) -> list[str]:
+    every = panel.queries.height
+    notes = []
     if kept < every:
-        queries.append(
+        notes.append(
             f"The table below holds {kept:,} of {every:,} queries, failures first; the "
             "numbers and charts above are about all of them."
         )
     if opened < kept:
-        queries.append(
+        notes.append(
             f"{opened:,} of {every:,} queries can be opened here, the first of every filter, so "
             "that this file stays small; `findwell view` on the result's folder opens every one."
         )
     if not any(system.result.kept.listed for system in panel.systems):
-        queries.append(
+        notes.append(
             "The results do not remember the retrieved documents; `findwell score --save DIR` "
             "keeps them, and the lists then appear here."
         )
-    best = f"Charts show the baseline and the best {SYSTEMS - 1} others by {panel.measures[0]}"
-    systems = [f"{best}, of {shown} systems in all."] if shown > SYSTEMS else []
-    measures = [str(each) for each in panel.measures[MEASURES:]]
-    columns = list(panel.facets)[SLICINGS:]
-    others = len(panel.names) - 1 - SLICED
-    return {
-        "queries": queries,
-        "comparison": systems,
-        "where": [f"{others} more systems are in the charts below only."] if others > 0 else [],
-        "distributions": [*systems, *_left_out("measures", measures)],
-        "cutoffs": [*systems, *_left_out("measures", dropped)],
-        "slices": [*systems, *_left_out("columns", columns)],
-    }
-
-
-def _left_out(what: str, names: list[str]) -> list[str]:
-    return [f"Not drawn here, to keep this short: the {what} {', '.join(names)}."] if names else []
+    return notes

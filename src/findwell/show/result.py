@@ -1,41 +1,31 @@
-"""Results as text: JSON, JSON lines, CSV, TSV, Markdown, LaTeX, and tables for the terminal.
+"""Results as documents: the summary, slices, queries and timing; estimates from few labels.
 
 Also curves over cutoffs, and the files of a LiveRAG pipeline's evaluator.
 """
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from findwell.core.spelling import counted, name_relations
 from findwell.judges.limits import judge_lines, verdict_limit
-from findwell.show import estimates
+from findwell.show.document import Document, Line, Notes
 from findwell.show.grid import Grid
-from findwell.show.tables import (
-    BARS,
-    best,
-    cleaner,
-    interval,
-    latex_notes,
-    number,
-    render_grids,
-    to_json,
-    to_rows,
-)
-from findwell.show.terminal import wrap
+from findwell.show.tables import BARS, best, interval, limits, number, signed
 from findwell.show.timing import timing_grid
-from findwell.show.verdicts import render_verdicts, verdict_frame
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     import polars as pl
 
     from findwell.core.data import Floats
-    from findwell.evaluation.results.estimates import Estimates
+    from findwell.evaluation.results.estimates import EstimateRow, Estimates
     from findwell.evaluation.results.result import Result
+    from findwell.show.document import Part
 
-SPREAD = 10  # bars of a distribution
+SPREAD_BARS = 10  # of a distribution
 LIVERAG_EVALUATOR = "ContextRecall"
 LIVERAG_ROWS = {
     "context_recall": "recall",
@@ -48,100 +38,74 @@ LIVERAG_ROWS = {
 }
 LIVERAG_COUNTS = ("retrieved_docs_count", "gold_docs_count", "correct_docs_count")
 BOUNDS = ("lower", "upper")  # as in findwell.core.values, which `findwell --help` need not wait for
+ESTIMATORS = {"judge": "judge alone", "labels": "labels alone", "ppi": "labels + judge"}
 
 
-def render(
-    result: Result,
-    how: str,
-    *,
-    per_query: bool = False,
-    by: Iterable[str] = (),
-    verdicts: bool = False,
-    color: bool = False,
-    width: int | None = None,
-) -> str:
-    """Return the result in one of FORMATS, with a line break at the end.
-
-    `width` is that of the terminal, which tables fit; where it allows, they show how the queries
-    are spread.
+def document(
+    result: Result, *, per_query: bool = False, by: Iterable[str] = (), verdicts: bool = False
+) -> Document:
+    """Return the summary, then each slicing, then the queries, then what retrieval cost.
 
     `verdicts` also shows what a judge said. Formats with one row per line hold one table: the
     verdicts if asked for, else the queries if asked for, else the slices if asked for, else the
     summary.
     """
     by = list(by)
-    if not verdicts:
-        return _numbers(result, how, per_query=per_query, by=by, color=color, width=width)
-    if how == "json":
-        said = verdict_frame(result).to_dicts()
-        return to_json(result.as_dict(per_query=per_query, by=by) | {"verdicts": said})
-    if how not in ("markdown", "table", "latex"):
-        return to_rows(verdict_frame(result), how)
-    shown = _numbers(result, how, per_query=per_query, by=by, color=color, width=width)
-    return shown + render_verdicts(result, how, color=color, width=width)
+
+    def data() -> object:
+        found = result.as_dict(per_query=per_query, by=by)
+        return found | ({"verdicts": _verdict_frame(result).to_dicts()} if verdicts else {})
+
+    def rows() -> pl.DataFrame:
+        if verdicts:
+            return _verdict_frame(result)
+        if result.estimates is not None:
+            return result.estimates.frame
+        return with_relation(_rows(result, per_query=per_query, by=by), result.matched_by)
+
+    parts = _parts(result, per_query=per_query, by=by, verdicts=verdicts)
+    return Document(parts, findings=result.findings, data=data, rows=rows)
 
 
-def _numbers(
-    result: Result,
-    how: str,
-    *,
-    per_query: bool,
-    by: list[str],
-    color: bool,
-    width: int | None,
-) -> str:
-    """Return the values of a result."""
-    if result.estimates is not None and how != "json":
-        return _estimated(result.estimates, result.judge, how, color=color, width=width)
-    if how == "json":
-        return to_json(result.as_dict(per_query=per_query, by=by))
-    if how in ("markdown", "table", "latex"):
-        spread = how == "table" and width is not None and _fits(result, width)
-        tables = grids(result, per_query=per_query, by=by, spread=spread)
-        drawn = render_grids(tables, how, color=color, width=width)
-        return with_judge(drawn, result.judge, how, width)
-    return to_rows(_rows(result, per_query=per_query, by=by), how)
+def _parts(result: Result, *, per_query: bool, by: list[str], verdicts: bool) -> Iterator[Part]:
+    if result.estimates is not None:  # instead of values as if what has no label were irrelevant
+        yield from estimate_parts(result.estimates)
+    else:
+        yield _summary(result)
+        for column in by:
+            yield _slices(result, column)
+        if per_query:
+            yield _queries(result)
+        if result.timing:
+            yield timing_grid(result.timing)
+        for column in by:
+            for run, sliced in result.timing_by(column).items():
+                yield timing_grid(sliced, first=column, about=f" of {run} by {column}")
+    if result.judge:
+        yield Line(judge_line(result.judge), in_papers=True)
+    if verdicts and result.kept.verdicts is not None:
+        from findwell.evaluation.explanation.units import verdicts_of  # noqa: PLC0415
+        from findwell.show.explanation import verdict_grid  # noqa: PLC0415 - few results are judged
+
+        title = f"what the judge {result.judge.get('name', '')} said"
+        yield verdict_grid(title, verdicts_of(result), named=True)
 
 
-def _estimated(
-    found: Estimates, judge: Mapping[str, Any], how: str, *, color: bool, width: int | None
-) -> str:
-    """Return what labels and a judge say, instead of values as if the rest were irrelevant."""
-    if how not in ("markdown", "table", "latex"):
-        return to_rows(found.frame, how)
-    drawn = estimates.render(found, how, color=color, width=width)
-    return with_judge(drawn, judge, how, width)
+def _verdict_frame(result: Result) -> pl.DataFrame:
+    from findwell.evaluation.explanation.units import verdict_table  # noqa: PLC0415
 
-
-def with_judge(drawn: str, judge: Mapping[str, Any], how: str, width: int | None) -> str:
-    """Add to tables the line about the judge, where there is one; in LaTeX it is a comment."""
-    if not judge:
-        return drawn
-    if how == "latex":
-        return latex_notes(judge_lines([judge])) + drawn
-    line = wrap(cleaner(how)(judge_line(judge)), width)
-    return f"{drawn.rstrip()}\n\n{line}\n" + ("" if how == "markdown" else "\n")
-
-
-def _fits(result: Result, width: int) -> bool:
-    """Tell whether the summary with a column about the spread fits a terminal."""
-    from rich.cells import cell_len  # noqa: PLC0415
-
-    lines = render_grids([next(grids(result, spread=True))], "table").splitlines()
-    return max(map(cell_len, lines)) <= width
+    return verdict_table(result)
 
 
 def _rows(result: Result, *, per_query: bool, by: list[str]) -> pl.DataFrame:
     import polars as pl  # noqa: PLC0415
 
-    rows = result.summary
     if per_query:
-        rows = result.per_query
-    elif by:
-        rows = pl.concat(
-            [result.by(column).insert_column(1, pl.lit(column).alias("column")) for column in by]
-        )
-    return with_relation(rows, result.matched_by)
+        return result.per_query
+    if not by:
+        return result.summary
+    named = (result.by(name).insert_column(1, pl.lit(name).alias("column")) for name in by)
+    return pl.concat(named)
 
 
 def with_relation(rows: pl.DataFrame, matched_by: Mapping[str, str]) -> pl.DataFrame:
@@ -152,95 +116,79 @@ def with_relation(rows: pl.DataFrame, matched_by: Mapping[str, str]) -> pl.DataF
     return rows.with_columns(relation=read)
 
 
-def grids(
-    result: Result, *, per_query: bool = False, by: Iterable[str] = (), spread: bool = False
-) -> Iterator[Grid]:
-    """Lay out the summary, then each slicing, then the queries, then what retrieval cost.
-
-    `spread` adds to the summary how the queries are spread from the lowest value to the highest.
-    """
-    if result.estimates is None:
-        yield _summary(result, spread=spread)
-    else:
-        yield from estimates.grids(result.estimates)
-    for column in by:
-        yield _slices(result, column)
-    if per_query:
-        yield _queries(result)
-    if result.timing:
-        yield timing_grid(result.timing)
-    for column in by:
-        for run, sliced in result.timing_by(column).items():
-            yield timing_grid(sliced, first=column, about=f" of {run} by {column}")
-
-
-def _summary(result: Result, *, spread: bool = False) -> Grid:
-    rows = result.rows
+def _summary(result: Result) -> Grid:
+    """Lay out the values; where a terminal has room, also how the queries are spread."""
     synthetic = f" ({result.synthetic} synthetic)" if result.synthetic else ""
-    title = f"{counted(result.n)}{synthetic} · dialect {result.dialect}{_matching(result)}"
-    if len(result.runs) > 1 and result.measured.bounds is None:
-        return _leaderboard(result, title, spread=spread)
-    bars = _spread(result) if spread else {}
-    several, level = len(result.runs) > 1, result.level
+    title = f"{counted(result.n)}{synthetic} · dialect {result.dialect}"
+    title += name_relations(result.matched_by.values())
+    title += f" · judge {result.judge['name']}" if result.judge else ""
+    several = len(result.runs) > 1 and result.measured.bounds is None
+    lay_out = _leaderboard if several else _measures
+    bars = {
+        (run, str(measure)): spread_line(values, unit=measure.unit_interval)
+        for (run, measure), values in result.arrays.items()
+    }
+    return replace(lay_out(result, title, {}), wider=lay_out(result, title, bars))
+
+
+def _measures(result: Result, title: str, bars: Mapping[tuple[str, str], str]) -> Grid:
+    """One row per run and measure."""
+    rows, level = result.rows, result.level
     extra = [*(() if result.measured.bounds is None else BOUNDS)]
     extra += [name for name in ("undefined", "failed") if any(row[name] for row in rows)]
     cells = [
-        [row["measure"], number(row["value"])]
+        [row["measure"], value_of(row)]
         + ([] if level is None else [interval(row["low"], row["high"])])
-        + ([bars[row["run"], row["measure"]]] if spread else [])
+        + ([bars[row["run"], row["measure"]]] if bars else [])
         + [str(row["n"])]
         + [number(row[name]) if name in BOUNDS else str(row[name]) for name in extra]
         for row in rows
     ]
     header = ["measure", "value", *([] if level is None else [f"{level:.0%} interval"])]
-    header += [*(["spread"] if spread else []), "n", *extra]
-    if not several:
+    header += [*(["spread"] if bars else []), "n", *extra]
+    if len(result.runs) == 1:
         return Grid(f"{result.runs[0]} · {title}", header, cells)
     named = [[row["run"], *cell] for row, cell in zip(rows, cells, strict=True)]
     return Grid(title, ["run", *header], named, left=2)
 
 
-def _matching(result: Result) -> str:
-    """Say what matched, with its parameters, unless it was plain ids, and who judged."""
-    by = name_relations(result.matched_by.values())
-    return by + (f" · judge {result.judge['name']}" if result.judge else "")
+def _leaderboard(result: Result, title: str, bars: Mapping[tuple[str, str], str]) -> Grid:
+    """One row per run, one column per measure, the best of each column marked."""
+    names = [str(measure) for measure in result.measures]
+    undefined = any(row["undefined"] for row in result.rows)
+    blank = [""] if undefined else []
+    rows: list[list[str]] = []
+    values: dict[tuple[int, int], float | None] = {}  # by the cell that shows it
+    for run in result.runs:
+        mine = [row for row in result.rows if row["run"] == run]
+        values |= {(len(rows), at): row["value"] for at, row in enumerate(mine, start=1)}
+        rows.append([run, *map(value_of, mine)])
+        rows[-1] += [str(max(row["undefined"] for row in mine))] if undefined else []
+        if result.level is not None:
+            limits = (interval(row["low"], row["high"]) for row in mine)
+            rows.append([f"({result.level:.0%})", *limits, *blank])
+        if bars:
+            rows.append(["spread", *(bars[run, name] for name in names), *blank])
+    leading = [
+        best(
+            {cell: value for cell, value in values.items() if cell[1] == at}, higher_is_better=True
+        )
+        for at, measure in enumerate(result.measures, start=1)
+        if measure.unit_interval
+        and measure.higher_is_better
+        # to mark the best is a verdict
+        and not verdict_limit(result.judge, result.relation_name(measure))
+    ]
+    header = ["run", *names, *(["undefined"] if undefined else [])]
+    return Grid(title, header, rows, best=set().union(*leading))
 
 
-def judge_line(judge: Mapping[str, Any]) -> str:
-    """Say in a line how far a judge agrees with people, and what it took.
-
-    >>> took = {"calls": 1200, "prompt_tokens": 9000, "completion_tokens": 1500, "cost": 0.25}
-    >>> took |= {"stored": 8, "failed": {}, "seconds": {"p50": 1.5}}
-    >>> judge_line({"name": "openai:m", **took})[:60]
-    'judge openai:m: not checked against people: see findwell jud'
-    """
-    from findwell.judges.client.budget import unanswered_note  # noqa: PLC0415 - few results have a judge
-
-    facts: list[str] = []
-    if "prompt_tokens" in judge:
-        tokens = judge["prompt_tokens"] + judge["completion_tokens"]
-        facts += [f"{judge['calls']:,} calls", f"{tokens:,} tokens"]
-        facts += [f"cost {judge['cost']:.4g}"] if judge["cost"] is not None else []
-        facts += [f"{judge['stored']:,} answers from the cache"] if judge["stored"] else []
-        failed = sum(judge["failed"].values())
-        facts += [f"{failed:,} failed"] if failed else []
-        lost = judge.get("unanswered_calls", 0)
-        facts += [unanswered_note(lost)] if lost else []
-        facts += [f"{judge['seconds']['p50']:.2g} s a call"] if judge["seconds"] else []
-        votes = [f"{name} {share:.0%}" for name, share in judge.get("agreement", {}).items()]
-        facts += [f"votes agree ({', '.join(votes)})"] if votes else []
-    return "; ".join([*judge_lines([judge]), *([", ".join(facts)] if facts else [])])
+def value_of(row: Mapping[str, Any]) -> str:
+    """Write the value of a row of the summary."""
+    return number(row["value"])
 
 
-def _spread(result: Result) -> dict[tuple[str, str], str]:
-    """Draw for each run and measure how many queries have which value."""
-    return {
-        (run, str(measure)): spread_line(values, unit=measure.unit_interval)
-        for (run, measure), values in result.arrays.items()
-    }
-
-
-def spread_line(values: Floats, *, unit: bool = True, bins: int = SPREAD) -> str:
+def spread_line(values: Floats, *, unit: bool = True, bins: int = SPREAD_BARS) -> str:
     """Draw a histogram in one line: from 0 to 1, or from the lowest value to the highest.
 
     >>> import numpy as np
@@ -256,38 +204,6 @@ def spread_line(values: Floats, *, unit: bool = True, bins: int = SPREAD) -> str
     counts, _ = np.histogram(known, bins, reach)
     steps = np.ceil(counts / counts.max() * len(BARS)).astype(int)
     return "".join(" " if step == 0 else BARS[step - 1] for step in steps.tolist())
-
-
-def _leaderboard(result: Result, title: str, *, spread: bool = False) -> Grid:
-    """One row per run, one column per measure, the best of each column marked."""
-    names = [str(measure) for measure in result.measures]
-    undefined = any(row["undefined"] for row in result.rows)
-    blank = [""] if undefined else []
-    bars = _spread(result) if spread else {}
-    rows: list[list[str]] = []
-    values: dict[tuple[int, int], float | None] = {}  # by the cell that shows it
-    for run in result.runs:
-        mine = [row for row in result.rows if row["run"] == run]
-        values |= {(len(rows), at): row["value"] for at, row in enumerate(mine, start=1)}
-        rows.append([run, *(number(row["value"]) for row in mine)])
-        rows[-1] += [str(max(row["undefined"] for row in mine))] if undefined else []
-        if result.level is not None:
-            limits = (interval(row["low"], row["high"]) for row in mine)
-            rows.append([f"({result.level:.0%})", *limits, *blank])
-        if spread:
-            rows.append(["spread", *(bars[run, name] for name in names), *blank])
-    leading = [
-        best(
-            {cell: value for cell, value in values.items() if cell[1] == at}, higher_is_better=True
-        )
-        for at, measure in enumerate(result.measures, start=1)
-        if measure.unit_interval
-        and measure.higher_is_better
-        # to mark the best is a verdict
-        and not verdict_limit(result.judge, result.relation_name(measure))
-    ]
-    header = ["run", *names, *(["undefined"] if undefined else [])]
-    return Grid(title, header, rows, best=set().union(*leading))
 
 
 def _slices(result: Result, column: str) -> Grid:
@@ -322,26 +238,121 @@ def _queries(result: Result) -> Grid:
     return Grid("per query", ["run", "query", *names], rows, left=2)
 
 
-def render_curve(
+def judge_line(judge: Mapping[str, Any]) -> str:
+    """Say in a line how far a judge agrees with people, and what it took.
+
+    >>> took = {"calls": 1200, "prompt_tokens": 9000, "completion_tokens": 1500, "cost": 0.25}
+    >>> took |= {"stored": 8, "failed": {}, "seconds": {"p50": 1.5}}
+    >>> judge_line({"name": "openai:m", **took})[:60]
+    'judge openai:m: not checked against people: see findwell jud'
+    """
+    from findwell.judges.client.budget import unanswered_note  # noqa: PLC0415 - few results have a judge
+
+    facts: list[str] = []
+    if "prompt_tokens" in judge:
+        tokens = judge["prompt_tokens"] + judge["completion_tokens"]
+        facts += [f"{judge['calls']:,} calls", f"{tokens:,} tokens"]
+        facts += [f"cost {judge['cost']:.4g}"] if judge["cost"] is not None else []
+        facts += [f"{judge['stored']:,} answers from the cache"] if judge["stored"] else []
+        failed = sum(judge["failed"].values())
+        facts += [f"{failed:,} failed"] if failed else []
+        lost = judge.get("unanswered_calls", 0)
+        facts += [unanswered_note(lost)] if lost else []
+        facts += [f"{judge['seconds']['p50']:.2g} s a call"] if judge["seconds"] else []
+        votes = [f"{name} {share:.0%}" for name, share in judge.get("agreement", {}).items()]
+        facts += [f"votes agree ({', '.join(votes)})"] if votes else []
+    return "; ".join([*judge_lines([judge]), *([", ".join(facts)] if facts else [])])
+
+
+# estimates from labels: what the judge, labels, and both say, and on what it rests
+
+
+def estimates_document(found: Estimates) -> Document:
+    """Return the estimates of each run, then the differences, with the design in words below."""
+    return Document(estimate_parts(found), data=found.as_dict, rows=lambda: found.frame)
+
+
+def estimate_parts(found: Estimates) -> Iterator[Part]:
+    """Yield the estimates of each run, then the differences, then the design in words."""
+    design = found.design
+    of_all = f" of {design['pairs']} pairs" if "pairs" in design else ""
+    title = f"{counted(design['labels'], 'label', 'labels')}{of_all}"
+    title += f" · {counted(design['queries'])}"
+    title += f" · judge {design['judge']}" if design.get("judge") else ""
+    own = [each for each in found.rows if each.baseline is None]
+    yield _estimate_grid(own, title, found.level, plain=True)
+    if found.differences:
+        (baseline,) = {each.baseline for each in found.differences}
+        title = f"differences: what each system has more than {baseline}"
+        yield _estimate_grid(found.differences, title, found.level, plain=False)
+    yield Notes(tuple(estimate_notes(found)))
+
+
+def _estimate_grid(rows: Sequence[EstimateRow], title: str, level: float, *, plain: bool) -> Grid:
+    several = len({each.run for each in rows}) > 1
+    cells = [
+        [
+            *([each.run] if several else []),
+            each.measure,
+            ESTIMATORS[each.method],
+            number(each.value) if plain else signed(each.value),
+            (interval if plain else limits)(each.low, each.high)
+            + ("*" if each.estimator == "bounds" else ""),
+            str(each.labels) if each.method != "judge" else "–",
+            "–" if each.effective is None else f"{each.effective:.0f}",
+        ]
+        for each in rows
+    ]
+    header = ["measure", "by", "value", f"{level:.0%} interval", "labels", "worth"]
+    return Grid(title, ["run", *header] if several else header, cells, left=2 + several)
+
+
+def estimate_notes(found: Estimates) -> Iterator[str]:
+    """Say how pairs were chosen, how each measure is estimated, and what the columns mean."""
+    design = found.design
+    counts = ", ".join(f"{times} {name}" for name, times in design["sampling"].items())
+    strata = f", in {len(design['strata'])} strata" if len(design["strata"]) > 1 else ""
+    yield f"labels: {counts}{strata}, of {counted(design['labelled_queries'])}"
+    reasons: dict[str, list[str]] = {}
+    for measure, each in design["measures"].items():
+        reasons.setdefault(f"{each['estimator']}: {each['why']}", []).append(measure)
+    yield from (f"{', '.join(names)} by {why}" for why, names in reasons.items())
+    if any(each.estimator == "bounds" for each in found.rows):
+        yield "* no estimate, but what the missing labels leave possible"
+    if any(each.method == "ppi" and each.effective is not None for each in found.rows):
+        yield "worth: how many labels would be as precise without the judge"
+
+
+def estimate_facts(found: Estimates, run: str) -> Iterator[tuple[str, str]]:
+    """Yield names and values for the part of a report that says what made the numbers."""
+    for each in found.rows:
+        if each.run == run and each.baseline is None:
+            value = f"{number(each.value)} ({interval(each.low, each.high)})"
+            worth = "" if each.effective is None else f", worth {each.effective:.0f}"
+            used = "" if each.method == "judge" else f", {each.labels} labels{worth}"
+            how = f", by {each.estimator}" if each.estimator else ""
+            yield f"{each.measure}, {ESTIMATORS[each.method]}", value + used + how
+    yield from (("design of the labels", line) for line in estimate_notes(found))
+
+
+def curve_document(
     table: pl.DataFrame,
     enough: list[dict[str, Any]],
-    how: str,
     matched_by: Mapping[str, str],
-    over: str = "k",
-    *,
-    width: int | None = None,
-) -> str:
-    """Return the curves as `table` or `markdown`, with what is enough below."""
+    over: str,
+    judges: Iterable[str] = (),
+) -> Document:
+    """Return the curves over cutoffs or budgets, with the cutoff that is enough below."""
     cutoffs = table["k"].unique(maintain_order=True).to_list()
     rows = []
     for (run, measure), part in table.group_by(["run", "measure"], maintain_order=True):
         values = part["value"].to_list()
         rows.append([str(run), str(measure), sparkline(values), *map(number, values)])
     header = ["run", "measure", "shape", *(f"@{k}" for k in cutoffs)]
-    counted = "at each cutoff" if over == "k" else f"at each budget of {over}"
-    grid = Grid(f"{counted}{name_relations(matched_by.values())}", header, rows, left=3)
-    drawn = render_grids([grid], how, width=width)
-    return drawn + "".join(_target_line(each, over) for each in enough)
+    at = "at each cutoff" if over == "k" else f"at each budget of {over}"
+    grid = Grid(f"{at}{name_relations(matched_by.values())}", header, rows, left=3)
+    reached = Notes(tuple(_target_line(each, over) for each in enough))
+    return Document([grid, reached, *map(Line, judges)])
 
 
 def sparkline(values: list[float | None]) -> str:
@@ -359,10 +370,9 @@ def sparkline(values: list[float | None]) -> str:
 def _target_line(entry: dict[str, Any], over: str) -> str:
     goal = f"{entry['run']}: {entry['measure']} >= {entry['target']:g}"
     if entry["k"] is None:
-        where = "any cutoff" if over == "k" else "any budget"
-        return f"{goal} is not reached at {where}\n"
+        return f"{goal} is not reached at any {'cutoff' if over == 'k' else 'budget'}"
     where = f"K = {entry['k']}" if over == "k" else f"{entry['k']} {over}"
-    return f"{goal} is reached at {where}\n"
+    return f"{goal} is reached at {where}"
 
 
 def liverag_tables(result: Result) -> dict[str, pl.DataFrame]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from math import ceil, log10
+from math import ceil, floor, log10
 from typing import TYPE_CHECKING, TypeVar
 
 from findwell.core.findings import shorten
@@ -39,6 +39,15 @@ def number(value: float | None, digits: int = DIGITS) -> str:
     return f"{value:.0f}" if whole else f"{value:.{digits}f}"
 
 
+def rounded(count: int) -> int:
+    """Return a number with two digits: it is an estimate.
+
+    >>> rounded(2486), rounded(71)
+    (2500, 71)
+    """
+    return round(count, 1 - floor(log10(max(count, 1))))
+
+
 def decimals(low: float | None, high: float | None) -> int:
     """Return how many decimals a number deserves next to its interval.
 
@@ -52,7 +61,7 @@ def decimals(low: float | None, high: float | None) -> int:
 
 
 def interval(low: float | None, high: float | None) -> str:
-    """Write an interval with as many digits as tell its ends apart.
+    """Write an interval with as many digits as its ends need to differ.
 
     >>> interval(0.5, 0.75), interval(0.501, 0.502), interval(None, None)
     ('0.50 … 0.75', '0.5010 … 0.5020', '–')
@@ -179,11 +188,19 @@ def markdown(grid: Grid) -> str:
     return f"**{escape.markdown(grid.title)}**\n\n" + header + line(rules) + body + note
 
 
-def _cells(grid: Grid, clean: Callable[[str], str], bold: str) -> Iterator[list[str]]:
-    """Return the rows of a table, cleaned, the best of a column bold."""
+def _cells(
+    grid: Grid, clean: Callable[[str], str], bold: str, raised: str = "{}"
+) -> Iterator[list[str]]:
+    """Return the rows of a table, cleaned, the best of a column bold, with the marks of cells."""
     for y, row in enumerate(grid.rows):
-        shown = map(clean, row)
-        yield [bold.format(cell) if (y, x) in grid.best else cell for x, cell in enumerate(shown)]
+        shown = [
+            bold.format(cell) if (y, x) in grid.best else cell
+            for x, cell in enumerate(map(clean, row))
+        ]
+        yield [
+            cell + (raised.format(clean(grid.marks[y, x])) if (y, x) in grid.marks else "")
+            for x, cell in enumerate(shown)
+        ]
 
 
 def latex(grid: Grid) -> str:
@@ -208,33 +225,27 @@ def latex(grid: Grid) -> str:
     def clean(cell: str) -> str:
         return escape.latex(cell).replace("–", "--").replace("…", r"\ldots{}")
 
-    lines = [" & ".join(cells) + r" \\" for cells in _cells(grid, clean, r"\textbf{{{}}}")]
+    rows = _cells(grid, clean, r"\textbf{{{}}}", r"\textsuperscript{{{}}}")
     kinds = "l" * grid.left + "r" * (len(grid.header) - grid.left)
-    header = " & ".join(map(escape.latex, grid.header)) + r" \\"
-    return latex_table(escape.latex(grid.title), kinds, header, lines)
-
-
-def latex_notes(lines: Iterable[str]) -> str:
-    """Return lines as comments of LaTeX."""
-    return "".join(f"% {printable(line)}\n" for line in lines)
-
-
-def latex_table(caption: str, kinds: str, header: str, lines: list[str]) -> str:
-    """Return rows of LaTeX as a table; `kinds` are the kinds of its columns, such as lrr."""
     return "\n".join(
         [
             r"% needs \usepackage{booktabs}",
             r"\begin{table}",
             r"\centering",
-            rf"\caption{{{caption}}}",
+            rf"\caption{{{escape.latex(grid.title)}}}",
             rf"\begin{{tabular}}{{{kinds}}}",
             r"\toprule",
-            header,
+            " & ".join(map(escape.latex, grid.header)) + r" \\",
             r"\midrule",
-            *lines,
+            *(" & ".join(cells) + r" \\" for cells in rows),
             r"\bottomrule",
             r"\end{tabular}",
             r"\end{table}",
             "",
         ]
     )
+
+
+def latex_notes(lines: Iterable[str]) -> str:
+    """Return lines as comments of LaTeX."""
+    return "".join(f"% {printable(line)}\n" for line in lines)

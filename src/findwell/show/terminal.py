@@ -24,15 +24,25 @@ def terminal(grid: Grid, *, color: bool = False, width: int | None = None) -> st
     One that is wider than the terminal stands on its side if it then fits; else texts are cut, and
     its columns are shown in several tables, each with the columns that name the rows.
     """
-    shown = replace(
+    shown = _printable(grid)
+    if width is not None and grid.wider is not None:
+        wider = _printable(grid.wider)
+        shown = wider if _width(wider, GAPS[0]) <= width else shown
+    if width is not None and grid.listed and _width(shown, GAPS[0]) > width:
+        body = wrap(grid.listed, width, hang=2)
+    else:
+        blocks = [(shown, GAPS[0])] if width is None else _fitted(shown, width)
+        body = "\n".join(_draw(block, gap, color=color) for block, gap in blocks)
+    note = f"\n{wrap(f' {printable(grid.note)}', width)}\n" if grid.note else ""
+    return f"{wrap(printable(grid.title), width)}\n\n{body}{note}\n"
+
+
+def _printable(grid: Grid) -> Grid:
+    return replace(
         grid,
         header=[printable(cell) for cell in grid.header],
         rows=[[printable(cell) for cell in row] for row in grid.rows],
     )
-    blocks = [(shown, GAPS[0])] if width is None else _fitted(shown, width)
-    drawn = (_draw(block, gap, color=color) for block, gap in blocks)
-    note = f"\n{wrap(f' {printable(grid.note)}', width)}\n" if grid.note else ""
-    return f"{wrap(printable(grid.title), width)}\n\n" + "\n".join(drawn) + note + "\n"
 
 
 def wrap(text: str, width: int | None, hang: int = 0) -> str:
@@ -72,7 +82,7 @@ def _fitted(grid: Grid, width: int) -> Iterator[tuple[Grid, int]]:
         if _width(grid, gap) <= width:
             yield grid, gap
             return
-    if grid.keys == 1 and len(grid.rows) < TRANSPOSED:
+    if grid.keys and len(grid.rows) < TRANSPOSED:
         turned = _transposed(grid)
         for gap in GAPS:
             if _width(turned, gap) <= width:

@@ -51,8 +51,7 @@ def _figures(run: str, found: Timing) -> Grid:
     """One row per figure about how long retrieval took."""
     limits = {f"latency {name}": _limits(found, name) for name in PERCENTILES}
     cells = [[name, value, limits.get(name, "")] for name, value in rows(found)]
-    told = f"{counted(found.n)}, from {found.source}"
-    title = f"timing of {run} ({told}{_wide(found)})"
+    title = f"timing of {run} ({counted(found.n)}, from {found.source}{_wide(found)})"
     return Grid(title, ["figure", "value", f"{found.level:.0%} interval"], cells)
 
 

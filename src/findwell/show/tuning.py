@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING
 
 from findwell.core.spelling import counted, name_relations
@@ -9,24 +10,19 @@ from findwell.core.verdict import BETTER, UNCLEAR, WORSE
 from findwell.loop.tuning.choice import CURRENT, FEWEST_QUERIES
 from findwell.loop.tuning.retriever_trials import AskedRetriever
 from findwell.loop.tuning.tuning import SEVERAL_SLICES, curves_of
-from findwell.show import escape
 from findwell.show.charts.tuning import terminal_chart, tuning_chart
-from findwell.show.escape import printable
+from findwell.show.document import Code, Document, Headline, LetterChart, Notes
 from findwell.show.grid import Grid
-from findwell.show.html import document, notebook_html
+from findwell.show.html import document as html_page
 from findwell.show.tables import (
-    bullets,
     chance,
     describe_finding,
     interval,
     limits,
     number,
-    reading_width,
-    render_grids,
+    rounded,
     signed,
-    to_json,
 )
-from findwell.show.terminal import wrap
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -35,6 +31,7 @@ if TYPE_CHECKING:
     from findwell.loop.tuning.retriever_trials import AskedSetting
     from findwell.loop.tuning.tuning import FusedRuns, SlicedChoice, Tuning
     from findwell.show.charts import Chart
+    from findwell.show.document import Part
 
 FORMATS = ("table", "json", "markdown", "html")
 LISTED_SETTINGS = 8  # where there are too many runs for a curve, or none
@@ -47,28 +44,25 @@ SECTIONS = {
 }
 
 
-def render(tuning: Tuning, how: str, *, color: bool = False, width: int | None = None) -> str:
-    """Return a tuning in one of FORMATS, with a line break at the end."""
-    if how == "json":
-        return to_json(tuning.as_dict())
-    if how == "html":
-        return page(tuning)
+def document(tuning: Tuning) -> Document:
+    """Return what was chosen and what it is worth, the curve, the gains, what to paste."""
+    return Document(
+        _parts(tuning),
+        headlines=[Headline(advice(tuning))] if tuning.kept is not None else [],
+        findings=tuning.findings,
+        data=tuning.as_dict,
+    )
+
+
+def _parts(tuning: Tuning) -> Iterator[Part]:
     first, *more = grids(tuning)
-    parts = [_opening(advice(tuning), how, width)] if tuning.kept is not None else []
-    parts += [render_grids([first], how, color=color, width=width)]
-    said = bullets(notes(tuning), how, reading_width(width))
-    parts += [*([""] if how == "markdown" else []), said, ""]
-    if how == "table" and len(curves := curves_of(tuning)) == 1:
-        drawn = terminal_chart(curves[0], str(tuning.measure), tuning.level, reading_width(width))
-        parts += [drawn, ""]
-    parts += [render_grids(more, how, color=color, width=width)]
+    yield first
+    yield Notes(tuple(notes(tuning)))
+    if len(curves := curves_of(tuning)) == 1:
+        yield LetterChart(partial(terminal_chart, curves[0], str(tuning.measure), tuning.level))
+    yield from more
     if tuning.snippet is not None:
-        text = tuning.snippet.rstrip("\n")
-        pasted = f"to paste into {tuning.engine}:\n\n{text}\n"
-        if how == "markdown":
-            pasted = f"To paste into {tuning.engine}:\n\n```\n{text}\n```\n"
-        parts += ["", pasted]
-    return "\n".join(part.removesuffix("\n") for part in parts) + "\n"
+        yield Code(f"To paste into {tuning.engine}", tuning.snippet)
 
 
 def charts(tuning: Tuning) -> list[Chart]:
@@ -81,7 +75,7 @@ def page(tuning: Tuning) -> str:
     first, *more = grids(tuning)
     drawn, snippet = charts(tuning), tuning.snippet
     absent = {name for name, part in (("curve", drawn), ("paste", snippet)) if not part}
-    return document(
+    return html_page(
         "tuning.html.j2",
         f"{tuning.engine} tuned by {tuning.measure}",
         sections={name: title for name, title in SECTIONS.items() if name not in absent},
@@ -94,12 +88,6 @@ def page(tuning: Tuning) -> str:
         snippet=snippet or "",
         findings=[describe_finding(each) for each in tuning.findings],
     )
-
-
-def tuning_html(tuning: Tuning) -> str:
-    """Return a tuning for notebooks."""
-    said = [*notes(tuning), *map(describe_finding, tuning.findings)]
-    return notebook_html(grids(tuning), said, heading=advice(tuning))
 
 
 def advice(tuning: Tuning) -> str:
@@ -117,13 +105,6 @@ def advice(tuning: Tuning) -> str:
         f"Keep {kept.over}: fusing is not better on held-out queries ({tuning.measure} "
         f"{held_out} against {value} of {kept.over} alone)"
     )
-
-
-def _opening(line: str, how: str, width: int | None) -> str:
-    """Return the first line of a text, with an empty one below it."""
-    if how == "markdown":
-        return f"**{escape.markdown(line)}**\n\n"
-    return wrap(printable(line), reading_width(width)) + "\n\n"
 
 
 def heading(tuning: Tuning) -> str:
@@ -354,8 +335,10 @@ def _undecided(gain: Gain, tuning: Tuning) -> str:
     asked = isinstance(tuning.source, AskedRetriever)
     said = f"against {'the current setting' if asked else gain.over}: unclear"
     if gain.needed is not None:
-        size = number(abs(gain.verdict.difference.value or 0.0))
-        return f"{said}; a difference this small ({size}) needs about {gain.needed:,} {unit}"
+        size = number(abs(gain.verdict.difference.value or 0.0), 3)
+        return (
+            f"{said}; a difference this small ({size}) needs about {rounded(gain.needed):,} {unit}"
+        )
     return said + (f"; {gain.verdict.reason}" if gain.verdict.reason else "")
 
 

@@ -14,12 +14,13 @@ from findwell.core.errors import MeasureError, OptionError, choose, nearest, tak
 from findwell.core.findings import FindingKind
 from findwell.core.forks import refuse_after_fork
 from findwell.core.frames import pl
-from findwell.core.verdict import UNKNOWN
+from findwell.core.verdict import UNCLEAR, UNKNOWN
 from findwell.evaluation.comparison.pairing import Pairing, pair, stack
 from findwell.evaluation.comparison.systems import System, gather, take_gold
 from findwell.evaluation.plan import RunOptions
 from findwell.judges.limits import judge_lines, verdict_limit
 from findwell.measures.dialects import select_measures
+from findwell.statistics.power import PlannedComparison
 from findwell.statistics.unpaired import Unpaired
 from findwell.statistics.values import aggregate, check_draws, check_share
 from findwell.statistics.verdicts import DifferenceTest, correct, correct_all_pairs
@@ -67,8 +68,8 @@ VALUES: dict[str, PolarsDataType] = {
 }
 
 
-@dataclass(frozen=True, eq=False)
-class Comparison:
+@dataclass(frozen=True, eq=False, repr=False)
+class Comparison(display.Shown):
     """Systems against a baseline, or all pairs of them; frames are polars and export Arrow."""
 
     baseline: str
@@ -166,19 +167,30 @@ class Comparison:
         """
         return display.plot(self, chart)
 
-    def to_markdown(self) -> str:
-        """Return tables for a pull request."""
-        return display.render(self, "markdown")
+    def needed(self, system: str, measure: str) -> int | None:
+        """Return about how many queries would show an unclear difference to the baseline.
+
+        None where the verdict is clear, or where it cannot be said: queries in clusters, queries
+        that are not paired, differences that do not vary.
+        """
+        row = self[system, measure]
+        if row["verdict"] != UNCLEAR or not row["effect"] or self.unpaired or self.cluster:
+            return None
+        spread, difference, changed = 1.0, abs(row["effect"]), None
+        if row["test"] == "mcnemar":
+            difference = abs(row["difference"])
+            spread = difference / abs(row["effect"])
+            changed = (row["wins"] + row["losses"]) / row["n"]
+        planned = PlannedComparison(spread, changed, alpha=1 - self.level)
+        found = planned.queries_needed(difference).value
+        return None if found is None or found <= row["n"] else int(found)
 
     def to_latex(self) -> str:
         """Return a table for a paper: values, with marks where the difference is significant."""
         return display.render(self, "latex")
 
-    def _repr_html_(self) -> str:
-        return display.render(self, "html")
-
     def __repr__(self) -> str:
-        return display.render(self, "text")
+        return display.render(self, "text", moved=0)
 
 
 @takes_options(RunOptions)
@@ -242,7 +254,8 @@ def compare(
     gathered = gather(systems, gold, measures, rel=rel, options=chosen)
     if len(gathered) < 2:
         raise OptionError(
-            f"{len(gathered)} system cannot be compared", fix="name two systems or more"
+            f"compare needs two systems or more; you gave {len(gathered)}",
+            fix="name another one, such as the system before a change",
         )
     order = _baseline_first(gathered, baseline)
     result = order[0].result

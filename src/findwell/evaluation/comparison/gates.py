@@ -31,6 +31,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from findwell.core import display
 from findwell.core.errors import OptionError, choose
 from findwell.core.estimate import Estimate
 from findwell.core.findings import (
@@ -92,8 +93,8 @@ LOSSES = {
 }
 
 
-@dataclass(frozen=True, slots=True)
-class GateReport:
+@dataclass(frozen=True, slots=True, repr=False)
+class GateReport(display.Shown):
     """The verdict on every requirement and run, and problems of the comparison with a baseline."""
 
     verdicts: tuple[RequirementVerdict, ...]

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Unpack
 
 import numpy as np
 
+from findwell.core import display
 from findwell.core.errors import OptionError, choose, takes_options
 from findwell.core.forks import refuse_after_fork
 from findwell.core.spelling import counted
@@ -51,8 +52,8 @@ class PowerPlan:
     relation: str = ""  # that the measure reads, with its parameters
 
 
-@dataclass(frozen=True, slots=True)
-class PowerAnalysis:
+@dataclass(frozen=True, slots=True, repr=False)
+class PowerAnalysis(display.Shown):
     """One plan per measure and pair of systems, and problems in what the systems were read from."""
 
     plans: tuple[PowerPlan, ...]

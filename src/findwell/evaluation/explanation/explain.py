@@ -49,8 +49,8 @@ UnitLists: TypeAlias = dict[str, dict[str, list[Unit]]]  # by relation and query
 ALL_DOCUMENTS = 1 << 31  # how many of a list are kept
 
 
-@dataclass(frozen=True, slots=True)
-class Explanation:
+@dataclass(frozen=True, slots=True, repr=False)
+class Explanation(display.Shown):
     """How the numbers of one query come about.
 
     Measures that do not count the same items, or that read different relations, see different
@@ -81,10 +81,6 @@ class Explanation:
     def as_dict(self) -> dict[str, Any]:
         """Return the explanation as the JSON output prints it."""
         return asdict(self)
-
-    def _repr_html_(self) -> str:
-        """Return the explanation as notebooks show it."""
-        return display.render(self, "html")
 
 
 class Explanations(list[Explanation]):

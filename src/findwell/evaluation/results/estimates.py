@@ -59,8 +59,8 @@ class EstimateRow(Estimated):
         return cls(estimate=estimate, **given)
 
 
-@dataclass(frozen=True, eq=False)
-class Estimates:
+@dataclass(frozen=True, eq=False, repr=False)
+class Estimates(display.Shown):
     """Estimates, and the design that they rest on; what `findwell.ppi` returns.
 
     `design` says how many labels there are and how they were drawn, and for each measure which
@@ -130,16 +130,3 @@ class Estimates:
         design = {name: value for name, value in labels.items() if name != "level"}
         level = float(labels["level"])
         return cls(tuple(EstimateRow.of(row, level) for row in rows), design, level)
-
-    def _repr_html_(self) -> str:
-        """Return the estimates as notebooks show them."""
-        return display.render(self, "html")
-
-    def __repr__(self) -> str:
-        lines = [
-            f"  {each.run}  {each.measure}  {each.method}  "
-            + ("–" if each.value is None else f"{each.value:.4f}")
-            + ("" if each.low is None else f"  {each.low:.4f} … {each.high:.4f}")
-            for each in self.rows
-        ]
-        return f"Estimates({self.design.get('labels', 0)} labels)\n" + "\n".join(lines)

@@ -27,7 +27,7 @@ from findwell.core.errors import (
 from findwell.core.forks import refuse_after_fork
 from findwell.core.frames import Viewed, as_given, pl, unmade
 from findwell.core.slices import has_slices, slice_labels
-from findwell.core.spelling import counted, spell_relation
+from findwell.core.spelling import spell_relation
 from findwell.core.values import Values
 from findwell.evaluation.inputs import DataSet, Input, data_set_of
 from findwell.evaluation.results import summaries
@@ -38,6 +38,7 @@ from findwell.evaluation.results.trackers import flat_metrics, log_metrics
 from findwell.io.read import Kind, kind_of
 from findwell.io.storage.folders import MANIFEST, is_folder
 from findwell.judges.limits import judge_limits, judge_lines
+from findwell.judges.limits import judge_limits
 from findwell.measures.dialects import resolve_measures, select_measures
 from findwell.relations.preflight import SYNTHETIC, synthetic_questions
 from findwell.statistics.values import aggregate
@@ -89,8 +90,8 @@ class SummaryOptions:
     bounds: bool = False  # also the values if all unjudged documents were relevant, or all were not
 
 
-@dataclass(frozen=True, eq=False)
-class Result(Viewed):
+@dataclass(frozen=True, eq=False, repr=False)
+class Result(Viewed, display.Shown):
     """The outcome of `findwell.evaluate`; frames are polars and export Arrow."""
 
     relations: Mapping[tuple[str, str], Relation]  # by run and by what drew it
@@ -515,18 +516,6 @@ class Result(Viewed):
         <chart curve recall: recall at cutoffs 1 to 2: run from 0.0000 to 1.0000>
         """
         return display.plot(self, chart, baseline=baseline, only=only)
-
-    def _repr_html_(self) -> str:
-        return display.render(self, "html")
-
-    def __repr__(self) -> str:
-        lines = [
-            f"  {row['run']}  {row['measure']}  "
-            + ("undefined" if row["value"] is None else f"{row['value']:.4f}")
-            for row in self.rows
-        ]
-        lines += (f"  {line}" for line in judge_lines([self.judge]))
-        return f"Result({counted(self.n)}, dialect {self.dialect})\n" + "\n".join(lines)
 
     def _find(self, name: str) -> Measure:
         same = select_measures(name, self.measures, self.dialect)

@@ -73,7 +73,7 @@ class SlicedChoice:
 
 
 @dataclass(frozen=True, eq=False, repr=False, kw_only=True)
-class Tuning:
+class Tuning(display.Shown):
     """The setting that was chosen, and what it is worth on queries that did not choose it."""
 
     engine: str  # whose formula fuses the runs, or the function that makes retrievers
@@ -166,16 +166,6 @@ class Tuning:
             **self.source.as_dict(self),
         }
         return {key: said[key] for key in JSON_KEYS if key in said}
-
-    def to_markdown(self) -> str:
-        """Return tables for a pull request."""
-        return display.render(self, "markdown")
-
-    def _repr_html_(self) -> str:
-        return display.render(self, "html")
-
-    def __repr__(self) -> str:
-        return display.render(self, "text")
 
 
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True)

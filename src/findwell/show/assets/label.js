@@ -16,14 +16,14 @@
   const set = (name, value) => kept.write(`findwell-label-${name}`, value);
   const options = {
     keys: kept.read("findwell-label-keys", true),
-    quotes: false,  // it biases: asked for anew each time
+    quotes: false,  // it biases: asked for again each time
     list: kept.read("findwell-label-list", false) && !deciding,
   };
   let items = [], current = 0, progress = null, next = null, waiting = null, marking = false, busy = true, settled = 0;
 
   /* ---- talking to the server: nothing goes on before it has said that the label is on disk ---- */
   class Refusal extends Error {
-    constructor(status, told) { super(told.error || "The server refused."); this.status = status; this.told = told; }
+    constructor(status, reply) { super(reply.error || "The server refused."); this.status = status; this.reply = reply; }
   }
   async function ask(path, body) {
     const stop = new AbortController();
@@ -31,9 +31,9 @@
     try {
       const sent = body ? { method: "POST", headers: { "content-type": "application/json" }, body: JSON.stringify(body) } : {};
       const answer = await fetch(path, { ...sent, signal: stop.signal });
-      const told = await answer.json().catch(() => ({}));
-      if (!answer.ok) throw new Refusal(answer.status, told);
-      return told;
+      const reply = await answer.json().catch(() => ({}));
+      if (!answer.ok) throw new Refusal(answer.status, reply);
+      return reply;
     } finally { clearTimeout(timer); }
   }
   const where = (path, more = {}) => `${path}?${new URLSearchParams({ annotator, quotes: options.quotes ? 1 : 0, ...more })}`;
@@ -53,9 +53,9 @@
     clearTimeout(mine.timer);
     desk.setAttribute("aria-busy", "true");
     try {
-      const told = await ask(mine.path, { ...mine.body, quotes: options.quotes });
+      const reply = await ask(mine.path, { ...mine.body, quotes: options.quotes });
       settle(mine);
-      mine.done(told);
+      mine.done(reply);
     } catch (error) {
       mine.flying = false;
       if (final(error)) { settle(mine); refused(error, mine); return; }
@@ -73,7 +73,7 @@
     const pause = RETRY[Math.min(mine.tries++, RETRY.length - 1)];
     const why = error instanceof Refusal
       ? error.status === 403
-        ? "The server was started anew: open the address that it printed in another tab of this browser, and come back."
+        ? "The server was started again: open the address that it printed in another tab of this browser, and come back."
         : `The server could not save it: ${error.message}`
       : "The server cannot be reached.";
     mine.timer = setTimeout(attempt, pause * 1000);
@@ -82,12 +82,12 @@
     warn([h("strong", {}, "Not saved yet. "), `${why} What you pressed (${described(mine.body)}) is kept; next try in ${pause} s. `, now, " ", drop]);
   }
   function refused(error, mine) {
-    const told = error.told;
-    if (error.status === 409 && told.label) {
+    const reply = error.reply;
+    if (error.status === 409 && reply.label) {
       const again = h("button", { type: "button", on: { click: () => { alarm.hidden = true; send(mine.path, { ...mine.body, overwrite: true }, mine.done); } } }, "Save mine instead");
       const theirs = h("button", { type: "button", on: { click: () => { alarm.hidden = true; load(); } } }, "Keep that one");
-      warn([h("strong", {}, "Labelled meanwhile. "), `${deciding ? "In another window this passage was decided as" : "In another window you labelled this passage"} ${described(told.label)}. `, again, " ", theirs]);
-    } else warn([h("strong", {}, "Not saved. "), error.message, told.fix ? ` ${told.fix}` : ""]);
+      warn([h("strong", {}, "Labelled meanwhile. "), `${deciding ? "In another window this passage was decided as" : "In another window you labelled this passage"} ${described(reply.label)}. `, again, " ", theirs]);
+    } else warn([h("strong", {}, "Not saved. "), error.message, reply.fix ? ` ${reply.fix}` : ""]);
   }
   function warn(parts) { alarm.replaceChildren(...parts); alarm.hidden = false; }
   const gradeName = (grade) => { const found = scale.find((each) => each.grade === grade); return found ? `${found.key} ${found.name}` : String(grade); };
@@ -106,24 +106,24 @@
     busy = true;
     try {
       if (deciding) {
-        const told = await ask(where("/api/disagreements"));
-        arrive(told.pairs, told);
+        const reply = await ask(where("/api/disagreements"));
+        arrive(reply.pairs, reply);
       } else if (options.list) {
-        const told = await ask(where("/api/list", query === undefined ? {} : { query }));
-        arrive(told.pairs, told);
+        const reply = await ask(where("/api/list", query === undefined ? {} : { query }));
+        arrive(reply.pairs, reply);
       } else {
-        const told = await ask(where("/api/pair"));
-        arrive(told.pair ? [told.pair] : [], told);
+        const reply = await ask(where("/api/pair"));
+        arrive(reply.pair ? [reply.pair] : [], reply);
       }
     } catch (error) {
       const again = h("button", { type: "button", on: { click: () => { alarm.hidden = true; load(query); } } }, "Try again");
       warn([h("strong", {}, "Nothing could be loaded. "), error instanceof Refusal ? error.message : "The server cannot be reached.", " ", again]);
     }
   }
-  function arrive(pairs, told) {
+  function arrive(pairs, reply) {
     items = pairs.map(item);
-    progress = told.progress;
-    next = told.next || null;
+    progress = reply.progress;
+    next = reply.next || null;
     current = Math.max(0, deciding ? 0 : items.findIndex((each) => !each.pair.label));
     busy = false;
     draw(true);
@@ -214,7 +214,7 @@
     field.addEventListener("focus", () => { if (current !== at) { current = at; mark(); } });
     return h("div", { class: "noting" }, field);
   }
-  /* the current passage, without drawing all of them anew */
+  /* the current passage, without drawing all of them again */
   function mark() {
     if (deciding) return;
     [...desk.querySelectorAll("article")].forEach((node, at) => {
@@ -240,7 +240,7 @@
   }
   function drawEnd() {
     const left = progress ? progress.total - progress.done : 0;
-    const about = deciding ? ["No disagreements are left", "Where annotators differ, the pair appears here for somebody to decide."]
+    const about = deciding ? ["No disagreements are left", "Where annotators differ, the pair appears here for someone to decide."]
       : left ? ["Others look at the rest just now", "What they do not label comes back to you."]
         : [progress && progress.total ? "All passages are labelled" : "There is nothing to label", "What was skipped is left to others; undo takes the last label back."];
     const again = left && !deciding ? h("p", {}, h("button", { type: "button", class: "primary", on: { click: () => load() } }, "Look again")) : null;
@@ -271,36 +271,36 @@
     if (deciding && action === "skip") { step(); return; }
     const [start, end] = passage.mark || [null, null];
     const body = { annotator, action, query: pair.query, doc: pair.doc, grade, note: each.note || null, start, end, seen: pair.label || null };
-    send(deciding ? "/api/adjudicate" : "/api/label", body, (told) => saved(each, told));
+    send(deciding ? "/api/adjudicate" : "/api/label", body, (reply) => saved(each, reply));
   }
   function step() {
     if (items.length < 2) { say("This is the only one left."); return; }
     current = (current + 1) % items.length;
     draw(true);
   }
-  function saved(each, told) {
+  function saved(each, reply) {
     kept.write(draftName(each.pair), null);
-    progress = told.progress;
-    next = told.next || null;
-    const what = described(told.saved);
-    if (deciding) { settled++; arrive(told.pairs, told); } else if (options.list) {
-      each.pair.label = told.saved;
+    progress = reply.progress;
+    next = reply.next || null;
+    const what = described(reply.saved);
+    if (deciding) { settled++; arrive(reply.pairs, reply); } else if (options.list) {
+      each.pair.label = reply.saved;
       const rest = [...items.keys()].map((at) => (current + 1 + at) % items.length);
       const to = rest.find((at) => !items[at].pair.label);
       if (to !== undefined) current = to;
       draw(true);
       if (to === undefined) desk.querySelector(".list-end button").focus();
-    } else arrive(told.next ? [told.next] : [], told);
+    } else arrive(reply.next ? [reply.next] : [], reply);
     say(`Saved: ${what}.`);
   }
   function undo() {
     if (waiting) { const mine = waiting; settle(mine); say("Dropped: it was not saved yet."); draw(true); return; }
-    if (deciding && !settled) { say("There is nothing to take back on this page."); return; }
-    send("/api/undo", { annotator, action: "undo" }, (told) => {
-      if (!told.undone) { say("There is nothing to take back."); return; }
+    if (deciding && !settled) { say("There is nothing to undo on this page."); return; }
+    send("/api/undo", { annotator, action: "undo" }, (reply) => {
+      if (!reply.undone) { say("There is nothing to undo."); return; }
       if (deciding) settled--;
-      if (deciding || options.list) load(told.undone.query); else arrive([told.undone], told);
-      say("Taken back.");
+      if (deciding || options.list) load(reply.undone.query); else arrive([reply.undone], reply);
+      say("Undone.");
     });
   }
   function note() {
@@ -403,10 +403,10 @@
 
   /* ---- guidelines ---- */
   {
-    const field = $("guidelines-field"), text = $("guidelines-text"), edit = $("guidelines-edit"), form = $("guidelines-form"), told = $("guidelines-said");
+    const field = $("guidelines-field"), text = $("guidelines-text"), edit = $("guidelines-edit"), form = $("guidelines-form"), reply = $("guidelines-said");
     let known = data.labelling.guidelines;
     const show = () => { text.textContent = known || "None yet: write down what counts as relevant, so that all annotators mean the same."; form.hidden = true; text.hidden = edit.hidden = false; };
-    edit.addEventListener("click", () => { field.value = known; form.hidden = false; text.hidden = edit.hidden = true; told.textContent = ""; field.focus(); });
+    edit.addEventListener("click", () => { field.value = known; form.hidden = false; text.hidden = edit.hidden = true; reply.textContent = ""; field.focus(); });
     $("guidelines-cancel").addEventListener("click", () => { show(); edit.focus(); });
     form.addEventListener("submit", async (event) => {
       event.preventDefault();
@@ -414,13 +414,13 @@
         const answer = await ask("/api/guidelines", { annotator, text: field.value, before: known });
         known = answer.text;
         show();
-        told.textContent = "Saved.";
+        reply.textContent = "Saved.";
         edit.focus();
       } catch (error) {
         if (error instanceof Refusal && error.status === 409) {
-          known = error.told.text;
-          told.textContent = `Somebody else has changed them meanwhile. Theirs: ${known} — save again to replace that by what you wrote.`;
-        } else told.textContent = `Not saved: ${error instanceof Refusal ? error.message : "the server cannot be reached"}. What you wrote is still here.`;
+          known = error.reply.text;
+          reply.textContent = `Someone else has changed them meanwhile. Theirs: ${known} — save again to replace that by what you wrote.`;
+        } else reply.textContent = `Not saved: ${error instanceof Refusal ? error.message : "the server cannot be reached"}. What you wrote is still here.`;
       }
     });
     show();

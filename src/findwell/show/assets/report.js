@@ -204,17 +204,17 @@
   $("query-more").addEventListener("click", () => change({ shown: state.shown + PAGE }));
 
   function link() {
-    const told = new URLSearchParams();
+    const hash = new URLSearchParams();
     const plain = start();
-    if (state.open !== null) told.set("query", state.open);
-    if (state.m !== plain.m) told.set("measure", data.measures[state.m].name);
-    if (state.a !== plain.a) told.set("a", systems[state.a]);
-    if (state.b !== plain.b) told.set("b", state.b < 0 ? "" : systems[state.b]);
-    if (state.f) told.set("show", state.f);
-    if (state.s) told.set("search", state.s);
-    if (state.by) told.set("sort", (state.down ? "-" : "") + state.by);
-    data.facets.forEach((facet, at) => { if (state.slices[at] >= 0) told.set("in " + facet.name, facet.labels[state.slices[at]]); });
-    return "#" + told.toString();
+    if (state.open !== null) hash.set("query", state.open);
+    if (state.m !== plain.m) hash.set("measure", data.measures[state.m].name);
+    if (state.a !== plain.a) hash.set("a", systems[state.a]);
+    if (state.b !== plain.b) hash.set("b", state.b < 0 ? "" : systems[state.b]);
+    if (state.f) hash.set("show", state.f);
+    if (state.s) hash.set("search", state.s);
+    if (state.by) hash.set("sort", (state.down ? "-" : "") + state.by);
+    data.facets.forEach((facet, at) => { if (state.slices[at] >= 0) hash.set("in " + facet.name, facet.labels[state.slices[at]]); });
+    return "#" + hash.toString();
   }
   /* Each change is a step of the history; the letters of one search are one step together. */
   function write(how) {

@@ -6,7 +6,7 @@
   }
   const table = () => $("results");
   const rows = () => table() ? [...table().tBodies[0].rows] : [];
-  const told = (row) => JSON.parse(row.dataset.notes);
+  const notesOf = (row) => JSON.parse(row.dataset.notes);
 
   /* ---- what is chosen: kept in the address, so that a new list and the way back keep it ---- */
   const state = { ticked: new Set(), search: "", set: "", first: "", sort: null };
@@ -148,7 +148,7 @@
     const row = rows().find((each) => each.dataset.id === id);
     if (!row) return;
     open = id;
-    before = told(row);
+    before = notesOf(row);
     $("notes-title").textContent = `Tags and notes of ${row.dataset.name}`;
     $("notes-tags").value = before.tags.join(", ");
     $("notes-note").value = before.note;

@@ -1,6 +1,7 @@
 """Charts as SVG: small, offline, readable by machines, in the colours of the page; and as images.
 
-A chart is a drawing that says what it shows, and the same as a table.
+A chart is a drawing that says what it shows, and the same as a table. Kinds of charts are
+registered: `register_chart`, or the entry point `findwell.charts` of an installed package.
 """
 
 from __future__ import annotations
@@ -9,18 +10,25 @@ import os
 import re
 import unicodedata
 import warnings
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from importlib.resources import files
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from findwell.core.errors import OptionError, needs_package
+from findwell.core.plugins import Registry
 from findwell.io.storage.files import write_bytes, write_text
 from findwell.show.charts.svg import LETTER, label, light_css, short
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
     from findwell.show.grid import Grid
 
+Draw = TypeVar("Draw", bound=Callable[[Any], Any])
+
+MORE = "more"  # the section of charts that have none of their own
 SEPARATOR = " · "
 FOOT = 16  # pixels of a line below a chart
 BOXES = (
@@ -44,7 +52,7 @@ class ChartRow:
     """A row of a chart on its own, for screens that are too narrow for the drawing."""
 
     name: str
-    link: str  # to its queries; empty if there is none
+    link: str  # to its queries, or empty
     verdict: str
     numbers: str
     svg: str
@@ -61,6 +69,7 @@ class Chart:
     table: Grid
     rows: tuple[ChartRow, ...] = ()  # the same, row by row
     about: str = ""  # queries, level and data set: at the foot of images, which stand alone
+    group: str = ""  # charts of one group are shown one at a time
 
     def with_about(self, about: str, name: str = "") -> Chart:
         """Return the chart with what it is about, perhaps under another name."""
@@ -86,6 +95,73 @@ class Chart:
         'distribution-recall-5'
         """
         return re.sub(r"[^A-Za-z0-9]+", "-", self.name).strip("-")
+
+
+@dataclass(frozen=True, slots=True)
+class ChartKind:
+    """Charts of one kind: in which section of a report they stand, and how they are drawn."""
+
+    name: str
+    section: str
+    draw: Callable[[Any], Iterable[Chart | str]]
+
+
+def _accept(loaded: object) -> object:
+    return CHARTS.register(loaded.name, loaded) if isinstance(loaded, ChartKind) else loaded
+
+
+CHARTS: Registry[ChartKind] = Registry(
+    "kind of chart", package="findwell.show.charts", group="findwell.charts", accept=_accept
+)
+
+
+def register_chart(name: str, *, section: str = MORE) -> Callable[[Draw], Draw]:
+    """Register the function that draws charts of a kind, for reports and `plot`.
+
+    It is given a `findwell.show.panel.Panel`, the systems side by side; kinds of the sections
+    `comparison` and `where` also a `Comparison`. It returns charts, and sentences about what it
+    leaves out.
+    """
+
+    def register(draw: Draw) -> Draw:
+        CHARTS.register(name, ChartKind(name, section, draw), replaces=True)
+        return draw
+
+    return register
+
+
+def draw_charts(shown: object, sections: Sequence[str]) -> dict[str, list[Chart | str]]:
+    """Return the charts of each section, and sentences about what they leave out."""
+    return {
+        section: [
+            each for kind in CHARTS.values() if kind.section == section for each in kind.draw(shown)
+        ]
+        for section in sections
+    }
+
+
+def caption(
+    counts: Sequence[int], every: int, level: float | None, data_sets: Sequence[str]
+) -> str:
+    """Say how many queries a chart is about, the level of its intervals, and the data set.
+
+    >>> caption([91, 91], 95, 0.95, ["qrels.txt 01234567"])
+    '91 of 95 queries · 95% intervals · qrels.txt 01234567'
+    """
+    least, most = min(counts, default=0), max(counts, default=0)
+    shown = f"{least:,}" if least == most else f"{least:,} to {most:,}"
+    of = "" if least == most == every else f" of {every:,}"
+    parts = [
+        f"{shown}{of} {'query' if every == 1 else 'queries'}",
+        "" if level is None else f"{level:.0%} intervals",
+        data_sets[0] if len(data_sets) == 1 else f"{len(data_sets)} data sets" if data_sets else "",
+    ]
+    return SEPARATOR.join(filter(None, parts))
+
+
+def left_out(what: str, names: Sequence[str]) -> list[str]:
+    """Say what is not drawn, if anything."""
+    return [f"Not drawn here, to keep this short: the {what} {', '.join(names)}."] if names else []
 
 
 def standalone(chart: Chart) -> str:
@@ -128,7 +204,9 @@ def write_image(chart: Chart, path: str) -> str:
         write_text(path, standalone(chart))
         return ""
     if kind != ".png":
-        raise OptionError(f"{path} is no image that findwell writes", fix="name an .svg or a .png")
+        raise OptionError(
+            f"{path} is not an image that findwell writes", fix="name an .svg or a .png"
+        )
     write_bytes(path, png(chart))
     return boxed(chart)
 

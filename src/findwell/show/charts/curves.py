@@ -1,4 +1,4 @@
-"""Measures at many cutoffs or budgets, and precision against recall: what more context buys."""
+"""Measures at many cutoffs or budgets, and precision against recall: what more context brings."""
 
 from __future__ import annotations
 
@@ -10,21 +10,7 @@ from findwell.core.errors import FindwellError
 from findwell.core.measure import Budget
 from findwell.evaluation.results.cutoffs import curve
 from findwell.measures import parse_measure
-from findwell.show.charts import Chart
-from findwell.show.charts.svg import (
-    SYSTEMS,
-    centered,
-    color,
-    drawing,
-    element,
-    label,
-    legend,
-    line,
-    linear,
-    marker,
-    ticks,
-    title,
-)
+from findwell.show.charts import Chart, left_out, register_chart, svg
 from findwell.show.grid import Grid
 from findwell.show.tables import number
 
@@ -38,7 +24,7 @@ if TYPE_CHECKING:
 CUTOFFS = (1, 2, 3, 5, 10, 20, 50, 100, 200, 500, 1000)
 CURVES = 6  # charts at most
 BUDGETS = 8  # points of a curve over costs at most
-LABELLED = 3  # systems whose cutoffs are written beside the points
+LABELLED = 3  # systems whose cutoffs are written next to the points
 WIDTH, HIGH, LEFT, RIGHT = 340.0, 180.0, 44.0, 16.0
 
 
@@ -55,6 +41,18 @@ class Curve:
     def name(self) -> str:
         """What is drawn: the measure, and over what."""
         return self.measure if self.over == "k" else f"{self.measure} over {self.over}"
+
+
+@register_chart("curve", section="cutoffs")
+def cutoff_charts(panel: Panel) -> Iterator[Chart | str]:
+    """Draw measures at many cutoffs, and precision against recall."""
+    drawn, dropped = curves(panel)
+    charts = [curve_chart(each) for each in drawn]
+    by_name = {each.measure.partition("/")[0]: each for each in drawn if each.over == "k"}
+    if "recall" in by_name and "P" in by_name:
+        charts.append(tradeoff(by_name["recall"], by_name["P"]))
+    yield from (chart.with_about(panel.caption()) for chart in charts)
+    yield from left_out("measures", dropped)
 
 
 def curves(panel: Panel) -> tuple[list[Curve], list[str]]:
@@ -77,7 +75,7 @@ def curves(panel: Panel) -> tuple[list[Curve], list[str]]:
                 system.name: curve(system.result.with_options(level=None), [base], cutoffs, over)[
                     "value"
                 ]
-                for system in panel.systems[:SYSTEMS]
+                for system in panel.systems[: svg.SYSTEMS]
             }
         except FindwellError:  # the dialect or the relation does not know it
             continue
@@ -123,26 +121,26 @@ def _cutoffs(panel: Panel) -> list[int]:
 def curve_chart(found: Curve) -> Chart:
     """Draw a measure at many cutoffs."""
     names = list(found.values)
-    key, tall = legend(names, LEFT, 38, WIDTH - LEFT - RIGHT)
+    key, tall = svg.legend(names, LEFT, 38, WIDTH - LEFT - RIGHT)
     top = 40 + tall
-    across = linear((0, max(len(found.cutoffs) - 1, 1)), (LEFT, WIDTH - RIGHT))
+    across = svg.linear((0, max(len(found.cutoffs) - 1, 1)), (LEFT, WIDTH - RIGHT))
     high = max([1.0, *(v for each in found.values.values() for v in each if v is not None)])
-    up = linear((0, high), (top + HIGH, top))
+    up = svg.linear((0, high), (top + HIGH, top))
     by_rank = found.over == "k"
     heading = f"{found.measure} at K" if by_rank else found.name
-    counted = "K, documents looked at" if by_rank else f"{found.over}, at most so many in a list"
+    counted = "K, documents looked at" if by_rank else f"{found.over}, at most, in a list"
     unit = "" if by_rank else found.over
-    parts = [label(heading, LEFT, 16, most=36, class_="strong"), key]
+    parts = [svg.label(heading, LEFT, 16, most=36, class_="strong"), key]
     parts += _frame(up, high)
     for at, k in enumerate(found.cutoffs):
-        parts.append(centered(str(k), across(at), top + HIGH + 16))
+        parts.append(svg.centered(str(k), across(at), top + HIGH + 16))
     for system, (name, values) in enumerate(found.values.items()):
         known = [(at, value) for at, value in enumerate(values) if value is not None]
-        parts.append(line([(across(at), up(value)) for at, value in known], _plot(system)))
+        parts.append(svg.line([(across(at), up(value)) for at, value in known], _plot(system)))
         for at, value in known:
-            hint = title(f"{name}: {found.measure}@{found.cutoffs[at]}{unit} = {number(value)}")
-            parts.append(element("g", marker(system, across(at), up(value)) + hint))
-    parts.append(centered(counted, (LEFT + WIDTH - RIGHT) / 2, top + HIGH + 34))
+            hint = svg.title(f"{name}: {found.measure}@{found.cutoffs[at]}{unit} = {number(value)}")
+            parts.append(svg.element("g", svg.marker(system, across(at), up(value)) + hint))
+    parts.append(svg.centered(counted, (LEFT + WIDTH - RIGHT) / 2, top + HIGH + 34))
     kind = "cutoffs" if by_rank else f"budgets of {found.over}"
     says = f"{found.measure} at {kind} {found.cutoffs[0]} to {found.cutoffs[-1]}: " + "; ".join(
         f"{name} from {number(values[0])} to {number(values[-1])}"
@@ -150,33 +148,37 @@ def curve_chart(found: Curve) -> Chart:
     )
     rows = [[name, *map(number, values)] for name, values in found.values.items()]
     table = Grid("", ["system", *(f"@{k}" for k in found.cutoffs)], rows)
-    svg = drawing(WIDTH, top + HIGH + 42, says, parts)
-    return Chart(f"curve {found.name}", heading, says, svg, table)
+    drawn = svg.drawing(WIDTH, top + HIGH + 42, says, parts)
+    return Chart(f"curve {found.name}", heading, says, drawn, table)
 
 
 def tradeoff(recall: Curve, precision: Curve) -> Chart:
     """Draw precision against recall, one point per cutoff."""
     names = list(recall.values)
-    key, tall = legend(names, LEFT, 38, WIDTH - LEFT - RIGHT)
+    key, tall = svg.legend(names, LEFT, 38, WIDTH - LEFT - RIGHT)
     top = 54 + tall  # with room for the name of the axis
-    across, up = linear((0, 1), (LEFT, WIDTH - RIGHT)), linear((0, 1), (top + HIGH, top))
-    parts = [label("precision against recall", LEFT, 16, class_="strong"), key, *_frame(up, 1.0)]
-    parts += (centered(f"{tick:g}", across(tick), top + HIGH + 16) for tick in ticks(0, 1))
+    across, up = svg.linear((0, 1), (LEFT, WIDTH - RIGHT)), svg.linear((0, 1), (top + HIGH, top))
+    parts = [
+        svg.label("precision against recall", LEFT, 16, class_="strong"),
+        key,
+        *_frame(up, 1.0),
+    ]
+    parts += (svg.centered(f"{tick:g}", across(tick), top + HIGH + 16) for tick in svg.ticks(0, 1))
     rows = []
     for system, name in enumerate(names):
         both = zip(recall.cutoffs, recall.values[name], precision.values[name], strict=True)
         points = [(k, r, p) for k, r, p in both if r is not None and p is not None]
-        parts.append(line([(across(r), up(p)) for _, r, p in points], _plot(system)))
+        parts.append(svg.line([(across(r), up(p)) for _, r, p in points], _plot(system)))
         for k, r, p in points:
-            hint = title(f"{name}, K = {k}: recall {number(r)}, precision {number(p)}")
-            parts.append(element("g", marker(system, across(r), up(p), 3.5) + hint))
+            hint = svg.title(f"{name}, K = {k}: recall {number(r)}, precision {number(p)}")
+            parts.append(svg.element("g", svg.marker(system, across(r), up(p), 3.5) + hint))
             rows.append([name, str(k), number(r), number(p)])
         for k, r, p in (points[0], points[-1]) if points and len(names) <= LABELLED else ():
             side = {"text_anchor": "end", "x": across(r) - 7} if r > 0.85 else {"x": across(r) + 7}
-            parts.append(label(f"K={k}", y=up(p) - 7, class_="muted small", **side))
+            parts.append(svg.label(f"K={k}", y=up(p) - 7, class_="muted small", **side))
     middle = (LEFT + WIDTH - RIGHT) / 2
-    parts.append(centered("recall", middle, top + HIGH + 34))
-    parts.append(label("precision", 8, top - 8, class_="muted small"))
+    parts.append(svg.centered("recall", middle, top + HIGH + 34))
+    parts.append(svg.label("precision", 8, top - 8, class_="muted small"))
     says = "Precision against recall at growing cutoffs: " + "; ".join(
         f"{name} from recall {number(recall.values[name][0])} and precision "
         f"{number(precision.values[name][0])} at K = {recall.cutoffs[0]} to "
@@ -185,16 +187,16 @@ def tradeoff(recall: Curve, precision: Curve) -> Chart:
         for name in names
     )
     table = Grid("", ["system", "K", "recall", "precision"], rows)
-    svg = drawing(WIDTH, top + HIGH + 42, says, parts)
-    return Chart("tradeoff", "Precision against recall", says, svg, table)
+    drawn = svg.drawing(WIDTH, top + HIGH + 42, says, parts)
+    return Chart("tradeoff", "Precision against recall", says, drawn, table)
 
 
 def _frame(up: Scale, high: float) -> Iterator[str]:
-    for tick in ticks(0, high):
+    for tick in svg.ticks(0, high):
         y = up(tick)
-        yield element("line", x1=LEFT, x2=WIDTH - RIGHT, y1=y, y2=y, class_="grid")
-        yield label(f"{tick:g}", LEFT - 8, y + 4, class_="muted", text_anchor="end")
+        yield svg.element("line", x1=LEFT, x2=WIDTH - RIGHT, y1=y, y2=y, class_="grid")
+        yield svg.label(f"{tick:g}", LEFT - 8, y + 4, class_="muted", text_anchor="end")
 
 
 def _plot(system: int) -> str:
-    return f"plot {color(system)}"
+    return f"plot {svg.color(system)}"

@@ -7,54 +7,53 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from findwell.core.spelling import counted
-from findwell.show.charts import Chart
-from findwell.show.charts.svg import (
-    SYSTEMS,
-    centered,
-    color,
-    distinct,
-    drawing,
-    element,
-    label,
-    linear,
-    ticks,
-    title,
-)
+from findwell.show.charts import Chart, left_out, register_chart, svg
 from findwell.show.grid import Grid
 from findwell.show.tables import number
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from findwell.core.data import Floats, Ints
     from findwell.measures import Measure
     from findwell.show.charts.svg import Scale
     from findwell.show.panel import Panel
 
 BINS = 20
+MEASURES = 12  # whose distribution is drawn
 WIDTH, ROW, TOP, SIDE, FOOT = 340.0, 72.0, 30.0, 12.0, 22.0
 AXIS = 30.0  # for the counts
 HIGH = 40.0  # of the highest bar
 
 
+@register_chart("distribution", section="distributions")
+def distributions(panel: Panel) -> Iterator[Chart | str]:
+    """Draw how the queries are spread, for the first measures."""
+    for at, measure in enumerate(panel.measures[:MEASURES]):
+        yield distribution(panel, at).with_about(panel.caption(measure, level=panel.level))
+    yield from left_out("measures", [str(each) for each in panel.measures[MEASURES:]])
+
+
 def distribution(panel: Panel, at: int) -> Chart:
     """Draw the values of one measure, the mean and its interval, for the first systems."""
-    measure, shown = panel.measures[at], panel.names[:SYSTEMS]
+    measure, shown = panel.measures[at], panel.names[: svg.SYSTEMS]
     values = [panel.pairing.table[system, at] for system in range(len(shown))]
     known = [each[~np.isnan(each)] for each in values]
     low, high = _domain(measure, known)
     edges = np.linspace(low, high, BINS + 1)
-    place = linear((low, high), (SIDE + AXIS, WIDTH - SIDE))
+    place = svg.linear((low, high), (SIDE + AXIS, WIDTH - SIDE))
     counts = [np.histogram(each, edges)[0] for each in known]
     most = max([1, *(int(each.max(initial=0)) for each in counts)])
     height = TOP + ROW * len(shown) + FOOT
-    parts = [label(str(measure), SIDE, 16, most=40, class_="strong")]
-    names = distinct(shown, 25)
+    parts = [svg.label(str(measure), SIDE, 16, most=40, class_="strong")]
+    names = svg.distinct(shown, 25)
     for system, each in enumerate(counts):
         base = TOP + ROW * (system + 1) - 10
         parts += _counts(most, base)
         parts += _bars(each, edges, system, place, base=base, most=most)
         parts += _mean(panel, system, at, place, base=base, name=names[system])
     foot = height - FOOT
-    parts += (centered(f"{tick:g}", place(tick), foot + 14) for tick in ticks(low, high))
+    parts += (svg.centered(f"{tick:g}", place(tick), foot + 14) for tick in svg.ticks(low, high))
     says = f"{measure}, how many queries have which value: " + "; ".join(
         _sentence(name, each) for name, each in zip(shown, known, strict=True)
     )
@@ -62,7 +61,7 @@ def distribution(panel: Panel, at: int) -> Chart:
         f"distribution {measure}",
         str(measure),
         says,
-        drawing(WIDTH, height, says, parts),
+        svg.drawing(WIDTH, height, says, parts),
         _table(shown, known),
     )
 
@@ -81,9 +80,9 @@ def _counts(most: int, base: float) -> list[str]:
     for count in (0, most):
         y = base - HIGH * count / most
         ends = {"x1": SIDE + AXIS, "x2": WIDTH - SIDE}
-        parts.append(element("line", y1=y, y2=y, class_="grid" if count else "axis", **ends))
+        parts.append(svg.element("line", y1=y, y2=y, class_="grid" if count else "axis", **ends))
         parts.append(
-            label(f"{count:,}", SIDE + AXIS - 5, y + 4, class_="muted small", text_anchor="end")
+            svg.label(f"{count:,}", SIDE + AXIS - 5, y + 4, class_="muted small", text_anchor="end")
         )
     return parts
 
@@ -97,31 +96,34 @@ def _bars(
             continue
         tall = max(HIGH * count / most, 1.5)
         x = place(left) + 0.5
-        hint = title(f"{counted(count)} from {left:.2f} to {right:.2f}")
+        hint = svg.title(f"{counted(count)} from {left:.2f} to {right:.2f}")
         shape = {"x": x, "y": base - tall, "width": place(right) - x - 0.5, "height": tall}
-        parts.append(element("rect", hint, class_=f"{color(system)} bar", **shape))
+        parts.append(svg.element("rect", hint, class_=f"{svg.color(system)} bar", **shape))
     return parts
 
 
 def _mean(panel: Panel, system: int, at: int, place: Scale, *, base: float, name: str) -> list[str]:
     row = panel.summary[panel.names[system], str(panel.measures[at])]
     y = base - HIGH - 11
-    parts = [label(name, SIDE, y, class_="small")]
+    parts = [svg.label(name, SIDE, y, class_="small")]
     if row["value"] is None:
-        return [*parts, label("no value", WIDTH - SIDE, y, text_anchor="end", class_="muted small")]
+        return [
+            *parts,
+            svg.label("no value", WIDTH - SIDE, y, text_anchor="end", class_="muted small"),
+        ]
     value = row["value"]
     written = number(value)
     if row["low"] is not None:
         written += f"  ({number(row['low'])} … {number(row['high'])})"
         x = place(row["low"])
         wide = max(place(row["high"]) - x, 1)
-        band = f"{color(system)} band"
-        parts.append(element("rect", x=x, y=base - HIGH, width=wide, height=HIGH, class_=band))
+        band = f"{svg.color(system)} band"
+        parts.append(svg.element("rect", x=x, y=base - HIGH, width=wide, height=HIGH, class_=band))
     x = place(value)
     parts.append(
-        element("line", x1=x, x2=x, y1=base - HIGH, y2=base, class_=f"plot {color(system)}")
+        svg.element("line", x1=x, x2=x, y1=base - HIGH, y2=base, class_=f"plot {svg.color(system)}")
     )
-    return [*parts, label(written, WIDTH - SIDE, y, text_anchor="end", class_="small")]
+    return [*parts, svg.label(written, WIDTH - SIDE, y, text_anchor="end", class_="small")]
 
 
 def _sentence(name: str, values: Floats) -> str:

@@ -39,7 +39,7 @@ def _number(value: object) -> str:
 
 
 def short(content: str, most: int) -> str:
-    """Return a text of at most this many letters; what tells names apart is often at their end.
+    """Return a text of at most this many letters; names often differ at their end.
 
     >>> short("embedding-large/chunk-512/rerank-3", 20)
     'embeddi…512/rerank-3'
@@ -126,12 +126,12 @@ def linear(domain: tuple[float, float], reach: tuple[float, float]) -> Scale:
 
 
 def color(system: int) -> str:
-    """Return the class of a system's colour; beyond the palette it begins anew."""
+    """Return the class of a system's colour; beyond the palette colours repeat."""
     return f"c{system % SYSTEMS}"
 
 
 def marker(system: int, x: float, y: float, size: float = 4.0, **attributes: object) -> str:
-    """Return the mark of a system: its shape tells it apart where colour does not."""
+    """Return the mark of a system: its shape is distinct where the colour is not."""
     shape, paint = system % 4, attributes.pop("class_", color(system))
     if shape == 0:
         return element("circle", cx=x, cy=y, r=size, class_=paint, **attributes)

@@ -4,19 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from findwell.show.charts import Chart
-from findwell.show.charts.svg import (
-    centered,
-    color,
-    drawing,
-    element,
-    label,
-    line,
-    linear,
-    marker,
-    ticks,
-    title,
-)
+from findwell.show.charts import Chart, svg
 from findwell.show.grid import Grid
 from findwell.show.tables import interval, number
 from findwell.show.terminal import wrap
@@ -29,23 +17,23 @@ if TYPE_CHECKING:
 
 WIDTH, HIGH, LEFT, RIGHT, TOP = 620.0, 240.0, 52.0, 20.0, 66.0
 COLUMNS, ROWS = 64, 11  # of the chart in a terminal, without its margin
-MARGIN = 15  # letters beside it: numbers before, half a number behind
+MARGIN = 15  # letters next to it: numbers before, half a number behind
 BAND, CURVE, CHOSEN, CURRENT = "░", "•", "◆", "○"
 
 
 def tuning_chart(found: TuningCurve, measure: str, level: float) -> Chart:
     """Draw the values along an axis."""
     low, high = _range(found.points)
-    up = linear((low, high), (TOP + HIGH, TOP))
+    up = svg.linear((low, high), (TOP + HIGH, TOP))
     across = _across(found, LEFT, WIDTH - RIGHT)
     heading = f"{measure} by {found.axis}"
-    parts = [label(heading, LEFT, 18, most=70, class_="strong"), _legend(found, level)]
-    for tick in ticks(low, high):
+    parts = [svg.label(heading, LEFT, 18, most=70, class_="strong"), _legend(found, level)]
+    for tick in svg.ticks(low, high):
         y = up(tick)
-        parts.append(element("line", x1=LEFT, x2=WIDTH - RIGHT, y1=y, y2=y, class_="grid"))
-        parts.append(label(f"{tick:g}", LEFT - 8, y + 4, class_="muted", text_anchor="end"))
-    below = ticks(0, 1) if found.even else [point.at for point in found.points]
-    parts += [centered(f"{at:g}", across(at), TOP + HIGH + 30) for at in below]
+        parts.append(svg.element("line", x1=LEFT, x2=WIDTH - RIGHT, y1=y, y2=y, class_="grid"))
+        parts.append(svg.label(f"{tick:g}", LEFT - 8, y + 4, class_="muted", text_anchor="end"))
+    below = svg.ticks(0, 1) if found.even else [point.at for point in found.points]
+    parts += [svg.centered(f"{at:g}", across(at), TOP + HIGH + 30) for at in below]
     known = [
         (across(point.at), up(point.value.low), up(point.value.high))
         for point in found.points
@@ -53,20 +41,22 @@ def tuning_chart(found: TuningCurve, measure: str, level: float) -> Chart:
     ]
     edge = [(x, high) for x, _, high in known] + [(x, low) for x, low, _ in reversed(known)]
     path = " ".join(f"{x:.1f},{y:.1f}" for x, y in edge)
-    parts.append(element("polygon", points=path, class_=f"band {color(0)}"))
+    parts.append(svg.element("polygon", points=path, class_=f"band {svg.color(0)}"))
     parts += _plateau(found, across)
     parts.append(
-        line([(across(each.at), up(_height(each))) for each in found.points], f"plot {color(0)}")
+        svg.line(
+            [(across(each.at), up(_height(each))) for each in found.points], f"plot {svg.color(0)}"
+        )
     )
-    marked = [(CHOSEN, "chosen", found.chosen, 3, color(1))]
+    marked = [(CHOSEN, "chosen", found.chosen, 3, svg.color(1))]
     if found.current is not None:
-        marked.append((CURRENT, "current", found.current, 0, f"hollow {color(2)}"))
+        marked.append((CURRENT, "current", found.current, 0, f"hollow {svg.color(2)}"))
     for _, name, at, shape, paint in marked:
         point = nearest_point(found, at)
-        hint = title(f"{name}: {found.axis} {at:g}, {measure} {number(_height(point))}")
-        dot = marker(shape, across(at), up(_height(point)), 6.0, class_=paint)
-        parts.append(element("g", dot + hint))
-    parts.append(centered(found.axis, (LEFT + WIDTH - RIGHT) / 2, TOP + HIGH + 50))
+        hint = svg.title(f"{name}: {found.axis} {at:g}, {measure} {number(_height(point))}")
+        dot = svg.marker(shape, across(at), up(_height(point)), 6.0, class_=paint)
+        parts.append(svg.element("g", dot + hint))
+    parts.append(svg.centered(found.axis, (LEFT + WIDTH - RIGHT) / 2, TOP + HIGH + 50))
     begin, end = found.plateau
     first, last = found.points[0], found.points[-1]
     says = (
@@ -89,8 +79,8 @@ def tuning_chart(found: TuningCurve, measure: str, level: float) -> Chart:
     table = Grid(
         "", [found.axis, measure, f"{level:.0%} interval", "cannot be ruled out"], rows, left=1
     )
-    svg = drawing(WIDTH, TOP + HIGH + 58, says, parts)
-    return Chart(f"tuning {found.axis}", heading, says, svg, table)
+    drawn = svg.drawing(WIDTH, TOP + HIGH + 58, says, parts)
+    return Chart(f"tuning {found.axis}", heading, says, drawn, table)
 
 
 def _height(point: TuningPoint) -> float:
@@ -104,22 +94,22 @@ def nearest_point(found: TuningCurve, at: float) -> TuningPoint:
 
 def _legend(found: TuningCurve, level: float) -> str:
     entries = [
-        (marker(3, 0, -4, 5.0, class_=color(1)), "chosen"),
+        (svg.marker(3, 0, -4, 5.0, class_=svg.color(1)), "chosen"),
         (
-            element("rect", x=-6, y=-8, width=12, height=4, class_=f"bar {color(1)}"),
+            svg.element("rect", x=-6, y=-8, width=12, height=4, class_=f"bar {svg.color(1)}"),
             "cannot be ruled out",
         ),
         (
-            element("rect", x=-6, y=-11, width=12, height=11, class_=f"band {color(0)}"),
+            svg.element("rect", x=-6, y=-11, width=12, height=11, class_=f"band {svg.color(0)}"),
             f"{level:.0%} interval",
         ),
     ]
     if found.current is not None:
-        dot = marker(0, 0, -4, 5.0, class_=f"hollow {color(2)}")
+        dot = svg.marker(0, 0, -4, 5.0, class_=f"hollow {svg.color(2)}")
         entries.insert(1, (dot, "current"))
     parts, x = [], LEFT + 6
     for mark, name in entries:
-        moved = element("g", mark + label(name, 12, 0), transform=f"translate({x:.0f},44)")
+        moved = svg.element("g", mark + svg.label(name, 12, 0), transform=f"translate({x:.0f},44)")
         parts.append(moved)
         x += 44 + 6.4 * len(name)
     return "".join(parts)
@@ -131,7 +121,9 @@ def _plateau(found: TuningCurve, across: Scale) -> list[str]:
     for begin, end in stretches([point.in_plateau for point in found.points]):
         left, right = across(found.points[begin].at), across(found.points[end].at)
         width = max(right - left, 3.0)
-        bars.append(element("rect", x=left, y=y, width=width, height=5, class_=f"bar {color(1)}"))
+        bars.append(
+            svg.element("rect", x=left, y=y, width=width, height=5, class_=f"bar {svg.color(1)}")
+        )
     return bars
 
 
@@ -164,9 +156,9 @@ def _range(points: Sequence[TuningPoint]) -> tuple[float, float]:
 def _across(found: TuningCurve, left: float, right: float) -> Scale:
     """Return the way from the axis to places: shares by size, constants side by side."""
     if found.even:
-        return linear((0.0, 1.0), (left, right))
+        return svg.linear((0.0, 1.0), (left, right))
     order = [point.at for point in found.points]
-    by_number = linear((0.0, max(len(order) - 1.0, 1.0)), (left, right))
+    by_number = svg.linear((0.0, max(len(order) - 1.0, 1.0)), (left, right))
 
     def place(at: float) -> float:
         below = max((number for number, each in enumerate(order) if each <= at), default=0)
@@ -184,7 +176,7 @@ def terminal_chart(found: TuningCurve, measure: str, level: float, width: int = 
     columns = max(min(COLUMNS, width - MARGIN), 10)
     low, high = _range(found.points)
     across = _across(found, 0.0, columns - 1.0)
-    up = linear((low, high), (ROWS - 1.0, 0.0))
+    up = svg.linear((low, high), (ROWS - 1.0, 0.0))
     field = [[" "] * columns for _ in range(ROWS)]
     below = [" "] * columns
 
@@ -205,7 +197,7 @@ def terminal_chart(found: TuningCurve, measure: str, level: float, width: int = 
             field[row(_height(nearest_point(found, place)))][round(across(place))] = mark
     lines = [f"{measure} by {found.axis}"]
     for at, cells in enumerate(field):
-        value = linear((0.0, ROWS - 1.0), (high, low))(at)
+        value = svg.linear((0.0, ROWS - 1.0), (high, low))(at)
         tick = f"{value:7.3f}" if at % 5 == 0 else " " * 7
         lines.append(f"{tick} │{''.join(cells).rstrip()}")
     lines.append(" " * 8 + "└" + "─" * columns)

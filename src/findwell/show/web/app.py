@@ -204,7 +204,7 @@ class _Pages:
         return opened.query(int(request.query_params.get("query", "-1")))
 
     def save_notes(self, sent: Sent) -> dict[str, Any]:
-        """Save tags and notes, unless somebody has changed them since they were shown."""
+        """Save tags and notes, unless someone has changed them since they were shown."""
         number = sent.text("result")
         before, wanted = (_notes(sent.fields.get(name)) for name in ("before", "notes"))
         with self._writing:
@@ -212,10 +212,10 @@ class _Pages:
             if found is None:
                 raise RequestError(404, "there is no such result any more")
             known = found.notes
-            if known is not None and _told(known) not in (_told(before), _told(wanted)):
-                raise RequestError(409, "somebody has changed these notes", notes=_told(known))
+            if known is not None and _notes_of(known) not in (_notes_of(before), _notes_of(wanted)):
+                raise RequestError(409, "someone has changed these notes", notes=_notes_of(known))
             write_notes(found.path, replace(wanted, about=found.number))
-        return {"notes": _told(wanted)}
+        return {"notes": _notes_of(wanted)}
 
     async def news(self, request: Request) -> Response:
         """Say whether something has changed."""
@@ -263,7 +263,7 @@ def _notes(sent: object) -> Notes:
     return Notes.of([Sent({"tag": tag}).text("tag") for tag in tags], note)
 
 
-def _told(notes: Notes) -> dict[str, Any]:
+def _notes_of(notes: Notes) -> dict[str, Any]:
     return {"tags": list(notes.tags), "note": notes.note}
 
 

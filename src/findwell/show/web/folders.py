@@ -1,4 +1,4 @@
-"""The results in and below some folders, found anew at every look, and what the list shows."""
+"""The results in and below some folders, looked for again each time, and what the list shows."""
 
 from __future__ import annotations
 
@@ -74,7 +74,7 @@ class SavedResult:
     id: str  # what links call it; no path ever comes from a link
     name: str
     path: Path
-    stamp: str  # changes when the result is written anew
+    stamp: str  # changes when the result is written again
     created: str
     manifest: dict[str, Any] = field(hash=False)  # the stamp is enough
     headline: Headline = field(compare=False, default=Headline())

@@ -20,7 +20,7 @@ from findwell.loop.labels.labels import STATES, annotator_name, scale_of
 from findwell.show.html import LABELLING, document
 from findwell.show.web.overview import overview
 from findwell.show.web.passages import disagreement_json, label_json, pair_json, progress_json
-from findwell.show.web.sent import RequestError, Sent, receive, status_of, told
+from findwell.show.web.sent import RequestError, Sent, answered, receive, status_of
 from findwell.show.web.server import Site
 
 if TYPE_CHECKING:
@@ -114,8 +114,8 @@ class _LabelPages:
         return HTMLResponse(shown)
 
     def _overview(self, refused: str = "", status: int = 200) -> Response:
-        told = overview(self._labels, self._pool)
-        for each in told["annotators"]:
+        found = overview(self._labels, self._pool)
+        for each in found["annotators"]:
             each["address"] = _address("/label", each["name"])
         shown = document(
             "label_overview.html.j2",
@@ -124,7 +124,7 @@ class _LabelPages:
             kind=LABELLING,
             links=_links("overview", self._annotator),
             refused=refused,
-            **told,
+            **found,
         )
         return HTMLResponse(shown, status_code=status)
 
@@ -219,13 +219,13 @@ class _LabelPages:
             raise RequestError(409, "this pair was decided in another window", label=label)
 
     def guidelines(self, sent: _SentLabel) -> dict[str, Any]:
-        """Save the guidelines, unless somebody has changed them since they were shown."""
+        """Save the guidelines, unless someone has changed them since they were shown."""
         text, before = sent.text("text", most=GUIDELINES_LENGTH), sent.text("before")
         name = sent.annotator
         with self._labels.at_once():
             known = self._labels.guidelines
             if known not in (before, text):
-                raise RequestError(409, "somebody has changed the guidelines", text=known)
+                raise RequestError(409, "someone has changed the guidelines", text=known)
             if known != text:
                 self._labels.annotator = name
                 self._labels.guidelines = text
@@ -318,6 +318,6 @@ def _answer(
     tell: Callable[[Request], dict[str, Any]],
 ) -> Callable[[Request], Awaitable[Response]]:
     async def answer(request: Request) -> Response:
-        return await told(lambda: tell(request))
+        return await answered(lambda: tell(request))
 
     return answer

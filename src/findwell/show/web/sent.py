@@ -1,4 +1,4 @@
-"""What the script of a page sends, checked, and what it is told."""
+"""What the script of a page sends, checked, and what it gets back."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ MOST = 200_000  # bytes of a request
 
 
 class RequestError(Exception):
-    """A request that cannot be answered, with the status and what the page is told."""
+    """A request that cannot be answered, with the status and what the page gets back."""
 
     def __init__(self, status: int, what: str, **more: object) -> None:
         super().__init__(what)
         self.status = status
-        self.told = {"error": what, **more}
+        self.answer = {"error": what, **more}
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,18 +87,18 @@ def receive(
         try:
             sent = await kind.of(request)
         except RequestError as error:
-            return JSONResponse(error.told, status_code=error.status)
-        return await told(lambda: take(sent))
+            return JSONResponse(error.answer, status_code=error.status)
+        return await answered(lambda: take(sent))
 
     return answer
 
 
-async def told(tell: Callable[[], dict[str, Any]]) -> Response:
-    """Return what is told, or why it cannot be; what was not saved is never told as saved."""
+async def answered(tell: Callable[[], dict[str, Any]]) -> Response:
+    """Return the answer, or why there is none; what was not saved is never reported as saved."""
     try:
         return JSONResponse(await run_in_threadpool(tell))
     except RequestError as error:
-        return JSONResponse(error.told, status_code=error.status)
+        return JSONResponse(error.answer, status_code=error.status)
     except FindwellError as error:
         return JSONResponse({"error": error.what, "fix": error.fix}, status_code=status_of(error))
 
