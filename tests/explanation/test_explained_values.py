@@ -16,11 +16,9 @@ import findwell
 from findwell.evaluation.explanation.calculation import COUNTED, Calculation, with_parts
 from findwell.evaluation.explanation.ranking import grade_words, level_of
 from findwell.measures.dialects import known_dialects, resolve_measures
-from findwell.show.explanation import render, sentence
-from tests.strategies import examples, grouped_cases, without_facts
 from findwell.show import render
 from findwell.show.explanation import sentence
-from tests.strategies import grouped_cases, quick, without_facts
+from tests.strategies import examples, grouped_cases, without_facts
 
 if TYPE_CHECKING:
     from findwell import Explanation, Measure

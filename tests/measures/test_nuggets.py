@@ -11,8 +11,6 @@ import pytest
 import findwell
 from findwell.core.errors import FindwellError
 from findwell.core.relation import with_unjudged
-from findwell.show.explanation import render
-from findwell.evaluation.results.bounds import with_unjudged
 from findwell.show import render
 
 if TYPE_CHECKING:

@@ -144,15 +144,13 @@ def test_what_python_prints_fits_a_screen() -> None:
 
 def test_writers_show_every_kind_of_part() -> None:
     made = Document(
-        iter(
-            [
-                Line("a line <b>", in_papers=True),
-                Grid("title", ["x"], [["1"]], marks={(0, 0): "†"}),
-                Notes(("first", "second")),
-                LetterChart(lambda width: "*" * width),
-                Code("To paste", "a = 1\nb = 2"),
-            ]
-        ),
+        [
+            Line("a line <b>", in_papers=True),
+            Grid("title", ["x"], [["1"]], marks={(0, 0): "†"}),
+            Notes(("first", "second")),
+            LetterChart(lambda width: "*" * width),
+            Code("To paste", "a = 1\nb = 2"),
+        ],
         headlines=[Headline("It is so", ("by a fact",))],
     )
     text = write(made, "table", width=40)

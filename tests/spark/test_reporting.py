@@ -17,7 +17,7 @@ from findwell.evaluation.spark.columns import GOLD, QUERIES, RUN, SideColumns
 from findwell.evaluation.spark.result import Notes, SparkResult
 from findwell.evaluation.spark.task import UNMET, TaskPlan, evaluate_batches
 from findwell.measures.dialects import resolve_measures
-from findwell.show.result import render
+from findwell.show import render
 from findwell.show.tables import FORMATS
 from tests.spark.frames import assert_same, hard_case, records
 from tests.spark.test_tasks import every, plan_of, side, stacked

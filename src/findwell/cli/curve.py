@@ -9,7 +9,6 @@ import click
 
 from findwell.cli import judging, options
 from findwell.cli.command import Command, option
-from findwell.show.tables import cleaner, to_json, to_rows
 from findwell.show.tables import to_json, to_rows
 
 

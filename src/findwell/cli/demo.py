@@ -29,13 +29,11 @@ def command(save: str | None, files: str | None, report: str | None, *, browse: 
 
     The task is an illustration written for findwell, not evidence about the two retrievers.
     """
+    from findwell.evaluation.comparison.compare import compare  # noqa: PLC0415
     from findwell.evaluation.evaluate import execute  # noqa: PLC0415
     from findwell.evaluation.plan import Plan  # noqa: PLC0415
     from findwell.io.storage.folders import refuse_foreign  # noqa: PLC0415
     from findwell.measures import DEFAULTS  # noqa: PLC0415
-    from findwell.show.result import render  # noqa: PLC0415
-    from findwell.evaluation.comparison.compare import compare  # noqa: PLC0415
-    from findwell.evaluation.evaluate import evaluate  # noqa: PLC0415
     from findwell.show import render  # noqa: PLC0415
     from findwell.show.comparison import headlines  # noqa: PLC0415
     from findwell.show.document import Document  # noqa: PLC0415
@@ -86,8 +84,6 @@ def _judged(runs: list[Path], folder: Path) -> None:
     """Show what the embedded judge says, which has seen no label."""
     from findwell.evaluation.evaluate import JUDGED, execute  # noqa: PLC0415
     from findwell.evaluation.plan import Plan  # noqa: PLC0415
-    from findwell.show.result import render  # noqa: PLC0415
-    from findwell.evaluation.evaluate import JUDGED, evaluate  # noqa: PLC0415
     from findwell.show import render  # noqa: PLC0415
 
     measures = [f"{name}@5" for name in JUDGED]

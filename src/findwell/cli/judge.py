@@ -94,7 +94,7 @@ def card(
     from findwell.judges.cards.card import compare_judges, judge_card  # noqa: PLC0415
     from findwell.judges.cards.labels import LabelledSamples, load_labels  # noqa: PLC0415
     from findwell.judges.find import find_judge  # noqa: PLC0415
-    from findwell.show.judge_card import render_card, render_judges  # noqa: PLC0415
+    from findwell.show import render  # noqa: PLC0415
 
     if save is not None and no_save:
         raise click.UsageError("--save and --no-save exclude each other")
@@ -112,10 +112,10 @@ def card(
     with options.progress("judging") as progress:
         if len(able) == 1:
             cards = [judge_card(given, judge=able[0], progress=progress, **choices)]
-            text = render_card(cards[0], how, width=width)
+            text = render(cards[0], how, width=width)
         else:
             found = compare_judges(given, able, progress=progress, **choices)
-            cards, text = [*found.cards], render_judges(found, how, width=width)
+            cards, text = [*found.cards], render(found, how, width=width)
     options.write(text, output, how)
     for card in cards if not no_save else ():
         options.note(f"note: card saved in {card.save(save)}")
@@ -184,7 +184,7 @@ def check(
     findwell judge check openai:MODEL -J base_url=URL --way single --way matrix
     """
     from findwell.judges.llm.check import forecast_check, judge_check  # noqa: PLC0415
-    from findwell.show.judge_check import render_check  # noqa: PLC0415
+    from findwell.show import render  # noqa: PLC0415
 
     chosen = judging.JudgeChoice(judge, judge_settings).asked
     if dry_run:
@@ -193,6 +193,6 @@ def check(
         return
     with options.progress("checking") as progress:
         found = judge_check(chosen, ways=ways or None, progress=progress)
-    options.write(render_check(found, how, width=options.width(output)), output, how)
+    options.write(render(found, how, width=options.width(output)), output, how)
     if found.stored:
         options.note(f"note: checked at {found.created}; -J cache=refresh checks it again")

@@ -477,7 +477,7 @@ def agree(
     --details also one by one, and query by query, the least clear ones first.
     """
     from findwell.loop.labels.agree import agree as compare_labels  # noqa: PLC0415
-    from findwell.show.agreement import render  # noqa: PLC0415
+    from findwell.show import render  # noqa: PLC0415
 
     found = compare_labels(first, second, measures=list(measures) or None, **choices)
     options.write(render(found, how, details=details, width=options.width(output)), output, how)

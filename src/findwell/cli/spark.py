@@ -86,7 +86,7 @@ def score(
     from findwell.evaluation.spark.result import load  # noqa: PLC0415
     from findwell.io.storage.folders import MANIFEST, refuse_foreign  # noqa: PLC0415
     from findwell.measures import DEFAULTS  # noqa: PLC0415
-    from findwell.show.result import render  # noqa: PLC0415
+    from findwell.show import render  # noqa: PLC0415
 
     for name, spelling in typed_options(click.get_current_context()).items():
         if name in NOT_ON_SPARK or name in LOCAL_OPTIONS:

@@ -37,7 +37,6 @@ from findwell.evaluation.results.timing import Timing, timing
 from findwell.evaluation.results.trackers import flat_metrics, log_metrics
 from findwell.io.read import Kind, kind_of
 from findwell.io.storage.folders import MANIFEST, is_folder
-from findwell.judges.limits import judge_limits, judge_lines
 from findwell.judges.limits import judge_limits
 from findwell.measures.dialects import resolve_measures, select_measures
 from findwell.relations.preflight import SYNTHETIC, synthetic_questions
