@@ -27,7 +27,7 @@ from findwell.core.forks import refuse_after_fork
 from findwell.core.frames import pl
 from findwell.io.read.traces.schema import TRACE_SCHEMA, calls_among, with_hops, without_inner
 from findwell.io.storage.database import BUSY_TIMEOUT, DurableFile, DurableKind, create_durable
-from findwell.io.storage.files import make_folder, removed_at_the_end
+from findwell.io.storage.files import make_folder, removed_at_the_end, require_layout
 from findwell.loop.monitoring.intake import IntakeRules
 from findwell.loop.monitoring.store_files import (
     BEHIND,
@@ -101,24 +101,14 @@ CREATE TABLE state (name TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID;
 """
 
 
-def check_layout(connection: sqlite3.Connection, path: Path) -> None:
-    """Raise unless this is a trace store that this findwell can read."""
-    if connection.execute("PRAGMA application_id").fetchone()[0] != APPLICATION:
-        raise InputError(
-            "this SQLite database is not the catalogue of a trace store",
-            where=str(path),
-            fix="name the folder that findwell monitor serve or findwell monitor ingest made",
-        )
-    found = connection.execute("PRAGMA user_version").fetchone()[0]
-    if found > LAYOUT:
-        raise InputError(
-            f"the trace store was written by a newer findwell: layout {found}, this one knows "
-            f"{LAYOUT}",
-            where=str(path),
-            fix="install a newer findwell; nothing was changed",
-        )
-
-
+check_layout = partial(
+    require_layout,
+    application=APPLICATION,
+    layout=LAYOUT,
+    written="the trace store was written",
+    other="this SQLite database is not the catalogue of a trace store",
+    fix="name the folder that findwell monitor serve or findwell monitor ingest made",
+)
 TRACES = DurableKind("traces", "TraceStore.open", check_layout)
 
 
