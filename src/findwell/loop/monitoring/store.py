@@ -32,8 +32,8 @@ from findwell.loop.monitoring.intake import IntakeRules
 from findwell.loop.monitoring.store_files import (
     BEHIND,
     FOLDER,
-    LISTED,
-    SMALL,
+    LISTED_FILES,
+    SMALL_FILE,
     DayFile,
     StoreFiles,
     call_keys,
@@ -367,7 +367,7 @@ class TraceStore:
         while True:
             with self._catalogue.reading() as connection, contextlib.suppress(FileNotFoundError):
                 # else one was put together with others since the catalogue was read
-                listed = connection.execute(f"{LISTED} {WITHIN} ORDER BY day, first", limits)
+                listed = connection.execute(f"{LISTED_FILES} {WITHIN} ORDER BY day, first", limits)
                 scans = self._scans([DayFile(*row) for row in listed])
                 rows = connection.execute(f"{WAITING} {WITHIN}", limits)
                 waiting = [unpacked(content).lazy() for (content,) in rows]
@@ -375,7 +375,7 @@ class TraceStore:
 
     def _scans(self, files: Sequence[DayFile]) -> list[pl.LazyFrame]:
         """Open small files, which may be replaced at any time; large ones stay under their name."""
-        small = [each for each in files if each.bytes < SMALL][-OPEN_FILES:]
+        small = [each for each in files if each.bytes < SMALL_FILE][-OPEN_FILES:]
         names = {each.name for each in small}
         paths = [each.path(self.path) for each in files if each.name not in names]
         with contextlib.ExitStack() as opened:  # the scan has handles of its own
