@@ -253,7 +253,7 @@ def test_limits_of_very_many_calls(
 ) -> None:
     found = []
     for most in (100_000, 10):
-        monkeypatch.setattr("findwell.loop.monitoring.check.MANY", most)
+        monkeypatch.setattr("findwell.loop.monitoring.check.CHEAP_LIMIT_PERIODS", most)
         with store_of(tmp_path / str(most), calls) as store:
             (verdict,) = check(store, "empty>3%", since=at(WEEK), until=at(BREAK)).verdicts
         low, high = verdict.mean.low, verdict.mean.high

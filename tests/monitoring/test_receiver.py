@@ -337,7 +337,7 @@ def test_the_head_of_a_request_has_to_come_in_time(
 
 def test_a_body_has_to_come_in_time(store: TraceStore, monkeypatch: pytest.MonkeyPatch) -> None:
     """As a whole: a byte now and then does not keep a connection."""
-    monkeypatch.setattr(receiver, "SLOW", 0.3)
+    monkeypatch.setattr(receiver, "BODY_SECONDS", 0.3)
     with serving(store) as (ready, _):
         port = ready.listener.getsockname()[1]
         with socket.create_connection(("127.0.0.1", port), timeout=30) as client:
@@ -413,7 +413,7 @@ def test_too_many_spans_a_second(store: TraceStore, monkeypatch: pytest.MonkeyPa
 
 
 def test_a_disk_without_room(store: TraceStore, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(receiver, "LOOK", 0.0)
+    monkeypatch.setattr(receiver, "DISK_SECONDS", 0.0)
     with serving(store, store=1) as (_, sender):
         status, answered, _ = sender.post(BODY)
         assert (status, answered["retry-after"]) == (503, "60")
@@ -569,7 +569,7 @@ def test_the_sdk_sends_again_what_was_refused(
     """The real exporter waits and comes again after a 503."""
     caplog.set_level(logging.CRITICAL, "opentelemetry")
     monkeypatch.setattr(receiver, "LATER", 1)
-    monkeypatch.setattr(receiver, "LOOK", 0.0)
+    monkeypatch.setattr(receiver, "DISK_SECONDS", 0.0)
     looks = iter([True])
     monkeypatch.setattr(receiver, "nearly_full", lambda _: next(looks, False))
     with serving(store) as (ready, _):

@@ -109,14 +109,14 @@ def test_a_part_of_the_time(store: TraceStore) -> None:
 
 
 def test_small_files_become_one_and_readers_do_not_notice(store: TraceStore) -> None:
-    given = calls(store_files.MANY * 2)
+    given = calls(store_files.MANY_FILES * 2)
     for row in range(given.height):
         store.add(given[row])
         if row % 2:
             store.flush()
     before = store.scan()  # reads only when it is asked to
-    assert store.counts().files == store_files.MANY
-    assert store.compact() == store_files.MANY - 1
+    assert store.counts().files == store_files.MANY_FILES
+    assert store.compact() == store_files.MANY_FILES - 1
     assert len(list(store.path.rglob("*.parquet"))) == store.counts().files == 1
     assert_frame_equal(held(store), given)
     assert_frame_equal(before.sort("time").collect(), given)

@@ -19,6 +19,7 @@ from findwell.core.errors import FindwellError, InputError
 from findwell.core.findings import Finding, finding_about_rows
 from findwell.core.frames import pl
 from findwell.io.read.format import Format, Look, register_format
+from findwell.io.storage.files import require_layout
 
 if TYPE_CHECKING:
     import sqlite3
@@ -133,20 +134,16 @@ def reading(path: Path) -> Iterator[sqlite3.Connection]:
 
 
 def check_layout(connection: sqlite3.Connection, path: Path) -> None:
-    """Refuse a database that holds no labels, or that a newer findwell wrote."""
-    if connection.execute("PRAGMA application_id").fetchone()[0] != APPLICATION:
-        raise InputError(
-            "this SQLite database holds no labels of findwell",
-            where=str(path),
-            fix="name the folder that findwell labels pool made, or the labels.db in it",
-        )
-    found = connection.execute("PRAGMA user_version").fetchone()[0]
-    if found > LAYOUT:
-        raise InputError(
-            f"the labels were written by a newer findwell: layout {found}, this one knows {LAYOUT}",
-            where=str(path),
-            fix="install a newer findwell; nothing was changed",
-        )
+    """Raise unless this is a database of labels that this findwell can read."""
+    require_layout(
+        connection,
+        path,
+        application=APPLICATION,
+        layout=LAYOUT,
+        written="the labels were written",
+        other="this SQLite database holds no labels of findwell",
+        fix="name the folder that findwell labels pool made, or the labels.db in it",
+    )
 
 
 def states(connection: sqlite3.Connection) -> pl.DataFrame:

@@ -24,9 +24,10 @@ import time
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from findwell.core.errors import SaveError
+from findwell.core.errors import InputError, SaveError
 
 if TYPE_CHECKING:
+    import sqlite3
     from collections.abc import Callable, Iterator
     from io import BufferedReader
 
@@ -222,3 +223,28 @@ def _clear_dead(parent: Path) -> None:
                 with contextlib.suppress(OSError), locked(Path(entry.path), wait=False) as free:
                     if free:
                         shutil.rmtree(entry.path, ignore_errors=True)
+
+
+def require_layout(
+    connection: sqlite3.Connection,
+    path: Path,
+    *,
+    application: int,
+    layout: int,
+    written: str,
+    other: str,
+    fix: str,
+) -> None:
+    """Raise if a database is of another application (`other`, `fix`), or of a newer layout.
+
+    `written` is what it holds and was written, for messages: "the labels were written".
+    """
+    if connection.execute("PRAGMA application_id").fetchone()[0] != application:
+        raise InputError(other, where=str(path), fix=fix)
+    found = connection.execute("PRAGMA user_version").fetchone()[0]
+    if found > layout:
+        raise InputError(
+            f"{written} by a newer findwell: layout {found}, this one knows {layout}",
+            where=str(path),
+            fix="install a newer findwell; nothing was changed",
+        )

@@ -86,7 +86,7 @@ if TYPE_CHECKING:
 
 OUTBOX = "webhooks"  # the name of messages in the catalogue
 SHOWN_CALLS = 5
-MANY = 100_000  # periods from which on limits are those that cost little
+CHEAP_LIMIT_PERIODS = 100_000  # periods from which on limits are those that cost little
 MOST_SLICES = 50  # values of one column that are watched; those with most calls
 FORGOTTEN = timedelta(days=30)  # how long an alert is remembered that is not checked
 SETTLE = timedelta(minutes=10)  # calls that arrive later than this after a period are late
@@ -615,7 +615,7 @@ class Decision:
         if bets.most_evidence(len(test.cut()), detector, earlier) >= needed:
             return self.verdict(QUIET, calls)
         reason = TOO_FEW if calls.n else NO_VALUES if test.calls.n else NO_CALLS
-        if bets.most_evidence(MANY, detector, earlier) < needed:
+        if bets.most_evidence(CHEAP_LIMIT_PERIODS, detector, earlier) < needed:
             reason = AT_THE_END
         return self.verdict(UNDECIDED, calls, reason=reason)
 
@@ -681,7 +681,7 @@ def _at_all_times(stream: Floats, alpha: float) -> Estimate:
     if not len(stream):
         return Estimate(None, None, None, 1 - alpha, "", 0)
     mean = float(stream.mean())
-    if len(stream) <= MANY:
+    if len(stream) <= CHEAP_LIMIT_PERIODS:
         low, high = hedged_limits(stream, alpha=alpha)
     else:
         low, high = (float(each[-1]) for each in bernstein_sequence(stream, alpha=alpha))

@@ -185,7 +185,7 @@ def seasonal_profile(times: Ints, values: Floats, season: str) -> tuple[Floats, 
 
 FEWEST, FEWEST_PERIODS = 2, 16  # values, and periods, of a baseline
 MOST_REFERENCE = 1000  # periods of a baseline that are kept, for ranks
-MANY = 10_000  # periods that are as good as any number of them
+MOST_PERIODS = 10_000  # periods that are as good as any number of them
 FEW_IN_BASELINE = "the baseline has too few values"
 AT_THE_END = "the baseline is at the limit of this signal: it cannot go further in that direction"
 
@@ -307,7 +307,7 @@ class BoundedSignal:
 
     def most_evidence(self, count: int, detector: str = ALL_TIMES, earlier: int = 0) -> float:
         """Return what the evidence would be, had all of this many periods been as bad as can be."""
-        count = min(count, MANY)
+        count = min(count, MOST_PERIODS)
         method = partial(DETECTORS.find(detector), earlier=earlier)
         found = []
         for bound in self.bounds:

@@ -51,10 +51,11 @@ if TYPE_CHECKING:
 
     from findwell.loop.monitoring.store import Added, StoreWriter, TraceStore
 
-PART = 1 << 20  # bytes that are unpacked at once
-FREELY, RATIO = 1 << 20, 200  # bytes to which anything may unpack; else how often its length
+UNPACKED_PART = 1 << 20  # bytes that are unpacked at once
+FREE_BYTES = 1 << 20  # to which anything may unpack
+MOST_RATIO = 200  # beyond that, how many times its length a body may unpack to
 GZIP = zlib.MAX_WBITS | 16
-WATCH = 1.0  # seconds between two looks whether the process that started this one is alive
+WATCH_SECONDS = 1.0  # seconds between two looks whether the process that started this one is alive
 
 
 Message: TypeAlias = MutableMapping[str, Any]
@@ -66,9 +67,9 @@ PROMETHEUS = "text/plain; version=0.0.4; charset=utf-8"
 PROTOBUF, JSON = "application/x-protobuf", "application/json"
 REJECTED = (NO_ID, NO_TIME, NOT_A_SPAN, NESTED, NO_PROTOBUF, CROWDED)  # a span is left out
 CODES = {400: 3, 401: 16, 403: 7, 404: 5, 413: 3, 415: 3, 421: 3, 429: 8, 503: 14}  # of gRPC
-SLOW = 60.0  # seconds for a whole body to arrive
+BODY_SECONDS = 60.0  # seconds for a whole body to arrive
 SOON, LATER = 1, 60  # seconds after which to try again
-LOOK = 1.0  # seconds between two looks at the disk
+DISK_SECONDS = 1.0  # seconds between two looks at the disk
 
 
 class Refusal(Exception):  # noqa: N818 - it is an answer
@@ -116,12 +117,12 @@ def _unzipped(body: bytes, most: int) -> Iterator[bytes]:
         unpacker = zlib.decompressobj(GZIP)
         try:
             while not unpacker.eof:
-                part = unpacker.decompress(body, PART)
+                part = unpacker.decompress(body, UNPACKED_PART)
                 total += len(part)
                 if total > most:
                     raise Refusal(413, f"the body is longer than {most:,} bytes when unpacked")
-                if total > max(FREELY, RATIO * packed):
-                    raise Refusal(413, f"the body is more than {RATIO} times as long unpacked")
+                if total > max(FREE_BYTES, MOST_RATIO * packed):
+                    raise Refusal(413, f"the body is more than {MOST_RATIO} times as long unpacked")
                 if not part and not unpacker.unconsumed_tail and not unpacker.eof:
                     raise Refusal(400, "the body ends in the middle of its gzip")
                 yield part
@@ -168,7 +169,7 @@ def _end_with_parent(parent: int) -> None:
 
     def watch() -> None:
         while os.getppid() == parent:
-            time.sleep(WATCH)
+            time.sleep(WATCH_SECONDS)
         os._exit(1)
 
     if hasattr(os, "getppid") and os.name == "posix":
@@ -201,7 +202,7 @@ class TraceReceiver:
         self._limits = limits
         self._held = 0  # bytes of bodies and tables that are not written yet
         self._spare, self._counted = limits.rate or 0.0, time.monotonic()
-        self._full, self._looked = "", -LOOK
+        self._full, self._looked = "", -DISK_SECONDS
         self.refused: Counter[str] = Counter()  # requests, by reason
 
     async def __call__(self, scope: Mapping[str, Any], receive: Receive, send: Send) -> None:
@@ -300,7 +301,7 @@ class TraceReceiver:
             raise Refusal(429, f"more than {rate:g} spans a second", again=again)
 
     async def _check_disk(self) -> None:
-        if time.monotonic() - self._looked > LOOK:
+        if time.monotonic() - self._looked > DISK_SECONDS:
             self._looked = time.monotonic()
             self._full = await asyncio.to_thread(self._why_full)
         if self._full:
@@ -341,7 +342,9 @@ class RequestBody:
     def __init__(self, receive: Receive, seconds: float | None = None) -> None:
         self._receive = receive
         self._more = True
-        self._until = asyncio.get_running_loop().time() + (SLOW if seconds is None else seconds)
+        self._until = asyncio.get_running_loop().time() + (
+            BODY_SECONDS if seconds is None else seconds
+        )
 
     async def parts(self) -> AsyncIterator[bytes]:
         """Yield the parts; a client that is too slow, or goes away, has not sent the body."""

@@ -27,13 +27,13 @@ from findwell.core.forks import refuse_after_fork
 from findwell.core.frames import pl
 from findwell.io.read.traces.schema import TRACE_SCHEMA, calls_among, with_hops, without_inner
 from findwell.io.storage.database import BUSY_TIMEOUT, DurableFile, DurableKind, create_durable
-from findwell.io.storage.files import make_folder, removed_at_the_end
+from findwell.io.storage.files import make_folder, removed_at_the_end, require_layout
 from findwell.loop.monitoring.intake import IntakeRules
 from findwell.loop.monitoring.store_files import (
     BEHIND,
     FOLDER,
-    LISTED,
-    SMALL,
+    LISTED_FILES,
+    SMALL_FILE,
     DayFile,
     StoreFiles,
     call_keys,
@@ -101,24 +101,14 @@ CREATE TABLE state (name TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID;
 """
 
 
-def check_layout(connection: sqlite3.Connection, path: Path) -> None:
-    """Raise unless this is a trace store that this findwell can read."""
-    if connection.execute("PRAGMA application_id").fetchone()[0] != APPLICATION:
-        raise InputError(
-            "this SQLite database is not the catalogue of a trace store",
-            where=str(path),
-            fix="name the folder that findwell monitor serve or findwell monitor ingest made",
-        )
-    found = connection.execute("PRAGMA user_version").fetchone()[0]
-    if found > LAYOUT:
-        raise InputError(
-            f"the trace store was written by a newer findwell: layout {found}, this one knows "
-            f"{LAYOUT}",
-            where=str(path),
-            fix="install a newer findwell; nothing was changed",
-        )
-
-
+check_layout = partial(
+    require_layout,
+    application=APPLICATION,
+    layout=LAYOUT,
+    written="the trace store was written",
+    other="this SQLite database is not the catalogue of a trace store",
+    fix="name the folder that findwell monitor serve or findwell monitor ingest made",
+)
 TRACES = DurableKind("traces", "TraceStore.open", check_layout)
 
 
@@ -377,7 +367,7 @@ class TraceStore:
         while True:
             with self._catalogue.reading() as connection, contextlib.suppress(FileNotFoundError):
                 # else one was put together with others since the catalogue was read
-                listed = connection.execute(f"{LISTED} {WITHIN} ORDER BY day, first", limits)
+                listed = connection.execute(f"{LISTED_FILES} {WITHIN} ORDER BY day, first", limits)
                 scans = self._scans([DayFile(*row) for row in listed])
                 rows = connection.execute(f"{WAITING} {WITHIN}", limits)
                 waiting = [unpacked(content).lazy() for (content,) in rows]
@@ -385,7 +375,7 @@ class TraceStore:
 
     def _scans(self, files: Sequence[DayFile]) -> list[pl.LazyFrame]:
         """Open small files, which may be replaced at any time; large ones stay under their name."""
-        small = [each for each in files if each.bytes < SMALL][-OPEN_FILES:]
+        small = [each for each in files if each.bytes < SMALL_FILE][-OPEN_FILES:]
         names = {each.name for each in small}
         paths = [each.path(self.path) for each in files if each.name not in names]
         with contextlib.ExitStack() as opened:  # the scan has handles of its own

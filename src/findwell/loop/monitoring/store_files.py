@@ -35,10 +35,10 @@ WAITING_BYTES = 16 << 20  # in the catalogue before they are put into files
 BEHIND = 4 * WAITING_BYTES  # beyond that, adding calls has to wait
 WAITING_PARTS = 256  # that are read one by one: more are put together
 WAITING_SECONDS = 600.0
-SMALL, MANY = 8 << 20, 12  # bytes of a small file, and how many of a day become one
+SMALL_FILE, MANY_FILES = 8 << 20, 12  # bytes of a small file, and how many of a day become one
 MERGED_BYTES = 64 << 20  # bytes of files that are put together at once
 SETTLED_SECONDS = 3_600.0  # seconds after which a day that is over is put together
-LISTED = "SELECT day, name, calls, bytes, first, last FROM file"
+LISTED_FILES = "SELECT day, name, calls, bytes, first, last FROM file"
 FOLDER = "queries"
 GROUP = 16_384  # calls in a group of rows: what is read at once
 ABANDONED_SECONDS = 3_600  # seconds after which the draft of another process is abandoned
@@ -282,7 +282,7 @@ class StoreFiles:
     def _clear(self, connection: sqlite3.Connection) -> None:
         """Delete what killed processes left, once: no other process names files meanwhile."""
         if not self._cleared:
-            clear_unknown(self._store, [DayFile(*row) for row in connection.execute(LISTED)])
+            clear_unknown(self._store, [DayFile(*row) for row in connection.execute(LISTED_FILES)])
             self._cleared = True
 
     def compact(self) -> int:
@@ -290,10 +290,12 @@ class StoreFiles:
         today = datetime.now(UTC).date().isoformat()
         fewer = 0
         days: dict[str, list[DayFile]] = {}
-        for each in self._files("WHERE bytes < ?", SMALL):
+        for each in self._files("WHERE bytes < ?", SMALL_FILE):
             days.setdefault(each.day, []).append(each)
         for day, files in days.items():
-            if len(files) >= MANY or (day < today and len(files) > 1 and self._settled(files)):
+            if len(files) >= MANY_FILES or (
+                day < today and len(files) > 1 and self._settled(files)
+            ):
                 fewer += self._merge(day, files)
         return fewer
 
@@ -346,7 +348,7 @@ class StoreFiles:
         return sum(each.calls for each in old)
 
     def _files(self, where: str, value: object) -> list[DayFile]:
-        rows = self._catalogue.rows(f"{LISTED} {where} ORDER BY day, first, name", (value,))
+        rows = self._catalogue.rows(f"{LISTED_FILES} {where} ORDER BY day, first, name", (value,))
         return [DayFile(*row) for row in rows]
 
 

@@ -111,28 +111,29 @@ class Summary:
 
     def __init__(self, values: CallValues, level: float | None, given: References) -> None:
         self._values, self._level = values, level
-        self._corpus = (
-            pl.Series([], dtype=pl.String) if given.corpus is None else given.corpus["doc"]
-        )
+        empty = pl.Series([], dtype=pl.String)
+        self._corpus = empty if given.corpus is None else given.corpus["doc"]
+        self._columns = {each.name: values.column_of(each) for each in values.measures}
         self._means = [each for each in values.measures if each.summary == "mean"]
         self._bounds = [each.bounds for each in self._means]
-        columns = values.queries.columns
+        about = values.queries
         self._labels = {
-            each: [values.queries[RAW + each.name + end].to_numpy() for end in (LABEL, VERDICT)]
+            each.name: [about[RAW + each.name + end].to_numpy() for end in (LABEL, VERDICT)]
             for each in self._means
-            if RAW + each.name + LABEL in columns
+            if RAW + each.name + LABEL in about.columns
         }
 
     def estimates(self, rows: Ints, length: timedelta) -> Iterator[tuple[Signal, Estimate]]:
         """Yield each signal and its summary over the calls of some rows, in a length of time."""
         values, level = self._values, self._level
-        part = {each: values.column_of(each)[rows] for each in values.measures}
-        means: dict[Signal, Estimate] = {}
+        part = {name: column[rows] for name, column in self._columns.items()}
+        means: dict[str, Estimate] = {}
         if self._means and level is not None:
-            table = np.column_stack([part[each] for each in self._means])
+            table = np.column_stack([part[each.name] for each in self._means])
             made = intervals(table, level=level, bounds=self._bounds)
-            means = dict(zip(self._means, made, strict=True))
-        for signal, column in part.items():
+            means = {each.name: one for each, one in zip(self._means, made, strict=True)}
+        for signal in values.measures:
+            name, column = signal.name, part[signal.name]
             defined = column[~np.isnan(column)]
             if signal.summary == "count":
                 yield signal, _rate(len(defined), length, level)
@@ -143,11 +144,12 @@ class Summary:
                 continue
             if signal.summary != "mean":
                 found = _quantile(defined, int(signal.summary[1:]) / 100, level)
+            elif name in means:
+                found = means[name]
             else:
-                value = float(defined.mean()) if len(defined) else None
-                found = means[signal] if signal in means else _plain(value, len(defined))
-            if signal in self._labels:
-                label, verdict = (each[rows] for each in self._labels[signal])
+                found = _plain(float(defined.mean()) if len(defined) else None, len(defined))
+            if name in self._labels:
+                label, verdict = (each[rows] for each in self._labels[name])
                 found = _corrected(found, column, label, verdict, level)
             asked = values.asked
             there = len(rows) if asked is None else int(asked[values.run_of(signal), rows].sum())

@@ -6,7 +6,7 @@ import asyncio
 import contextlib
 import secrets
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 import uvicorn
@@ -71,20 +71,9 @@ class TraceServer:
         self.server.run(sockets=[self.listener])
 
 
-def serve_traces(
-    store: TraceStore,
-    address: TraceAddress,
-    *,
-    limits: ReceiverLimits | None = None,
-    workers: int = 0,
-    keep: timedelta | None = None,
-    id_from: str | None = None,
-) -> None:
+def serve_traces(store: TraceStore, address: TraceAddress, **how: Any) -> None:  # noqa: ANN401
     """Take traces in until interrupted; what was acknowledged is in files in the end."""
-    limits = limits or ReceiverLimits()
-    with trace_server(
-        store, address, limits=limits, workers=workers, keep=keep, id_from=id_from
-    ) as ready:
+    with trace_server(store, address, **how) as ready:
         click.echo(ready.url)
         click.echo("press Ctrl-C to stop", err=True)
         try:
