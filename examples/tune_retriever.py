@@ -3,8 +3,8 @@
     python examples/tune_retriever.py
 
 A space says which values each knob may have. All configurations are asked a few questions, the best
-of them more, until one is left. What it is worth, and whether that is more than today's, is then
-measured on questions that nobody was asked before.
+of them more. What the best is worth, and whether that is more than today's, is then measured on
+questions that were not asked before.
 """
 
 # needs the packages bm25s and PyStemmer; `make test` installs them

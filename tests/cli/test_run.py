@@ -157,7 +157,7 @@ def test_without_a_file_the_run_goes_to_standard_output(app: Path, process: Proc
 @pytest.mark.parametrize(
     ("target", "message"),
     [
-        ("shop.search", "'shop.search' is no retriever"),
+        ("shop.search", "'shop.search' is not a retriever"),
         ("shop.serach:retriever", "no module 'shop.serach'"),
         ("shop.search:retreiver", "did you mean retriever?"),
         ("shop.search:Nothing", "is a class, not a retriever"),

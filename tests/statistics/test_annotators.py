@@ -165,7 +165,7 @@ def test_undefined_with_a_reason(statistic: str) -> None:
 
 
 def test_labels_that_cannot_be_given() -> None:
-    with pytest.raises(InputError, match="the label 5 is none"):
+    with pytest.raises(InputError, match="the label 5 is not one"):
         agreement_of([[5, 1]], "agreement", labels=[0, 1])
 
 

@@ -22,7 +22,7 @@ import numpy as np
 
 from findwell.core.data import Gold
 from findwell.core.errors import OptionError, RetrieverError, SaveError
-from findwell.core.findings import EXAMPLES, Finding, finding_about
+from findwell.core.findings import Finding, finding_about, merge_findings
 from findwell.core.frames import pl
 from findwell.core.progress import Progress
 from findwell.core.values import Values
@@ -444,15 +444,7 @@ class RetrieverTrials:
 
     def all_findings(self, rows: Sequence[AskedSetting]) -> Iterator[Finding]:
         """Return what is worth knowing about what was asked."""
-        seen: dict[tuple[str, str], Finding] = {}
-        for each in self.findings:
-            known = seen.get((each.kind, each.message))
-            examples = tuple(dict.fromkeys((*(known.examples if known else ()), *each.examples)))
-            count = each.count + (known.count if known else 0)
-            seen[each.kind, each.message] = replace(
-                each, count=count, examples=examples[:EXAMPLES], run=""
-            )
-        yield from seen.values()
+        yield from merge_findings(replace(each, run="") for each in self.findings)
         if self.kept:
             yield Finding(
                 RESUMED,
