@@ -87,21 +87,19 @@ def _from_gold(name: str, data: Any, corpus: object, questions: object) -> Label
     texts = dict(load_corpus(corpus).select("doc", "text").rows())
     asked = _asked(gold.queries, questions)
     rows = gold.rows().select("query", "doc", "grade")
-    labels = []
-    for query, doc, grade in rows.iter_rows():
+    for query, doc in rows.select("query", "doc").iter_rows():
         if query not in asked or doc not in texts:
             what = f"the chunk {doc!r}" if query in asked else f"the question of query {query!r}"
             texts_of = corpus if query in asked or questions is None else questions
             files = [each for each in (data, texts_of) if isinstance(each, str | os.PathLike)]
             where, fix = " and ".join(map(str, files)) or name, "add it to the file of texts"
             raise InputError(f"{what} has no text", where=where, fix=fix)
-        labels.append(_label(grade, partial("{}, query {}, {}".format, name, query, doc)) or 0)
     described = gold.queries.drop("query", "question", "reference", strict=False)
     return LabelledPairs(
         name,
         tuple(asked[query] for query in rows["query"]),
         tuple(texts[doc] for doc in rows["doc"]),
-        tuple(labels),
+        _labels_of(rows, name),
         tuple(rows["query"]),
         {each.name: tuple(map(str, each.gather(gold.member_query))) for each in described},
     )
@@ -121,17 +119,21 @@ def _from_database(name: str, path: Path) -> LabelledPairs:
             where=str(path),
             fix="make the pool with the texts: findwell labels pool --corpus FILE",
         )
-    labels = [
-        _label(grade, partial("{}, query {}, {}".format, name, query, doc)) or 0
-        for query, doc, grade in rows.select("query", "doc", "grade").iter_rows()
-    ]
     return LabelledPairs(
         name,
         tuple(rows["question"]),
         tuple(rows["text"]),
-        tuple(labels),
+        _labels_of(rows, name),
         tuple(rows["query"]),
         {each: tuple(rows[each].fill_null("")) for each in ("design", "stratum")},
+    )
+
+
+def _labels_of(rows: pl.DataFrame, name: str) -> tuple[int, ...]:
+    """Return the label of each row; one without a grade is 0."""
+    return tuple(
+        _label(grade, partial("{}, query {}, {}".format, name, query, doc)) or 0
+        for query, doc, grade in rows.select("query", "doc", "grade").iter_rows()
     )
 
 

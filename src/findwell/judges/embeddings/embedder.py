@@ -11,7 +11,7 @@ import contextlib
 import hashlib
 import os
 import sqlite3
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol, TypeAlias, runtime_checkable
 
@@ -313,44 +313,29 @@ class CachedEmbedder:
     def _vectors(self, texts: list[str]) -> Vectors:
         keys = [hashlib.sha256(text.encode()).digest() for text in texts]
         distinct = dict(zip(keys, texts, strict=True))
-        with VectorStore.open(self._path, self.name) as store:
-            known = store.read(list(distinct))
-            missing = [key for key in distinct if key not in known]
-            self.found += len(known)
-            for start in range(0, len(missing), WRITTEN_TEXTS):
-                batch = missing[start : start + WRITTEN_TEXTS]
-                vectors = self._embedder.embed([distinct[key] for key in batch])
-                store.write(batch, vectors)
-                known |= zip(batch, vectors, strict=True)
-                self.made += len(batch)
-        return np.stack([known[key] for key in keys])
-
-
-class VectorStore:
-    """The vectors of one embedder in a file, which is open."""
-
-    def __init__(self, connection: sqlite3.Connection, name: str) -> None:
-        self._connection = connection
-        self._name = name
-
-    @classmethod
-    @contextlib.contextmanager
-    def open(cls, path: Path, name: str) -> Iterator[VectorStore]:
-        """Open a file, creating it if there is none, and turn its failures into findwell's."""
-        file = Database(path, "vectors", VECTOR_TABLES, VECTORS_LAYOUT)
+        file = Database(self._path, "vectors", VECTOR_TABLES, VECTORS_LAYOUT)
         try:
             with contextlib.closing(file.open()) as connection:
-                yield cls(connection, name)
+                known = self._read(connection, list(distinct))
+                missing = [key for key in distinct if key not in known]
+                self.found += len(known)
+                for start in range(0, len(missing), WRITTEN_TEXTS):
+                    batch = missing[start : start + WRITTEN_TEXTS]
+                    vectors = self._embedder.embed([distinct[key] for key in batch])
+                    self._write(connection, batch, vectors)
+                    known |= zip(batch, vectors, strict=True)
+                    self.made += len(batch)
         except sqlite3.Error as error:
             raise file.failure(error) from None
+        return np.stack([known[key] for key in keys])
 
-    def read(self, keys: Sequence[bytes]) -> dict[bytes, Vectors]:
+    def _read(self, connection: sqlite3.Connection, keys: Sequence[bytes]) -> dict[bytes, Vectors]:
         """Return the vectors that are there; a damaged one is not."""
-        embedder, width = self._embedder()
+        embedder, width = self._number_and_width(connection)
         if not width:
             return {}
         query = "SELECT text, vector FROM vector WHERE embedder = ? AND text IN"
-        rows = Database.find(self._connection, query, (embedder,), keys)
+        rows = Database.find(connection, query, (embedder,), keys)
         whole = [row for row in rows if len(row[1]) == 4 * width]
         vectors = np.frombuffer(b"".join(row[1] for row in whole), "<f4").reshape(-1, width)
         with np.errstate(all="ignore"):
@@ -358,32 +343,33 @@ class VectorStore:
         sound = (np.abs(lengths - 1) < 1e-3) | (lengths == 0)
         return {row[0]: vectors[i] for i, row in enumerate(whole) if sound[i]}
 
-    def write(self, keys: Sequence[bytes], vectors: Vectors) -> None:
+    def _write(
+        self, connection: sqlite3.Connection, keys: Sequence[bytes], vectors: Vectors
+    ) -> None:
         """Add vectors, all or none."""
-        with self._connection:
-            self._connection.execute("BEGIN IMMEDIATE")
-            embedder, width = self._embedder()
+        with connection:
+            connection.execute("BEGIN IMMEDIATE")
+            embedder, width = self._number_and_width(connection)
             if not width:
                 width = vectors.shape[1]
-                cursor = self._connection.execute(
-                    "INSERT INTO embedder (name, width) VALUES (?, ?)", (self._name, width)
+                cursor = connection.execute(
+                    "INSERT INTO embedder (name, width) VALUES (?, ?)", (self.name, width)
                 )
                 embedder = int(cursor.lastrowid or 0)
             if vectors.shape[1] != width:
                 raise EmbeddingError(
                     f"the vectors have {vectors.shape[1]} numbers, those in the cache {width}",
-                    where=self._name,
+                    where=self.name,
                     fix="give the changed model another name, or delete the cache",
                 )
             blobs = (row.astype("<f4").tobytes() for row in vectors)
-            self._connection.executemany(
+            connection.executemany(
                 "INSERT OR REPLACE INTO vector (embedder, text, vector) VALUES (?, ?, ?)",
                 ((embedder, *pair) for pair in zip(keys, blobs, strict=True)),
             )
 
-    def _embedder(self) -> tuple[int, int]:
+    def _number_and_width(self, connection: sqlite3.Connection) -> tuple[int, int]:
         """Return the number of the embedder and the width of its vectors, 0 where it is new."""
-        row = self._connection.execute(
-            "SELECT id, width FROM embedder WHERE name = ?", (self._name,)
-        ).fetchone()
+        query = "SELECT id, width FROM embedder WHERE name = ?"
+        row = connection.execute(query, (self.name,)).fetchone()
         return (int(row[0]), int(row[1])) if row else (0, 0)

@@ -356,12 +356,13 @@ def recommend(ways: Sequence[WayCheck]) -> str:
 
 def _place(judge: LLMJudge) -> Path | None:
     """Return where the check of a judge is kept; None if its cache is in memory only."""
-    kept = judge.settings.cache
-    folder = None if not isinstance(kept, str) else cache_folder()
-    if not isinstance(kept, str) and kept.path is not None:
-        folder = kept.path.parent
-    if folder is None:
+    cache = judge.settings.cache
+    if isinstance(cache, str):
+        folder = cache_folder()
+    elif cache.path is None:
         return None
+    else:
+        folder = cache.path.parent
     parts = [
         LAYOUT,
         judge.endpoint.identity,
