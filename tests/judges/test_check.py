@@ -294,7 +294,8 @@ def test_names_of_ways_are_checked() -> None:
 def test_the_command_shows_the_check(cli: Findwell) -> None:
     with serve(only(single, chat("{", finish="length"))) as server:
         command = (
-            "judge-check",
+            "judge",
+            "check",
             "openai:some-model",
             "-J",
             f"base_url={server.url}",
@@ -313,7 +314,7 @@ def test_the_command_shows_the_check(cli: Findwell) -> None:
         shown = json.loads(again.out)
         assert shown["recommended"] == "single"
         assert [way["way"] for way in shown["ways"]] == ["matrix", "pieces", "single"]
-        one = cli(*command, "-J", "ask=matrix", "--format", "json")
+        one = cli(*command, "--way", "matrix", "--format", "json")
         assert [way["way"] for way in json.loads(one.out)["ways"]] == ["matrix"]
     bad = cli("judge", "check", "local:text")
     assert bad.code == 2
