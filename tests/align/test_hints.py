@@ -51,7 +51,7 @@ def test_the_flag_that_a_hint_gives_makes_ids_meet(
         each for each in findwell.check(run, gold, by="ids") if each.kind == "no-shared-document"
     )
     assert why in found.fix
-    (told,) = re.findall(r"use --read ids (.*) \(then \d+ would match\)", found.fix)
+    (told,) = re.findall(r"use --read ids=(.*) \(then \d+ would match\)", found.fix)
     assert shlex.split(told) == [flag]
     result = findwell.evaluate(run, gold, ["recall"], ids=flag)
     assert result["recall"]

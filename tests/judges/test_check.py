@@ -342,7 +342,8 @@ def test_names_of_ways_are_checked() -> None:
 def test_the_command_shows_the_check(cli: Findwell) -> None:
     with serve(only(single, chat("{", finish="length"))) as server:
         command = (
-            "judge-check",
+            "judge",
+            "check",
             "openai:some-model",
             "-J",
             f"base_url={server.url}",

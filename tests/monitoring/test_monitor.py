@@ -301,7 +301,9 @@ def test_tables_of_the_command_line(folder: Path, cli: Findwell, tmp_path: Path)
     path = tmp_path / "corpus.jsonl"
     path.write_text("".join(json.dumps(each) + "\n" for each in corpus()))
     named = ("-s", "never_retrieved", "-s", "context_relevancy", "--judge", "local:text")
-    done = cli("monitor", "show", "--store", folder, *named, "--corpus", path, "--format", "csv")
+    done = cli(
+        "monitor", "show", "--store", folder, *named, "--with", f"corpus={path}", "--format", "csv"
+    )
     assert [line.split(",")[1] for line in done.out.splitlines()[1:]] == [
         "never_retrieved",
         "context_relevancy",
@@ -316,7 +318,7 @@ def test_tables_of_the_command_line(folder: Path, cli: Findwell, tmp_path: Path)
     [
         (("-s", "emty"), "did you mean empty"),
         (("--every", "fortnight"), "not a length of time"),
-        (("-s", "never_retrieved"), "--corpus"),
+        (("-s", "never_retrieved"), "--with corpus="),
         (("--since", "yesterday"), "not a point in time"),
         (("--slice", "time"), "not sliced by time"),
         (("-s", "sufficiency", "--judge", "local:text"), "needs a language model"),

@@ -223,9 +223,9 @@ def test_lists_of_rerankers_are_looked_at_if_asked_for() -> None:
 def test_mistakes() -> None:
     with pytest.raises(OptionError, match="did you mean empty"):
         find_signal("emty")
-    with pytest.raises(OptionError, match="--corpus"):
+    with pytest.raises(OptionError, match="--with corpus="):
         signal_values(CALLS, "never_retrieved")
-    with pytest.raises(OptionError, match="--questions"):
+    with pytest.raises(OptionError, match="--with questions=FILE"):
         signal_values(CALLS, "query_distance")
     with pytest.raises(OptionError, match="--judge"):
         signal_values(CALLS, "context_relevancy", given=GIVEN)

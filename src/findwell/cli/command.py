@@ -411,18 +411,22 @@ class Group(click.Group):
     def unknown(self, ctx: click.Context, name: str) -> OptionError:
         """Return the error about a command that is not there."""
         known = self.list_commands(ctx)
-        inside = [f"{group} {name}" for group in known if self._has(ctx, group, name)]
+        inside = [
+            f"{group} {inner}"
+            for group in known
+            for inner in self._inside(ctx, group)
+            if name in (inner, f"{group}-{inner}")
+        ]
         suggestion = f"did you mean {' or '.join(inside)}?" if inside else nearest(name, known)
         return OptionError(
             f"unknown command {name!r}. {suggestion}".rstrip(". "),
             fix=f"`{ctx.command_path} --help` lists the commands",
         )
 
-    def _has(self, ctx: click.Context, group: str, name: str) -> bool:
-        """Tell whether a group holds a command of this name, or of one that it used to have."""
-        found = self.get_command(ctx, group)
-        names = found.list_commands(ctx) if isinstance(found, click.Group) else []
-        return name in names or name in [f"{group}-{each}" for each in names]
+    def _inside(self, ctx: click.Context, name: str) -> list[str]:
+        """Return the commands inside a command, if it is a group."""
+        found = self.get_command(ctx, name)
+        return found.list_commands(ctx) if isinstance(found, click.Group) else []
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         """Return the commands in the order of use."""

@@ -200,7 +200,8 @@ class Configuration:
                     allowed |= _known([group], context)[0]
                 for each in value:
                     if spelled(each) not in allowed:
-                        raise self._unknown("setting", each, allowed, f"[{key}]", *names, key)
+                        what = f"the table [{key}] has no setting {each!r}"
+                        raise self._unknown(what, each, allowed, *names, key)
             elif spelled(key) not in known and not (key in commands and isinstance(value, dict)):
                 table = next((name for name, keys in tables.items() if spelled(key) in keys), "")
                 if table:
@@ -209,22 +210,17 @@ class Configuration:
                         where=self.where(*names),
                         fix=f"write it below a line [{'.'.join((*names, table))}]",
                     )
-                owner = f"the command {' '.join(names)}" if inside else "no command"
-                raise self._unknown("option", key, {*known, *commands} - {""}, owner, *names)
+                what = f"unknown option {key!r}: no command has it"
+                if inside:
+                    what = f"the command {' '.join(names)} has no option {key!r}"
+                raise self._unknown(what, key, {*known, *commands} - {""}, *names)
 
-    def _unknown(
-        self, kind: str, key: str, known: Iterable[str], owner: str, *names: str
-    ) -> OptionError:
+    def _unknown(self, what: str, key: str, known: Iterable[str], *names: str) -> OptionError:
         """Return the error about a key."""
-        what = {
-            "[": f"the table {owner} has no setting {key!r}",
-            "t": f"{owner} has no option {key!r}",
-            "n": f"unknown option {key!r}: {owner} has it",
-        }[owner[0]]
         return OptionError(
             f"{what}. {nearest(spelled(key), known)}".rstrip(". "),
             where=self.where(*names),
-            fix=f"`findwell COMMAND --help-all` lists the {kind}s",
+            fix="`findwell COMMAND --help-all` lists options, --help-judge and others settings",
         )
 
     def _value(

@@ -49,7 +49,10 @@ DATES = CORPUS_COLUMNS["date"]  # keys of metadata, the preferred one first
 MILLISECONDS = 1e11  # from here on a number counts milliseconds: as seconds it is far in the future
 QUESTIONS_AT_ONCE = 4096  # that are embedded, and compared, together
 REFERENCE_FIXES = {
-    "corpus": ("a corpus", "name the documents that can be retrieved: --corpus FILE (corpus=)"),
+    "corpus": (
+        "a corpus",
+        "name the documents that can be found: --with corpus=FILE (corpus=)",
+    ),
     "questions": (
         "questions of an evaluation",
         "name the questions of the evaluation: --with questions=FILE (questions=)",
