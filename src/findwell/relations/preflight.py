@@ -139,8 +139,7 @@ def check_gold(gold: Gold, policy: Policy, levels: dict[str, float]) -> list[Fin
             where="gold",
             fix="remove the repetition, or use findwell's own dialect, which counts it once",
         )
-    if not is_part():
-        require_relevant(float(grade.max()) if len(grade) else None, policy, levels)
+    require_relevant(float(grade.max()) if len(grade) else None, policy, levels)
     empty = np.zeros(gold.n, dtype=bool)
     first, some = gold.item_offset[:-1], np.diff(gold.item_offset) > 0
     for level in set(levels.values()):
@@ -163,10 +162,9 @@ def check_gold(gold: Gold, policy: Policy, levels: dict[str, float]) -> list[Fin
 
 def require_relevant(highest: float | None, policy: Policy, levels: dict[str, float]) -> None:
     """Refuse a gold whose highest grade is too low for a measure; None: it has no item."""
-    if policy.no_relevant != "undefined" or policy.nothing != "zero":
-        return
+    strict = policy.no_relevant == "undefined" and policy.nothing == "zero"
     for name, level in levels.items():
-        if highest is None or highest < level:
+        if strict and (highest is None or highest < level) and not is_part():
             why = "it has no item" if highest is None else f"the highest grade is {highest:g}"
             raise AlignError(
                 f"the gold has no relevant item for {name}: {why}",
@@ -234,15 +232,12 @@ def missing_error(count: int, example: str, run: str) -> AlignError:
     )
 
 
-def no_shared_query(
-    ours: pl.Series, theirs: pl.Series, run: str, *, examples: bool = False
-) -> AlignError:
+def no_shared_query(ours: pl.Series, theirs: pl.Series, run: str, least: str = "") -> AlignError:
     """Return the error for a run and a gold without a common query, with a guess why.
 
-    The queries of both are given, or `examples` of them.
+    The queries of both are given; where these are examples only, `least` is "at least ".
     """
     guess = hint(ours, theirs, QUERIES)
-    least = "at least " if examples else ""
     return AlignError(
         f"run and gold share no query: the run has {ours[0]!r}, the gold has {theirs[0]!r}",
         where=f"run {run} and gold",
