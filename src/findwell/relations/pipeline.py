@@ -105,8 +105,7 @@ def check_gold(gold: Gold, policy: Policy, measures: Sequence[Measure]) -> list[
             fix="remove the repetition, or use findwell's own dialect, which counts it once",
         )
     levels = {str(measure): measure.level() for measure in measures if measure.needs_relevant}
-    if not is_part():
-        require_relevant(float(grade.max()) if len(grade) else None, policy, levels)
+    require_relevant(float(grade.max()) if len(grade) else None, policy, levels)
     empty = np.zeros(gold.n, dtype=bool)
     first, some = gold.item_offset[:-1], np.diff(gold.item_offset) > 0
     for level in set(levels.values()):

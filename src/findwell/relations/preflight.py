@@ -111,10 +111,9 @@ def hint(ours: pl.Series, theirs: pl.Series, known: tuple[Hint, ...]) -> tuple[H
 
 def require_relevant(highest: float | None, policy: Policy, levels: dict[str, float]) -> None:
     """Refuse a gold whose highest grade is too low for a measure; None: it has no item."""
-    if policy.no_relevant != "undefined" or policy.nothing != "zero":
-        return
+    strict = policy.no_relevant == "undefined" and policy.nothing == "zero"
     for name, level in levels.items():
-        if highest is None or highest < level:
+        if strict and (highest is None or highest < level) and not is_part():
             why = "it has no item" if highest is None else f"the highest grade is {highest:g}"
             raise AlignError(
                 f"the gold has no relevant item for {name}: {why}",
@@ -157,15 +156,12 @@ def missing_error(count: int, example: str, run: str) -> AlignError:
     )
 
 
-def no_shared_query(
-    ours: pl.Series, theirs: pl.Series, run: str, *, examples: bool = False
-) -> AlignError:
+def no_shared_query(ours: pl.Series, theirs: pl.Series, run: str, least: str = "") -> AlignError:
     """Return the error for a run and a gold without a common query, with a guess why.
 
-    The queries of both are given, or `examples` of them.
+    The queries of both are given; where these are examples only, `least` is "at least ".
     """
     guess = hint(ours, theirs, QUERIES)
-    least = "at least " if examples else ""
     return AlignError(
         f"run and gold share no query: the run has {ours[0]!r}, the gold has {theirs[0]!r}",
         where=f"run {run} and gold",

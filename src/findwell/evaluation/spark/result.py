@@ -363,7 +363,7 @@ class Notes:
         missing = kinds.get("missing-query")
         if counts["documents"] and not counts["shared"]:
             ours, theirs = examples(kinds.get("extra-query")), examples(missing)
-            raise no_shared_query(ours, theirs, run, examples=True)
+            raise no_shared_query(ours, theirs, run, "at least ")
         if "queries" in unmet and not counts["described"]:
             raise no_known_query(unmet["queries"].examples[0], "queries")
         levels = {
