@@ -24,6 +24,7 @@ from tests.reports.conftest import DEMO
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from findwell.show.document import Part
     from findwell.show.panel import Panel
 
 RUNS = (DEMO / "bm25.trec", DEMO / "minilm.trec")
@@ -143,16 +144,14 @@ def test_what_python_prints_fits_a_screen() -> None:
 
 
 def test_writers_show_every_kind_of_part() -> None:
-    made = Document(
-        [
-            Line("a line <b>", in_papers=True),
-            Grid("title", ["x"], [["1"]], marks={(0, 0): "†"}),
-            Notes(("first", "second")),
-            LetterChart(lambda width: "*" * width),
-            Code("To paste", "a = 1\nb = 2"),
-        ],
-        headlines=[Headline("It is so", ("by a fact",))],
-    )
+    parts: list[Part] = [
+        Line("a line <b>", in_papers=True),
+        Grid("title", ["x"], [["1"]], marks={(0, 0): "†"}),
+        Notes(("first", "second")),
+        LetterChart(lambda width: "*" * width),
+        Code("To paste", "a = 1\nb = 2"),
+    ]
+    made = Document(iter(parts), headlines=[Headline("It is so", ("by a fact",))])
     text = write(made, "table", width=40)
     assert text.startswith("It is so\n  by a fact\n\na line <b>\n\ntitle\n")
     assert "  first\n  second\n" in text

@@ -11,6 +11,7 @@ from findwell.core.columns import normaliser
 from findwell.core.errors import AlignError
 from findwell.core.findings import Finding, FindingKind, finding_about, shorten
 from findwell.core.frames import pl
+from findwell.core.parts import is_part
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable

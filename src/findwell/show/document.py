@@ -38,7 +38,7 @@ class Line:
     kind: ClassVar[str] = "line"
 
     text: str
-    in_papers: bool = False  # as a comment above the tables
+    in_papers: bool = False  # as a comment above the tables; about a judge
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,6 +48,7 @@ class Notes:
     kind: ClassVar[str] = "notes"
 
     lines: tuple[str, ...]
+    whole: bool = False  # one line each, where they are not written to a terminal
 
 
 @dataclass(frozen=True, slots=True)

@@ -52,9 +52,9 @@ VerdictColumns = dict[str, "Callable[[ExplainedVerdict], str]"]
 def document(explained: Explanation) -> Document:
     """Return the lists and the gold, what a judge said, and how each number comes about."""
     parts: list[Part] = [Line(heading(explained)), *grids(explained)]
-    parts.append(Notes(tuple(map(sentence, explained.calculations))))
+    parts.append(Notes(tuple(map(sentence, explained.calculations)), whole=True))
     if explained.differences:
-        parts += [Line("Why they differ"), Notes(tuple(explained.differences))]
+        parts += [Line("Why they differ"), Notes(tuple(explained.differences), whole=True)]
     return Document(parts, findings=explained.findings, data=explained.as_dict)
 
 

@@ -19,7 +19,7 @@ def document(found: PowerAnalysis) -> Document:
     """Return what each plan says, and what more queries would bring."""
     parts: list[Part] = []
     for plan in found.plans:
-        parts += [Line(_heading(plan)), Notes(tuple(sentences(plan)))]
+        parts += [Line(_heading(plan)), Notes(tuple(sentences(plan)), whole=True)]
         parts += [_curve(plan)] if plan.curve else []
     return Document(parts, findings=found.findings, data=found.as_dict)
 

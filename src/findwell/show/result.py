@@ -352,7 +352,8 @@ def curve_document(
     at = "at each cutoff" if over == "k" else f"at each budget of {over}"
     grid = Grid(f"{at}{name_relations(matched_by.values())}", header, rows, left=3)
     reached = Notes(tuple(_target_line(each, over) for each in enough))
-    return Document([grid, reached, *map(Line, judges)])
+    about = (Line(judge, in_papers=True) for judge in judges)
+    return Document([grid, reached, *about])
 
 
 def sparkline(values: list[float | None]) -> str:

@@ -58,9 +58,9 @@ def to_terminal(document: Document, *, color: bool = False, width: int | None = 
         if isinstance(part, Grid):
             return terminal(part, color=color, width=width)
         if isinstance(part, Line):
-            return wrap(printable(part.text), sentences)
+            return wrap(printable(part.text), width if part.in_papers else sentences)
         if isinstance(part, Notes):
-            return bullets(part.lines, "table", sentences)
+            return bullets(part.lines, "table", width if part.whole else sentences)
         if isinstance(part, LetterChart):
             return part.draw(sentences)
         return f"{part.title[:1].lower()}{part.title[1:]}:\n\n{part.text}"
