@@ -219,7 +219,7 @@ def compact(rows: pl.DataFrame) -> pl.DataFrame:
 
 
 class GrowingColumn:
-    """An array that grows at its end: its pieces are not held beside it, as concatenating would.
+    """An array that grows at its end: its pieces are not held as well, as concatenating would.
 
     Whole numbers that do not fit its type make it one of int64.
 

@@ -47,7 +47,7 @@ if TYPE_CHECKING:
     Bools: TypeAlias = NDArray[np.bool_]
 
 
-# what an entry may say beside its id; start and end count in the source, or else in the doc itself
+# what an entry may say next to its id; start and end count in the source, or else in the doc itself
 FACTS = ("text", "start", "end", "source")
 EMPTY_ITEM = "an item names no document"
 TEXT_ITEM = "an item is a text, and names no document"
@@ -102,7 +102,7 @@ class RunStream:
     whole: pl.DataFrame | None = None  # all batches, where memory holds them anyway
     # what its records say about their queries, as far as they have been read
     about: Callable[[], pl.DataFrame | None] = lambda: None
-    # problems in what has been read so far, beside `findings`
+    # problems in what has been read so far, in addition to `findings`
     found: Callable[[], tuple[Finding, ...]] = tuple
     named_by: NamedBy = "id"
     # "texts", "places", "chunks" (the places are in a source): what stands next to its ids
@@ -425,7 +425,7 @@ def merge_equal(rows: pl.DataFrame, key: Sequence[str]) -> tuple[pl.DataFrame, p
     """Return the rows without repetitions, the best grades first, and the repetitions.
 
     Rows of one item that agree in `key` are one: that of the highest grade and of the best support.
-    A group in which all agree is no group but that document, and one item with the same document
+    A group in which all agree is not a group but that document, and one item with the same document
     elsewhere in the query, unless it stays apart. The column times is how often a document that is
     an item was listed, alone or as such a group.
     """

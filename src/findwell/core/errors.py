@@ -230,7 +230,7 @@ def choose(what: str, value: str, known: Iterable[str], *, none: str = "") -> st
 
 
 def unknown(what: str, value: str, names: Iterable[str], *, none: str = "") -> OptionError:
-    """Return the error for a value that is none of the known names, such as `onnx:PATH`.
+    """Return the error for a value that is not one of the known names, such as `onnx:PATH`.
 
     >>> unknown("embedder", "onnyx:model", ["minilm", "onnx:PATH"]).fix
     'did you mean onnx? (known: minilm, onnx:PATH)'

@@ -37,7 +37,7 @@ _AMOUNT = re.compile(r"(?P<amount>\d{1,15})[\s_]*(?P<word>[a-z]+)|hop(?P<hop>\d{
 
 @dataclass(frozen=True, slots=True)
 class Budget:
-    """What the list of a query may cost: so many tokens, characters or hops.
+    """What the list of a query may cost: a number of tokens, characters or hops.
 
     Chunks are taken in rank order as long as all of them together stay within the budget. The one
     that would cross it is left out, and so is everything below it.
@@ -145,8 +145,8 @@ class Measure:
 
     A subclass is a frozen dataclass (`register_measure` makes it one) whose fields are its
     parameters, with its formula as `terms`
-    (in words: `adds`), `divisor` and `limit`, or as `compute` if it is no sum, and a docstring
-    that defines it. `k` cuts the list (None: all of it) after so many ranks, or where a `Budget`
+    (in words: `adds`), `divisor` and `limit`, or as `compute` if it is not a sum, and a docstring
+    that defines it. `k` cuts the list (None: all of it) after k ranks, or where a `Budget`
     is spent; `relation` names the relation it reads (None: the one the evaluation was asked for).
     """
 
@@ -197,7 +197,7 @@ class Measure:
         return quotient if self.limit is None else self.limit.apply(quotient)
 
     def parts(self) -> tuple[Measure, ...]:
-        """Return the measures that this one is made of, if it is no sum of its own."""
+        """Return the measures that this one is made of, if it is not a sum of its own."""
         return ()
 
     @property

@@ -82,7 +82,7 @@ class Relation(Viewed):
     failed_verdicts: Bools | None = None  # n   queries about which a judge failed; None: none
     lenient: Relation | None = None  # the same, were every verdict that failed a yes
     edge_weight: Floats | None = None  # e   how far a unit supports the item; None: fully
-    chunk_facts: Mapping[str, Floats] | None = None  # c each, by name; None: nobody asked
+    chunk_facts: Mapping[str, Floats] | None = None  # c each, by name; None: not asked for
     # what was worked out so far; never handed on, so that `replace` starts afresh
     _worked_out: dict[object, Any] = field(init=False, default_factory=dict, repr=False)
     n: int = field(init=False)  # how many queries
@@ -205,7 +205,7 @@ class Relation(Viewed):
         return self._once(("shown", k), lambda: self._units_of(self.chunks_within(k)))
 
     def _units_of(self, chunks: Ints) -> Ints:
-        """Count the units in the first so many chunks of each query."""
+        """Count the units in the first chunks of each query, as many as given."""
         if self.chunk_end is None or self.chunk_offset is None:
             return chunks
         ends = np.concatenate(([0], self.chunk_end))
@@ -393,7 +393,7 @@ class Relation(Viewed):
         )
 
     def blocks(self, size: int = BLOCK) -> Iterator[Relation]:
-        """Cut the relation between queries into blocks of at least so many items, in their order.
+        """Cut the relation between queries into blocks of at least this many items, in their order.
 
         What is worked out over a block is bounded in memory; a small relation is one block.
         """

@@ -50,7 +50,7 @@ SHOWN_LETTERS = 8  # of a hash
 
 @dataclass(frozen=True, slots=True)
 class DataSet:
-    """A data set: what people call it, and the SHA-256 of the gold; empty where it is no file."""
+    """A data set: what people call it, and the SHA-256 of the gold; empty if it is not a file."""
 
     name: str
     sha256: str = ""
@@ -86,7 +86,7 @@ class Input:
     role: str
     kind: str
     path: str | None = None
-    sha256: str | None = None  # as it was saved, empty if nobody knows; None: not saved yet
+    sha256: str | None = None  # as it was saved, empty if not known; None: not saved yet
 
     @classmethod
     def of(cls, role: str, data: object) -> Input:

@@ -1,4 +1,4 @@
-"""What measures want to know about each chunk beside what it covers: its tokens, characters, hop.
+"""What measures ask about each chunk in addition to what it covers: tokens, characters, hop.
 
 Only what a measure asks for is looked at: a relation without such a measure pays nothing.
 """

@@ -249,7 +249,7 @@ def _apart(  # noqa: PLR0917
 
 
 def _surely_apart(run: UnmetRun, ours: pl.Series, theirs: pl.Series) -> bool:
-    """Tell whether so many queries were answered that some of them should have met the gold."""
+    """Tell whether enough queries were answered that some of them should have met the gold."""
     return run.answered >= SURE and not ours.is_in(theirs.implode()).any()
 
 

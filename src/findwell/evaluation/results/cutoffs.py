@@ -119,7 +119,7 @@ def points_of(cutoffs: Sequence[int] | None, over: str) -> Sequence[int]:
 
 
 def cutoff_of(k: int, over: str) -> Cutoff:
-    """Return the cutoff after k ranks, or the budget of so many tokens, characters or hops."""
+    """Return the cutoff after k ranks, or the budget of k tokens, characters or hops."""
     return k if choose("what a curve goes over", over, ("k", *UNITS)) == "k" else Budget(k, over)
 
 

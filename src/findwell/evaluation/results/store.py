@@ -98,7 +98,7 @@ def tables_of(result: Result) -> dict[str, pl.DataFrame]:
 
 
 def manifest_of(result: Result) -> dict[str, Any]:
-    """Return what a saved result says of itself, beside who wrote it and when."""
+    """Return what a saved result says of itself, in addition to who wrote it and when."""
     made = result.provenance
     return {
         "runs": result.runs,

@@ -246,7 +246,7 @@ class Look:
 
     @property
     def opens_json(self) -> bool:
-        """Whether it begins as JSON does, with a bracket that is no part of an id.
+        """Whether it begins as JSON does, with a bracket that is not part of an id.
 
         >>> Look("", b'{"q1": []}').opens_json, Look("", b"{q1} Q0 d1 1 0.5 tag").opens_json
         (True, False)

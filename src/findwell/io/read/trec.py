@@ -527,7 +527,7 @@ def _not_finite(cells: list[str], where: str) -> InputError:
 
 
 def _built_in_parts(source: Source) -> Gold | None:
-    """Build the gold of judgements part by part, so that memory holds little beside it.
+    """Build the gold of judgements part by part, so that memory holds little else.
 
     None: it takes a look at all rows, because the second column varies or a query comes back.
     """

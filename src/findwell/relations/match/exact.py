@@ -144,7 +144,7 @@ class BoundContainment(BoundPairs):
         again = set() if units.repeat is None else set(np.flatnonzero(units.repeat).tolist())
         for is_head, (unit, member, share) in ((True, heads), (False, tails)):
             for row in zip(member.tolist(), unit.tolist(), share.tolist(), strict=True):
-                if row[1] not in again:  # a repetition is no other chunk
+                if row[1] not in again:  # a repetition is not another chunk
                     begun.setdefault(row[0], []).append((row[1], row[2], is_head))
         found = [(unit, member) for member, ends in begun.items() for unit in _completing(ends)]
         completing = np.array(found, dtype=np.int64).reshape(-1, 2)

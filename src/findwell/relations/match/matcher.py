@@ -275,7 +275,7 @@ def find_matcher(
 ) -> Matcher:
     """Return the matcher of this name, for `by=`.
 
-    Parameters are given in the name or beside it; `choices` are those of a dialect, by relation.
+    Parameters are given in the name or next to it; `choices` are those of a dialect, by relation.
 
     >>> str(find_matcher("rouge(threshold=0.80)")), str(find_matcher("exact", text="raw"))
     ('rouge(threshold=0.8)', 'exact(text=raw)')

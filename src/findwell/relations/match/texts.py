@@ -44,7 +44,7 @@ ID_AS_TEXT, NO_TEXT = FindingKind.ID_AS_TEXT, FindingKind.NO_TEXT
 UNKNOWN_TEXT = FindingKind.UNKNOWN_TEXT
 BARE_TEXT = (
     FindingKind.BARE_TEXT
-)  # counted only to see whether any document has a text beside its id
+)  # counted only to see whether any document has a text next to its id
 TEXT_LIKE = r"[\s\P{ascii}]"  # what has a space, or a letter beyond ASCII, may be a text
 PAIRS = 1 << 20  # pairs compared at once, so that memory stays bounded
 MESSAGES = {
@@ -67,7 +67,7 @@ MESSAGES = {
 def with_texts(
     rows: pl.DataFrame, corpus: pl.DataFrame | None, policy: str
 ) -> tuple[pl.DataFrame, list[Finding]]:
-    """Put what counts of its text in the place of each document's id."""
+    """Replace the id of each document by what counts of its text."""
     text, findings = texts_of(rows, corpus)
     key = tidy(text, policy)
     if policy != "raw":
@@ -232,7 +232,7 @@ class BoundTexts(BoundByRule):
         self._splitter = splitter
 
     def rows(self, rows: pl.DataFrame) -> tuple[pl.DataFrame, list[Finding]]:
-        """Put texts in the place of ids."""
+        """Replace ids by texts."""
         return with_texts(rows, self._corpus, self._policy)
 
     def units(self, aligned: Aligned) -> Units:
