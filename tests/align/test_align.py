@@ -92,7 +92,7 @@ def test_scores_beyond_32_bits_tie_as_infinities() -> None:
 def test_infinite_scores_rank_first_and_last_without_a_finding() -> None:
     run = {"q": {"c": INF, "b": 0.0, "d": -0.0, "a": -INF}}
     assert order(run, list("abcd")) == ["c", "d", "b", "a"]
-    assert not findwell.check(run, {"q": ["a"]})
+    assert not findwell.io.check(run, {"q": ["a"]})
 
 
 def test_nan_scores_rank_last_with_a_finding() -> None:
@@ -126,7 +126,7 @@ def test_a_repetition_in_a_scored_table_counts_at_its_best_score() -> None:
 
 def test_repetitions_are_counted_by_query() -> None:
     run = {f"q{number}": ["a", "b", "a"] for number in range(10)}
-    (finding,) = findwell.check(run, {query: ["a"] for query in run})
+    (finding,) = findwell.io.check(run, {query: ["a"] for query in run})
     assert (finding.kind, finding.count) == ("duplicate-document", 10)
     assert finding.examples == ("q0 / a", "q1 / a", "q2 / a")
 
@@ -192,7 +192,7 @@ def test_ranks_with_gaps_or_from_zero_agree() -> None:
     frame = pl.DataFrame(
         {"query": ["a"] * 3, "doc": list("xyz"), "score": [3.0, 2, 1], "rank": [0, 5, 9]}
     )
-    assert not findwell.check(frame, {"a": ["x"]})
+    assert not findwell.io.check(frame, {"a": ["x"]})
 
 
 class TestGold:

@@ -107,7 +107,7 @@ def test_the_defaults_of_judges_are_those_of_the_library() -> None:
 
 def test_what_help_lists_is_all_there_is() -> None:
     listed = DIALECT_HELP.partition(": ")[2].rstrip(".").split(", ")
-    assert listed == list(findwell.known_dialects())
+    assert listed == list(findwell.plugins.known_dialects())
     assert ", ".join(DEFAULTS) == DEFAULT_MEASURES
 
 

@@ -279,7 +279,7 @@ def test_the_lists_of_version_9(nickname: str) -> None:
     theirs = pytrec_eval.RelevanceEvaluator(gold, {nickname}).evaluate(run)
     result = findwell.evaluate(run, gold, nickname, dialect="trec_eval-9")
     names = set(theirs["1"]) - {"runid", "relstring"}  # which are no numbers
-    assert {findwell.parse_measure(name) for name in names} == set(result.measures)
+    assert {findwell.plugins.parse_measure(name) for name in names} == set(result.measures)
     for name in names:
         values = [values[name] for values in theirs.values()]
         expected = pytrec_eval.compute_aggregated_measure(name, values)

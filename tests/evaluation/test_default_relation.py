@@ -140,7 +140,7 @@ def test_every_input_is_compared_alike(save: Save, cli: Findwell) -> None:
         for again in range(5)
         for record in records
     ]
-    tuned = findwell.tune({"a": many, "b": many}, None, "recall@2", engine="redis-rrf")
+    tuned = findwell.tuning.tune({"a": many, "b": many}, None, "recall@2", engine="redis-rrf")
     assert tuned.fused.matched_by == SPANS
 
 
@@ -183,8 +183,8 @@ def test_measures_that_name_their_relation_leave_nothing_to_decide() -> None:
 def test_a_gold_that_was_read_without_its_places() -> None:
     find = first_of_each(chunks())
     with pytest.raises(InputError, match="was read without them"):
-        findwell.evaluate(find, findwell.load_gold(GOLD), "recall@2")
-    gold = findwell.load_gold(GOLD, texts=True)
+        findwell.evaluate(find, findwell.io.load_gold(GOLD), "recall@2")
+    gold = findwell.io.load_gold(GOLD, texts=True)
     assert findwell.evaluate(find, gold, "recall@2")["recall@2"] == 0.5
 
 

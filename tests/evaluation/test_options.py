@@ -15,5 +15,5 @@ def test_the_options_that_are_handed_on_are_those_of_evaluate() -> None:
 
 def test_check_takes_any_of_them() -> None:
     run, gold = {"q1": ["a"]}, {"q1": ["a"], "q2": ["b"]}
-    (found,) = findwell.check(run, gold, dialect="course", rel=1)
+    (found,) = findwell.io.check(run, gold, dialect="course", rel=1)
     assert found.kind == "missing-query"

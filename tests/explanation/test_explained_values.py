@@ -1,6 +1,7 @@
 """What is explained is what was measured: every measure, dialect, relevance level and gold.
 
-The measures are taken from `findwell.known_measures()`, so that a new one is tested by existing.
+The measures are taken from `findwell.plugins.known_measures()`, so that a new one is tested by
+existing.
 """
 
 from __future__ import annotations
@@ -20,7 +21,8 @@ from findwell.show.explanation import render, sentence
 from tests.strategies import grouped_cases, quick, without_facts
 
 if TYPE_CHECKING:
-    from findwell import Explanation, Measure
+    from findwell import Measure
+    from findwell.types import Explanation
 
 LEVELS = (1.0, 2.0)
 EVERY = tuple(
@@ -188,7 +190,9 @@ def test_over_texts_too(by: str) -> None:
             level = ranking.relevant.removeprefix("grade >= ")
             last = {step.chunk or step.rank: step for step in ranking.steps}
             for k, step in last.items():
-                value = rows.get((query, str(findwell.parse_measure(f"P(rel={level})@{k}"))))
+                value = rows.get(
+                    (query, str(findwell.plugins.parse_measure(f"P(rel={level})@{k}")))
+                )
                 if value is not None and value["value"] is not None:
                     assert step.precision == pytest.approx(value["value"])
 

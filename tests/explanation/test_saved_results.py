@@ -14,7 +14,7 @@ from tests.explanation.test_explained_values import EVERY, RELATIONS, TEXTS
 from tests.explanation.test_explanation import GOLD, JUDGED, RUN
 
 if TYPE_CHECKING:
-    from findwell import Explanation
+    from findwell.types import Explanation
     from tests.conftest import Findwell
 
 DEMO = Path(findwell.__file__).parent / "demo"
@@ -53,7 +53,9 @@ def test_over_texts_and_their_sentences(by: str, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("name", ["context_precision", "context_recall", "context_relevancy"])
 def test_with_the_verdicts_of_its_judge(name: str, tmp_path: Path) -> None:
-    folder = findwell.judge(JUDGED, name, judge="local:text", keep=10).save(tmp_path / "saved")
+    folder = findwell.judges.judge(JUDGED, name, judge="local:text", keep=10).save(
+        tmp_path / "saved"
+    )
     (live,) = findwell.explain(JUDGED, measures=name, query="capital", judge="local:text")
     (told,) = findwell.explain(folder)
     assert told.query == "capital"
@@ -89,7 +91,7 @@ def test_a_chunk_that_is_written_otherwise_has_its_verdicts_in_a_report(tmp_path
         "reference": "Rio lies by the sea.",
     }
     sample["contexts"] = ["Rio lies by the sea.", "Rio  lies by the sea."]
-    folder = findwell.judge([sample], "context_precision", judge="local:text", keep=5).save(
+    folder = findwell.judges.judge([sample], "context_precision", judge="local:text", keep=5).save(
         tmp_path / "saved"
     )
     case = QueryDetails(lay_side_by_side([folder]).systems[0]).of("q")
@@ -141,10 +143,14 @@ def test_another_dialect_needs_the_inputs() -> None:
 def test_curves_of_a_folder(tmp_path: Path) -> None:
     result = findwell.evaluate(RUN, GOLD, "recall")
     folder = result.save(tmp_path / "saved")
-    assert findwell.curve(folder, "P", [1, 3]).equals(findwell.curve(result, "P", [1, 3]))
-    assert findwell.smallest_k(folder, "recall", 0.1) == findwell.smallest_k(result, "recall", 0.1)
+    assert findwell.statistics.curve(folder, "P", [1, 3]).equals(
+        findwell.statistics.curve(result, "P", [1, 3])
+    )
+    assert findwell.statistics.smallest_k(folder, "recall", 0.1) == findwell.statistics.smallest_k(
+        result, "recall", 0.1
+    )
     with pytest.raises(findwell.FindwellError, match=r"findwell\.evaluate"):
-        findwell.curve({"q": ["a"]})  # type: ignore[arg-type]
+        findwell.statistics.curve({"q": ["a"]})  # type: ignore[arg-type]
 
 
 # the command line

@@ -63,7 +63,7 @@ MEASURED = {
 @pytest.fixture(autouse=True)
 def _aspects() -> None:
     for name, given in SHAPES.items():
-        findwell.register_aspect(name, **given)  # type: ignore[arg-type]
+        findwell.plugins.register_aspect(name, **given)  # type: ignore[arg-type]
 
 
 def year(text: str) -> int:
@@ -141,7 +141,7 @@ def test_a_model_judges_them() -> None:
 
 def test_parts_of_two_aspects_do_not_mix() -> None:
     for name in ("first", "second"):
-        findwell.register_aspect(name, shape="parts", prompt="Does each part name a year?")
+        findwell.plugins.register_aspect(name, shape="parts", prompt="Does each part name a year?")
 
     def script(call: Call) -> Reaction:
         read = read_prompt(call.prompt)
@@ -161,7 +161,7 @@ def test_parts_of_two_aspects_do_not_mix() -> None:
 @pytest.mark.parametrize("shape", ["chunks", "parts", "list"])
 def test_what_needs_the_reference_is_shown_it_and_relevance_is_not(shape: str, ask: str) -> None:
     more: dict[str, Any] = {"shape": shape, "prompt": "Does it contradict the reference?"}
-    findwell.register_aspect("contradicts", needs="reference", **more)
+    findwell.plugins.register_aspect("contradicts", needs="reference", **more)
     one = Sample("q", "How hot?", ("Tea is cold.",), "Tea boils.")
     one = replace(one, parts={"contradicts": (("Tea is cold.",),)})
     try:
@@ -182,7 +182,9 @@ def test_a_judge_knows_aspects_that_were_registered_after_it_was_made() -> None:
     ASPECTS._entries.pop("recent")
     with serve(answer) as server:
         asked = judge_of(server)
-        findwell.register_aspect("recent", shape="chunks", prompt="Does the chunk name a year?")
+        findwell.plugins.register_aspect(
+            "recent", shape="chunks", prompt="Does the chunk name a year?"
+        )
         judged = asked.judge([Sample("q", "?", ("In 2024.",))], frozenset({"recent"}))
     assert judged[0]["recent"].row[0].value == 1
     check_totals(asked, judged)
@@ -205,7 +207,7 @@ def test_the_local_judge_cannot() -> None:
 
 
 def test_a_model_lists_items_of_its_own() -> None:
-    findwell.register_aspect(
+    findwell.plugins.register_aspect(
         "topics",
         shape="items",
         prompt="Which chunks are about each topic?",
@@ -281,14 +283,14 @@ def test_the_example_of_an_entry_has_the_form_of_its_schema(name: str) -> None:
 def test_mistakes_are_named(given: dict[str, Any], message: str) -> None:
     usual: dict[str, Any] = {"name": "mine", "shape": "chunks", "prompt": "Is it?"}
     with pytest.raises(OptionError, match=message):
-        findwell.register_aspect(**usual | given)
+        findwell.plugins.register_aspect(**usual | given)
     assert "mine" not in ASPECTS
 
 
 def test_an_installed_package_brings_an_aspect(tmp_path: Path) -> None:
     (tmp_path / "thirdparty.py").write_text(
         "import findwell\n"
-        "findwell.register_aspect('recent', shape='chunks', prompt='Is it about this year?')\n"
+        "findwell.plugins.register_aspect('recent', shape='chunks', prompt='Is it new?')\n"
     )
     info = tmp_path / "thirdparty-1.0.dist-info"
     info.mkdir()

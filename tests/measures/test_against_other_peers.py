@@ -83,7 +83,7 @@ def compare(
 ) -> None:
     """Assert that values by (findwell's name, query) are what findwell finds."""
     # parsed, as the names P and recall stand for lists in trec_eval's dialects
-    names = {name: findwell.parse_measure(name) for name, _ in theirs}
+    names = {name: findwell.plugins.parse_measure(name) for name, _ in theirs}
     found = by_measure(findwell.evaluate(run, gold, list(names.values()), **options))
     for (name, query), expected in theirs.items():
         value = found[str(names[name])][query]

@@ -140,12 +140,12 @@ def test_age_that_is_not_known() -> None:
     with pytest.raises(FindwellError, match="'May' is not a date"):
         value(["a"], ["a"], "age", corpus=[{"doc": "a", "text": "A", "date": "May"}])
     with pytest.raises(FindwellError, match="on is a date"):
-        findwell.parse_measure("age(on=yesterday)")
+        findwell.plugins.parse_measure("age(on=yesterday)")
 
 
 def test_units_of_costs() -> None:
     with pytest.raises(FindwellError, match="unit is one of"):
-        findwell.parse_measure("cost_to(unit=bytes)")
+        findwell.plugins.parse_measure("cost_to(unit=bytes)")
     texts = {"a": "one two three", "x": "four"}
     found = findwell.evaluate(
         {"q": ["x", "a"]},

@@ -83,7 +83,7 @@ def test_labels_that_are_none() -> None:
     with pytest.raises(FindwellError, match="is not a number from 0 to 1"):
         findwell.evaluate({"q": ["a"]}, [{"query": "q", "gold": [{"docs": {"a": 2}}]}], "recall")
     with pytest.raises(FindwellError, match="support is a number from 0 to 1"):
-        findwell.parse_measure("recall(support=2)")
+        findwell.plugins.parse_measure("recall(support=2)")
 
 
 def by_hand(run: list[str], items: list[dict[str, float]], k: int, least: float) -> float:

@@ -38,8 +38,8 @@ RUNS: dict[str, Callable[[], object]] = {
     "numpy ids": lambda: {
         np.str_(query): [np.str_(doc) for doc in docs] for query, docs in ranked().items()
     },
-    "a stream": lambda: findwell.load_run(sample.RUN),
-    "a run": lambda: findwell.load_run(sample.RUN).collect(),
+    "a stream": lambda: findwell.io.load_run(sample.RUN),
+    "a run": lambda: findwell.io.load_run(sample.RUN).collect(),
     "a generator of records": lambda: (
         {"query": query, "retrieved": docs} for query, docs in ranked().items()
     ),
@@ -50,7 +50,7 @@ GOLDS: dict[str, Callable[[], object]] = {
         query: {doc: np.int32(grade) for doc, grade in docs.items()}
         for query, docs in sample.GOLD.items()
     },
-    "a gold": lambda: findwell.load_gold(sample.GOLD),
+    "a gold": lambda: findwell.io.load_gold(sample.GOLD),
     "lists of objects": lambda: {
         query: [{"docs": [doc], "grade": grade} for doc, grade in docs.items()]
         for query, docs in sample.GOLD.items()

@@ -57,7 +57,9 @@ def test_places_in_one_document_are_not_repetitions() -> None:
 
 
 def test_a_judge_sees_chunks_that_share_a_document() -> None:
-    result = findwell.judge([SAMPLE], ["context_recall", "context_precision"], judge="local:text")
+    result = findwell.judges.judge(
+        [SAMPLE], ["context_recall", "context_precision"], judge="local:text"
+    )
     assert result.values == {"context_recall": 1, "context_precision": pytest.approx(1 / 3)}
 
 

@@ -336,10 +336,10 @@ def test_a_saved_result_knows_what_it_lacks(aspect: str, tmp_path: Path) -> None
                 _ = result.score([name]).values
             assert name in stop.value.fix
         with pytest.raises(MeasureError, match="only the first 5"):
-            findwell.curve(result, [AT[aspect]], [1, 10])
+            findwell.statistics.curve(result, [AT[aspect]], [1, 10])
         with pytest.raises(MeasureError, match="only the first 5"):
-            findwell.smallest_k(result, AT[aspect], 0.5)
-        assert findwell.curve(result, [AT[aspect]], [1, 5])["value"].null_count() == 0
+            findwell.statistics.smallest_k(result, AT[aspect], 0.5)
+        assert findwell.statistics.curve(result, [AT[aspect]], [1, 5])["value"].null_count() == 0
     with pytest.raises(MeasureError, match="only the first 5"):
         findwell.compare(tmp_path / "saved", tmp_path / "saved", measures=[AT[aspect]])
 

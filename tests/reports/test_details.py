@@ -270,7 +270,7 @@ def test_spans_that_touch_are_one() -> None:
 
 def test_a_verdict_about_the_whole_list_stands_below_it() -> None:
     sample = {"query": "q", "question": "Where is Rio?", "contexts": ["Rio lies by the sea.", ""]}
-    result = findwell.judge(
+    result = findwell.judges.judge(
         [sample], "context_sufficiency", judge=lambda _: {"sufficiency": 1}, keep=5
     )
     case = told(result, "q")

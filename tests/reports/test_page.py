@@ -404,7 +404,7 @@ def test_what_is_missing_is_named(
 def test_the_judge_is_named_at_the_top() -> None:
     sample = {"user_input": "Why not?", "retrieved_contexts": ["Because so."], "reference": "So."}
     systems = {
-        name: findwell.judge([sample], "context_recall", judge=name, keep=3)
+        name: findwell.judges.judge([sample], "context_recall", judge=name, keep=3)
         for name in ("local:text", "local:text(claims=0.9)")
     }
     content = page(prepare(lay_side_by_side([systems])))

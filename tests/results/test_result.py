@@ -169,7 +169,7 @@ def test_a_result_of_another_layout_is_refused(result: findwell.Result, tmp_path
 
 def test_documents_that_never_meet_are_noticed() -> None:
     def fix(run: list[str], gold: list[str]) -> str:
-        findings = findwell.check({"q": run}, {"q": gold}, by="ids")
+        findings = findwell.io.check({"q": run}, {"q": gold}, by="ids")
         return next(f.fix for f in findings if f.kind == "no-shared-document")
 
     assert "--ids chunk-to-doc:#" in fix(["guide#1"], ["guide"])

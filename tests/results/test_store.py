@@ -244,7 +244,7 @@ class TestKilled:
         worse = ["--baseline", path, "--update-baseline", "--require", "recall@1>=baseline"]
         for use, expected in (
             (lambda: len(gather([path])), 1),
-            (lambda: findwell.agree(path, path).kind, "systems"),
+            (lambda: findwell.labels.agree(path, path).kind, "systems"),
             (lambda: _require_input(path), None),
             (lambda: cli("score", record, *worse, "--decide", "value").code, 1),
         ):

@@ -49,7 +49,7 @@ def brute(run: dict[str, float], gold: dict[str, int], measure: str) -> tuple[fl
 def test_bounds_over_all_orders(run: dict[str, float], gold: dict[str, int], measure: str) -> None:
     if not any(gold.values()):
         gold = gold | {"x": 1}
-    loaded, known = findwell.load_run({"q": run}), findwell.load_gold({"q": gold})
+    loaded, known = findwell.io.load_run({"q": run}), findwell.io.load_gold({"q": gold})
     bound = find_matcher("ids").bind(known, MatchContext())
     related = LocalEngine().draw(loaded, bound, dialect("findwell").policy)
     none = np.zeros(0, dtype=np.int64)
@@ -89,8 +89,10 @@ def test_ties_of_queries_that_are_left_out() -> None:
 
 
 def test_ties_are_found_in_any_order_of_queries() -> None:
-    run = findwell.load_run({"b": {"x": 1.0, "y": 1.0}, "a": {"x": 1.0, "y": 1.0}}).collect()
-    aligned = align(run, findwell.load_gold({"a": ["x"], "b": ["y"]}), dialect("findwell").policy)
+    run = findwell.io.load_run({"b": {"x": 1.0, "y": 1.0}, "a": {"x": 1.0, "y": 1.0}}).collect()
+    aligned = align(
+        run, findwell.io.load_gold({"a": ["x"], "b": ["y"]}), dialect("findwell").policy
+    )
     assert aligned.ties is not None
     assert aligned.ties.query.tolist() == [0, 1]
     at = aligned.ties.around(np.array([0, 0, 1, 1]), np.array([1, 3, 2, 9]))

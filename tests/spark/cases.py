@@ -63,7 +63,7 @@ def refused(kind: type[FindwellError], text: str, work: Callable[[], Any]) -> No
 @case
 def every_measure_of_every_dialect(spark: Any, _: Path) -> None:
     """All dialects share one frame each; the gold is sent to all tasks or shuffled, in turns."""
-    for number, dialect in enumerate(findwell.known_dialects()):
+    for number, dialect in enumerate(findwell.plugins.known_dialects()):
         run, gold = hard_case(20 + number, dialect)
         measures = resolve_measures(EVERY, dialect)
         result = findwell.spark.evaluate(
@@ -256,14 +256,11 @@ def differences_are_those_of_the_statistic(spark: Any, folder: Path) -> None:
             assert 0.6 < (row["high"] - row["low"]) / width < 1.5, (row, mine)
             assert abs(row["p"] - mine["p"]) < 0.1, (row, mine)
         texts = ["relevant_retrieved>=baseline-30", "GMAP>=baseline*0.9-0.02", "AP>=baseline+0.5"]
-        verdicts = (
-            gate(after, texts, baseline=before).verdicts
-            for gate, after, before in (
-                (findwell.spark.gate, two, one),
-                (findwell.gate, results[1], results[0]),
-            )
+        gates = (
+            findwell.spark.gate(two, texts, baseline=one),
+            findwell.gate(results[1], texts, baseline=results[0]),
         )
-        for found, wanted in zip(*verdicts, strict=True):
+        for found, wanted in zip(*(each.verdicts for each in gates), strict=True):
             assert (found.outcome, found.relation) == (wanted.outcome, wanted.relation)
             assert abs(found.difference - wanted.difference) < 1e-9
     alone = findwell.spark.evaluate(
@@ -339,9 +336,8 @@ def property_many_small_frames_at_once(spark: Any, _: Path) -> None:
                 pl.DataFrame(rows, schema=kinds[kind], orient="row"),
                 pl.DataFrame(golds[kind], strict=False),
             ]
-            result = findwell.spark.evaluate(
-                *(on_spark(spark, each) for each in frames), MEASURES, partitions=2, batch_rows=7
-            )
+            on = [on_spark(spark, each) for each in frames]
+            result = findwell.spark.evaluate(on[0], on[1], MEASURES, partitions=2, batch_rows=7)
             found = per_query(result).sort("query", "measure")
             expected = pl.concat(wanted[kind]).sort("query", "measure")
             assert found["query"].equals(expected["query"])
@@ -398,9 +394,10 @@ def text_tables_and_questions_are_read_as_on_one_machine(_: Any, folder: Path) -
     for sides in (("run.csv", "gold.csv"), ("asked.tsv", "answers.csv")):
         places = [str(folder / name) for name in sides]
         local = findwell.evaluate(places[0], places[1], MEASURES)
-        assert_same(per_query(findwell.spark.evaluate(*places, MEASURES)), local)
+        assert_same(per_query(findwell.spark.evaluate(places[0], places[1], MEASURES)), local)
         if "asked.tsv" in sides:
-            mapped = findwell.spark.evaluate(*places, MEASURES, columns={"query": "question"})
+            columns = {"query": "question"}
+            mapped = findwell.spark.evaluate(places[0], places[1], MEASURES, columns=columns)
             assert_same(per_query(mapped), local)
 
 
@@ -501,7 +498,7 @@ def a_model_judges_through_the_driver(spark: Any, folder: Path) -> None:
     os.environ["FINDWELL_CACHE_DIR"] = str(folder / "cache")
     with serve(spoilt(lambda _, said: said)) as server:
         judge = findwell.Judge("openai:m", base_url=server.url, key="a-real-key-0123456789")
-        local = findwell.judge(given, ["P@3/relevance"], judge=judge)
+        local = findwell.judges.judge(given, ["P@3/relevance"], judge=judge)
         calls = len(server.calls)
         assert calls >= 10
         few = findwell.spark.evaluate(

@@ -192,7 +192,7 @@ def test_verdicts_that_failed_in_some_batches_bound_the_values_as_on_one_machine
     )
     rows = list(evaluate_batches(plan, stacked(side(frame, RUN), batch=5)))
     found = result_of(made_of(plan), rows, SummaryPlan(("mean", "mean")))
-    local = findwell.judge(given, measures, by="relevance", judge=judge).summary
+    local = findwell.judges.judge(given, measures, by="relevance", judge=judge).summary
     assert found.summary["failed"].to_list() == local["failed"].to_list() == [2, 2]
     for name in ("value", "lower", "upper"):
         assert found.summary[name].to_list() == pytest.approx(local[name].to_list(), rel=1e-12)

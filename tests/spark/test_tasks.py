@@ -46,7 +46,7 @@ if TYPE_CHECKING:
 
     import pyarrow as pa
 
-DIALECTS = list(findwell.known_dialects())
+DIALECTS = list(findwell.plugins.known_dialects())
 
 
 def side(rows: pl.DataFrame, number: int, key: str = "query") -> pl.DataFrame:
@@ -236,7 +236,7 @@ def test_findings_are_counted_over_all_batches() -> None:
     found = list(
         evaluate_batches(plan_of(["AP"], rows=30), stacked(side(gold, GOLD), side(run, RUN)))
     )
-    local = findwell.check(run, gold)
+    local = findwell.io.check(run, gold)
     ours = {each.kind: each.count for each in _notes(found).findings}
     theirs = {each.kind: each.count for each in local if each.kind != "unsorted"}
     assert {kind: ours[kind] for kind in theirs} == theirs

@@ -1,4 +1,4 @@
-"""`findwell.choose`: the measures that fit a job, with reasons, from a few answers about it."""
+"""`findwell.statistics.choose`: the measures that fit a job, with reasons, from a few answers."""
 
 from __future__ import annotations
 

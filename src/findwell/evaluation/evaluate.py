@@ -70,15 +70,14 @@ def evaluate(
     of a list a whole response will do; `id_from` is the field that holds their ids, such as
     `metadata.chunk`, if not the usual one. A path may also be traces of production
     (docs/traces.md): their questions are those of the gold, or `query_from` is the attribute that
-    holds the ids of queries. Without
-    `gold` the records hold both, and several runs must agree about the queries that they share.
-    It may also be a retriever, a function or an object of a framework, which is asked the questions
-    of the gold or of `queries`; `findwell.Retriever(…)` says how, see docs/retrievers.md.
-    `rel` is the grade from which an item counts as relevant, `ids` how document ids are normalised,
-    `queries` a table that adds columns to slice by, `bounds` asks for the values if all unjudged
-    documents were relevant, or all were not. `skip_bad` leaves out records that cannot be read and
-    says so in the findings. `dialect` and `missing` decide what tools decide differently; see
-    `findwell.core.policy.Policy`.
+    holds the ids of queries. Without `gold` the records hold both, and several runs must agree
+    about the queries that they share. It may also be a retriever, a function or an object of a
+    framework, which is asked the questions of the gold or of `queries`;
+    `findwell.retrievers.Retriever(…)` says how, see docs/retrievers.md. `rel` is the grade from
+    which an item counts as relevant, `ids` how document ids are normalised, `queries` a table that
+    adds columns to slice by, `bounds` asks for the values if all unjudged documents were relevant,
+    or all were not. `skip_bad` leaves out records that cannot be read and says so in the findings.
+    `dialect` and `missing` decide what tools decide differently; see `findwell.core.policy.Policy`.
 
     `by` says what makes a retrieved unit cover a gold item: equal `ids` (the default), `spans` (the
     default where the gold labels places, see docs/spans.md), or texts: `exact`,

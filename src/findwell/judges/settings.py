@@ -37,7 +37,7 @@ class Judge:
 
     `ask` is how it is asked: `matrix` for all verdicts about a sample at once, `pieces` for a few
     of them at a time, `single` for one verdict by one word, with its probability where the server
-    tells it, `auto` for what `findwell.judge_check` recommends. `max_failures` is the share of
+    tells it, `auto` for what `findwell.judges.check` recommends. `max_failures` is the share of
     failed verdicts at which judging stops after the first samples; 1 lets it go on. `quotes` asks
     for a quote with every single verdict that is a yes; the other ways always do.
 

@@ -16,7 +16,7 @@ from findwell.evaluation.comparison.pairing import pair
 from findwell.evaluation.comparison.systems import gather
 from findwell.evaluation.plan import RunOptions
 from findwell.judges.limits import judge_lines
-from findwell.statistics.power import PlannedComparison, PowerPoint, sd_of_difference, spread
+from findwell.statistics.sample_size import PlannedComparison, PowerPoint, sd_of_difference, spread
 from findwell.statistics.values import Quantity, check_share, is_binary
 
 if TYPE_CHECKING:

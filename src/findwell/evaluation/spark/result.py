@@ -151,6 +151,8 @@ class SparkResult:
         """The aggregated value of every measure."""
         return dict(self.summary.select("measure", "value").iter_rows())
 
+    __iter__ = None  # it is read by name: Python would try the numbers 0, 1, 2 as names
+
     def __getitem__(self, name: str) -> float | None:
         """Return an aggregated value: `result["recall@5"]`."""
         same = select_measures(name, self.measures, self.dialect)

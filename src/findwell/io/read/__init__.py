@@ -102,7 +102,7 @@ def load_gold(
     """Return a gold: a path, a table, {query: {doc: grade}}, {query: [doc | [doc, …]]}, records.
 
     A path may also be the folder of a BEIR dataset, or of a pool with labels, or its labels.db.
-    Records may be one per pair, with a question, a chunk and a label, as `findwell.judge_card`
+    Records may be one per pair, with a question, a chunk and a label, as `findwell.judges.card`
     takes them.
     """
     refuse_after_fork()

@@ -488,7 +488,7 @@ def compare_judges(
 ) -> JudgeComparison:
     """Let several judges label what people have labelled, and say which agrees best.
 
-    The arguments are those of `findwell.judge_card`, but that `judges` are several, the first of
+    The arguments are those of `findwell.judges.card`, but that `judges` are several, the first of
     which the others are compared with. Pairs about the same question are not independent: whole
     questions are exchanged between two judges to tell a difference from chance.
 

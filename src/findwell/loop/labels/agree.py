@@ -128,8 +128,8 @@ def agree(
 ) -> Agreement:
     """Say how far two sides agree: two rankings, two sets of labels, or two orders of systems.
 
-    With one side alone, the labels of a pool (`findwell.Labels`, its folder or its labels.db), say
-    how far its annotators agree.
+    With one side alone, the labels of a pool (`findwell.labels.Labels`, its folder or its
+    labels.db), say how far its annotators agree.
 
     - `rankings`, two runs: RBO of the lists of each query, τ and τ-AP of the documents in both, and
       the means over the queries for which they are defined. `persistence` is the p of RBO, and

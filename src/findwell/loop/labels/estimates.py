@@ -1,4 +1,4 @@
-"""`findwell.ppi`: what some labels say about all, alone and together with a judge.
+"""`findwell.labels.ppi`: what some labels say about all, alone and together with a judge.
 
 Which estimator is right depends on the measure and on how pairs came to be labelled:
 
@@ -82,13 +82,13 @@ def ppi(
 ) -> Estimates:
     """Estimate measures from labels of some pairs, alone and together with a judge.
 
-    `labels` is the folder of a pool or its labels.db, a `findwell.Labels`, any gold, or a frame of
-    query, doc, grade, probability and stratum, in which a pair without a label has no grade.
-    `judge` is that of `findwell.evaluate`; without it the grades count that the pool's judge gave,
-    if there was one. For each measure there is what the judge says alone, what labels say alone,
-    and both together (`ppi`): the judge's mean, corrected by how far it errs on what people
-    labelled. For several runs there are also the differences from the first one. The
-    other options are those of `findwell.evaluate`; see docs/estimates.md.
+    `labels` is the folder of a pool or its labels.db, a `findwell.labels.Labels`, any gold, or a
+    frame of query, doc, grade, probability and stratum, in which a pair without a label has no
+    grade. `judge` is that of `findwell.evaluate`; without it the grades count that the pool's judge
+    gave, if there was one. For each measure there is what the judge says alone, what labels say
+    alone, and both together (`ppi`): the judge's mean, corrected by how far it errs on what people
+    labelled. For several runs there are also the differences from the first one. The other options
+    are those of `findwell.evaluate`; see docs/estimates.md.
 
     >>> run = {"q1": ["a", "b"], "q2": ["c", "d"], "q3": ["e", "f"]}
     >>> labels = {"q1": {"a": 1, "b": 0}, "q2": {"c": 0, "d": 0}, "q3": {"e": 1, "f": 1}}
@@ -340,7 +340,8 @@ def _of_frame(table: pl.DataFrame) -> KnownPairs:
         raise InputError(
             f"the labels have two rows for document {doc!r} of query {query!r}",
             where="labels",
-            fix="give one row per pair; findwell.Labels settles what annotators disagree about",
+            fix="give one row per pair; findwell.labels.Labels settles what annotators disagree "
+            "about",
         )
     return KnownPairs(rows, None, closed=bool(rows["grade"].null_count()))
 

@@ -160,7 +160,7 @@ def _refuse_existing(target: Path) -> None:
         raise SaveError(
             "there is a pool with labels already, which is never replaced",
             where=str(target),
-            fix="name another folder; findwell.Labels can import the labels of this one",
+            fix="name another folder; findwell.labels.Labels can import the labels of this one",
         )
     if target.exists() and not target.is_dir():
         raise SaveError("this is not a folder", where=str(target), fix="name a new folder")

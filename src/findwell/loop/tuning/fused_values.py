@@ -229,7 +229,7 @@ class FusedLists:
         return None if isinstance(which, int) or not self.engine.cut else which.window
 
     def run(self, which: ListName) -> Run:
-        """Return the fused run of a setting, as `findwell.fuse` does, with all that is known."""
+        """Return the fused run of a setting, as `findwell.tuning.fuse` does."""
         return self.as_run(self.order(which), self.scores(which))
 
     def as_run(self, order: Ints, scores: Floats, name: str = "fused") -> Run:

@@ -379,7 +379,7 @@ class RetrieverTrials:
 
     make: Callable[..., Any]
     settings: Sequence[Knobs]
-    retrieval: Mapping[str, Any]  # options of `findwell.Retriever`
+    retrieval: Mapping[str, Any]  # options of `findwell.retrievers.Retriever`
     folder: Path | None
     table: pl.DataFrame  # the queries with their questions
     gold: Gold

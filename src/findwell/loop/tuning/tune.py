@@ -86,8 +86,9 @@ def tune(
     A `space` has more than one knob, engines among them: a TOML file or a dict. With a function
     instead of runs, its knobs are arguments: `make(**setting)` returns a retriever, and
     configurations are asked by successive halving; `retrieval` says how (options of
-    `findwell.Retriever`), `answers` is a folder that keeps answers, and `announce` is called with
-    the plan and the number of calls before anything is asked. See docs/tuning-retrievers.md.
+    `findwell.retrievers.Retriever`), `answers` is a folder that keeps answers, and `announce` is
+    called with the plan and the number of calls before anything is asked. See
+    docs/tuning-retrievers.md.
 
     Each query is scored by a setting that it took no part in choosing: `repeats` times the queries
     are dealt into `folds`, and the setting for a fold is chosen by the others (bagged argmax, see

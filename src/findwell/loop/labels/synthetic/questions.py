@@ -1,4 +1,4 @@
-"""`findwell.questions`: a gold of questions that a model wrote about the passages of a corpus.
+"""`findwell.labels.questions`: a gold of questions that a model wrote about passages of a corpus.
 
 Drafts are written and checked in rounds: as many of each kind as are still missing, about the next
 passages, until there are enough, or too many were dropped. Which passages come next follows from
@@ -123,7 +123,7 @@ def questions(
 ) -> SyntheticQuestions:
     """Let a model write questions about a corpus, check them, and return them as a gold of spans.
 
-    `corpus` is anything that `findwell.load_corpus` takes, `judge` a language model:
+    `corpus` is anything that `findwell.io.load_corpus` takes, `judge` a language model:
     `openai:MODEL`, or a `findwell.Judge` that also says how it is asked and what it may cost.
     `shares` are those of `single-hop`, `paraphrased`, `multi-hop` and `unanswerable` questions;
     kinds that are not named divide the rest. `seed` chooses the passages, which are spread over the
