@@ -53,7 +53,7 @@ def test_the_flag_that_a_hint_gives_makes_ids_meet(
     assert why in found.fix
     (told,) = re.findall(r"use --ids (.*) \(then \d+ would match\)", found.fix)
     assert shlex.split(told) == [flag]
-    result = findwell.evaluate(run, gold, ["recall"], ids=flag)
+    result = findwell.evaluate(run, gold, ["recall"], reading=findwell.Reading(ids=flag))
     assert result["recall"]
     assert "no-shared-document" not in kinds(result)
     files = save("run.json", json.dumps(run)), "--gold", save("gold.json", json.dumps(gold))

@@ -319,7 +319,9 @@ def test_a_file_that_changes_while_it_is_read(kind: str, size: int, save: Save) 
 def saved(tmp_path: Path) -> Path:
     """Save a result with scores that JSON cannot write."""
     run = {"q1": {"a": float("inf"), "b": float("nan"), "c": float("-inf")}, "q2": {"b": 1.0}}
-    result = findwell.evaluate(run, {"q1": ["b"], "q2": ["b"]}, ["recall@5", "RR"], keep=5)
+    result = findwell.evaluate(
+        run, {"q1": ["b"], "q2": ["b"]}, ["recall@5", "RR"], reading=findwell.Reading(keep=5)
+    )
     return result.save(tmp_path / "results" / "r")
 
 

@@ -13,7 +13,7 @@ import findwell
 from findwell.core.errors import FindwellError
 from findwell.evaluation.evaluate import execute
 from findwell.evaluation.inputs import Kind, each_input, kind_of
-from findwell.evaluation.plan import EvaluationOptions, Plan, Reading
+from findwell.evaluation.plan import InputReading, Plan, PlanOptions, grouped
 from findwell.io.read.source import Source
 
 if TYPE_CHECKING:
@@ -24,9 +24,14 @@ NOWHERE = "there/is/no/such.file"
 
 
 def test_every_option_of_an_evaluation_is_a_choice_of_the_plan() -> None:
-    made_of = {"rel", "missing", "progress"}  # part of measures and dialect; a way to tell
-    chosen = {each.name for kind in (Plan, Reading) for each in fields(kind)}
-    assert EvaluationOptions.__optional_keys__ - made_of <= chosen
+    made_of = {
+        "rel",
+        "missing",
+        "progress",
+        "reading",
+    }  # part of others
+    chosen = {each.name for kind in (Plan, InputReading) for each in fields(kind)}
+    assert PlanOptions.__optional_keys__ - made_of <= chosen
 
 
 def test_a_plan_does_not_change() -> None:
@@ -63,7 +68,7 @@ def test_a_wrong_choice_is_refused_before_anything_is_read(
     function: Callable[..., Any], options: dict[str, Any]
 ) -> None:
     with pytest.raises(FindwellError) as refused:
-        function(NOWHERE, NOWHERE, **options)
+        function(NOWHERE, NOWHERE, **grouped(options))
     assert NOWHERE not in str(refused.value)
 
 

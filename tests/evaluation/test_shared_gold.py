@@ -167,7 +167,7 @@ def test_what_is_odd_is_counted_once(save: Save) -> None:
     assert kinds(result) == {"gold-duplicate": 1}
     broken = jsonl(twice) + "{\n"
     paths = [save("one", broken), save("two", broken)]
-    result = findwell.evaluate(paths, None, "RR", skip_bad=True)
+    result = findwell.evaluate(paths, None, "RR", reading=findwell.Reading(skip_bad=True))
     assert kinds(result)["skipped-record"] == 2
 
 

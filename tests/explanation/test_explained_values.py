@@ -302,7 +302,9 @@ def test_a_query_that_the_run_lacks(
     dialect: str, missing: str | None, value: float | None, reason: str | None
 ) -> None:
     run, gold = {"q": ["a"]}, {"q": ["a"], "r": ["b"]}
-    (told,) = findwell.explain(run, gold, "recall", query="r", dialects=dialect, missing=missing)
+    (told,) = findwell.explain(
+        run, gold, "recall", query="r", dialects=dialect, reading=findwell.Reading(missing=missing)
+    )
     (calculation,) = told.calculations
     assert calculation.value == value
     assert reason is None or reason in (calculation.reason or "")
@@ -358,7 +360,9 @@ def test_what_cannot_be_read_is_left_out_and_counted(tmp_path: Any) -> None:
     path.write_text('{"query": "q", "retrieved": ["a"], "gold": ["a"]}\n{broken\n')
     with pytest.raises(findwell.FindwellError):
         findwell.explain(path, measures="recall", query="q")
-    (told,) = findwell.explain(path, measures="recall", query="q", skip_bad=True)
+    (told,) = findwell.explain(
+        path, measures="recall", query="q", reading=findwell.Reading(skip_bad=True)
+    )
     assert told.calculations[0].value == 1.0
     assert [found.count for found in told.findings if "skipped" in found.kind] == [1]
 

@@ -396,5 +396,10 @@ def test_a_panel_asks_the_server_that_is_given() -> None:
     record = {"query": "1", "question": "Why?", "contexts": ["Because it is."]}
     with serve(well) as server:
         panel = ["openai:m", Judge("openai:n", cache="off"), "local:text"]
-        findwell.evaluate([record], measures="P/relevance", judge=panel, base_url=server.url)
+        findwell.evaluate(
+            [record],
+            measures="P/relevance",
+            judge=panel,
+            reading=findwell.Reading(base_url=server.url),
+        )
         assert {call.body["model"] for call in server.calls} == {"m", "n"}

@@ -223,7 +223,9 @@ def test_a_model_lists_items_of_its_own() -> None:
 
     with serve(script) as server:
         asked = judge_of(server)
-        result = findwell.evaluate(ROWS, measures=["recall/topics"], judge=asked, keep=3)
+        result = findwell.evaluate(
+            ROWS, measures=["recall/topics"], judge=asked, reading=findwell.Reading(keep=3)
+        )
         assert len(server.calls) == 2
     assert result["recall/topics"] == 0.5
     with pytest.raises(FindwellError, match="has no parameter 'splitter'"):
@@ -238,7 +240,9 @@ def test_prompts_of_a_folder_take_their_place(tmp_path: Path) -> None:
 
 
 def test_a_saved_result_brings_them_along(tmp_path: Path, cli: Findwell) -> None:
-    result = findwell.evaluate(ROWS, measures=MEASURED, judge=judge, keep=3)
+    result = findwell.evaluate(
+        ROWS, measures=MEASURED, judge=judge, reading=findwell.Reading(keep=3)
+    )
     folder = result.save(tmp_path / "saved")
     fresh = ASPECTS["fresh"]
     for name in SHAPES:

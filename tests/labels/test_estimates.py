@@ -429,7 +429,7 @@ def test_bad_input(world: World, pool: Path) -> None:
     with pytest.raises(MeasureError, match="not a mean"):
         findwell.labels.ppi(world.a, pool, "num_ret")
     with pytest.raises(OptionError, match="every query counts"):
-        findwell.labels.ppi(world.a, pool, "P@5", missing="skip")
+        findwell.labels.ppi(world.a, pool, "P@5", reading=findwell.Reading(missing="skip"))
     table = pl.DataFrame({"query": ["q0"], "doc": ["q0-d0"], "grade": [1.0], "probability": [0.0]})
     with pytest.raises(InputError, match="probability"):
         findwell.labels.ppi(world.a, table, "P@5")

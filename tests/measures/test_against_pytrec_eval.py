@@ -132,7 +132,13 @@ def ours(run: Scored, gold: Graded, dialect: str, level: int = 1) -> dict[str, d
     asked = list(parsed.values())
     # num_ret and the like have no level, so it is written into those that have one
     result = findwell.evaluate(
-        run, gold, asked, dialect=dialect, missing="zero", rel=level, by="ids"
+        run,
+        gold,
+        asked,
+        dialect=dialect,
+        reading=findwell.Reading(missing="zero"),
+        rel=level,
+        by="ids",
     )
     values = by_measure(result)
     spelled = {str(measure.with_level(level)): name for name, measure in parsed.items()}
@@ -190,7 +196,13 @@ def means_agree(run: Scored, gold: Graded, level: int = 1) -> None:
     names = {**SAME, **GEOMETRIC}
     asked = [findwell.plugins.parse_measure(name) for name in names.values()]
     result = findwell.evaluate(
-        run, gold, asked, dialect="trec_eval-9", missing="zero", rel=level, by="ids"
+        run,
+        gold,
+        asked,
+        dialect="trec_eval-9",
+        reading=findwell.Reading(missing="zero"),
+        rel=level,
+        by="ids",
     )
     for name, our_name in names.items():
         expected = pytrec_eval.compute_aggregated_measure(
@@ -322,7 +334,12 @@ def test_set_f_with_another_x(x: str, level: int) -> None:
     theirs = peer(run, gold, {f"set_F.{x}"}, level)
     beta = math.sqrt(float(x))  # trec_eval's x is beta²
     result = findwell.evaluate(
-        run, gold, [f"F(beta={beta!r})"], dialect="trec_eval-9", missing="zero", rel=level
+        run,
+        gold,
+        [f"F(beta={beta!r})"],
+        dialect="trec_eval-9",
+        reading=findwell.Reading(missing="zero"),
+        rel=level,
     )
     (found,) = by_measure(result).values()
     for query in gold:

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from findwell import Measure
 
 # ids are compared even where run and gold share none
-BY_IDS: dict[str, Any] = {"by": "ids", "tokenizer": str.split}
+BY_IDS: dict[str, Any] = {"by": "ids", "reading": findwell.Reading(tokenizer=str.split)}
 CLOSE = 1e-12  # sums in another order
 WORDS = ["press", "the", "red", "button", "twice", "and", "wait"]
 # every measure with every choice of its parameters, at cutoffs and within budgets

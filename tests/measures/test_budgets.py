@@ -14,6 +14,7 @@ import pytest
 import findwell
 from findwell.core.cutoff import Budget, read_budget
 from findwell.core.errors import FindwellError, MeasureError
+from findwell.evaluation.plan import grouped
 from findwell.evaluation.results.bounds import reordered
 from findwell.relations.align import Ties
 from findwell.relations.match import known_matchers
@@ -31,7 +32,7 @@ GOLD = {"q1": ["a", "b"], "q2": ["c"]}
 
 
 def evaluate(*measures: str, **options: Any) -> dict[str, float | None]:
-    return findwell.evaluate(RUN, GOLD, measures, corpus=TEXTS, **options).values
+    return findwell.evaluate(RUN, GOLD, measures, corpus=TEXTS, **grouped(options)).values
 
 
 def saved(save: Save) -> tuple[str, ...]:
@@ -188,7 +189,9 @@ def test_a_relation_without_budgets_knows_no_costs() -> None:
 
 
 def test_saved_and_loaded(tmp_path: Path) -> None:
-    result = findwell.evaluate(RUN, GOLD, ["recall@8tokens"], corpus=TEXTS, tokenizer=str.split)
+    result = findwell.evaluate(
+        RUN, GOLD, ["recall@8tokens"], corpus=TEXTS, reading=findwell.Reading(tokenizer=str.split)
+    )
     result.save(tmp_path / "saved")
     again = findwell.load(tmp_path / "saved")
     assert again.values == result.values

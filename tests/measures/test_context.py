@@ -99,7 +99,9 @@ def test_forbidden_by_query_and_by_corpus() -> None:
 def test_forbidden_after_normalising() -> None:
     gold = [{"query": "q", "gold": ["a"], "forbidden": ["x#2"]}]
     run = {"q": ["a#1", "x#1", "x#2"]}
-    found = findwell.evaluate(run, gold, ["forbidden@2", "forbidden@3"], ids="chunk-to-doc:#")
+    found = findwell.evaluate(
+        run, gold, ["forbidden@2", "forbidden@3"], reading=findwell.Reading(ids="chunk-to-doc:#")
+    )
     assert list(found.values.values()) == [0.0, 1.0]
 
 

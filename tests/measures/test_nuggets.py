@@ -181,7 +181,9 @@ def test_the_best_support_of_a_document_that_is_told_twice() -> None:
     gold = [{"query": "q", "gold": [[{"docs": {"a": 0.25}}, {"docs": {"a": 0.75}}, "b"]]}]
     assert findwell.evaluate({"q": ["a"]}, gold, "recall").values == {"recall": 0.75}
     upper = [{"query": "q", "gold": [{"docs": {"a": 0.25, "A": 0.75}}]}]
-    assert findwell.evaluate({"q": ["a"]}, upper, "recall", ids="lower").values == {"recall": 0.75}
+    assert findwell.evaluate(
+        {"q": ["a"]}, upper, "recall", reading=findwell.Reading(ids="lower")
+    ).values == {"recall": 0.75}
 
 
 WHOLE = ("ids", "exact", "rouge", "containment", "spans", "semantic")  # which compare documents

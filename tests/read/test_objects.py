@@ -291,7 +291,9 @@ def _documents(**metadata: str) -> list[dict[str, Any]]:
 
 def test_ids_come_from_the_field_that_is_named(save: Save, cli: Findwell) -> None:
     gold = {"q1": ["3.md"]}
-    found = findwell.evaluate({"q1": _documents()}, gold, "RR", id_from="metadata.source")
+    found = findwell.evaluate(
+        {"q1": _documents()}, gold, "RR", reading=findwell.Reading(id_from="metadata.source")
+    )
     assert found["RR"] == 0.5
     assert not found.findings
     run = save("run.json", json.dumps({"q1": _documents()}))
@@ -332,10 +334,18 @@ def test_a_named_field_that_is_missing_is_an_error() -> None:
 def test_ids_and_own_entries_need_no_named_field() -> None:
     gold: Any = {"q1": ["3.md", {"doc": "x", "grade": 0}]}
     assert (
-        findwell.evaluate({"q1": _documents()}, gold, "RR", id_from="metadata.source")["RR"] == 0.5
+        findwell.evaluate(
+            {"q1": _documents()}, gold, "RR", reading=findwell.Reading(id_from="metadata.source")
+        )["RR"]
+        == 0.5
     )
     saved = [{"doc": "text-1", "text": "…", "metadata": {"source": "3.md"}}]
-    assert findwell.evaluate({"q1": saved}, gold, "RR", id_from="metadata.source")["RR"] == 1
+    assert (
+        findwell.evaluate(
+            {"q1": saved}, gold, "RR", reading=findwell.Reading(id_from="metadata.source")
+        )["RR"]
+        == 1
+    )
 
 
 def test_an_id_in_the_metadata_serves_and_a_finding_says_so() -> None:
@@ -399,9 +409,9 @@ def test_fields_of_texts_hold_objects() -> None:
     both = [record | {"retrieved_contexts": known, "reference_contexts": [known[2]]}]
     assert findwell.evaluate(both, measures="RR")["RR"] == pytest.approx(1 / 3)
     assert findwell.evaluate(both, measures="RR", by="exact")["RR"] == pytest.approx(1 / 3)
-    assert findwell.evaluate(both, measures="RR", id_from="metadata.source")["RR"] == (
-        pytest.approx(1 / 3)
-    )
+    assert findwell.evaluate(
+        both, measures="RR", reading=findwell.Reading(id_from="metadata.source")
+    )["RR"] == (pytest.approx(1 / 3))
 
 
 def test_groups_of_the_gold_hold_objects() -> None:

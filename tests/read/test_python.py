@@ -176,7 +176,9 @@ def test_inputs_are_never_changed() -> None:
     run, gold = copy.deepcopy(sample.RUN), copy.deepcopy(sample.GOLD)
     lists, items = ranked(), {"q1": ["d1", ["d2", "d3"]], "q2": [{"docs": ["7"], "grade": 2}]}
     before = copy.deepcopy((run, gold, lists, items))
-    findwell.evaluate(run, gold, ["AP"], ids="chunk-to-doc:#", bounds=True, rel=2)
+    findwell.evaluate(
+        run, gold, ["AP"], reading=findwell.Reading(ids="chunk-to-doc:#"), bounds=True, rel=2
+    )
     findwell.evaluate(lists, items, ["AP"], queries={"q1": {"topic": "x"}})
     assert (run, gold, lists, items) == before
 

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 import findwell
 from findwell.core.errors import InputError
+from findwell.evaluation.plan import grouped
 from findwell.io.read import known_formats
 from findwell.io.read.format import Look
 from tests import sample
@@ -126,7 +127,7 @@ def test_a_document_judged_for_several_subtopics_makes_groups(
 ) -> None:
     gold = save("qrels.txt", SUBTOPICS)
     assert score(SUBTOPIC_RUN, gold, **options) == score(SUBTOPIC_RUN, AS_RECORDS)
-    assert not findwell.io.check(SUBTOPIC_RUN, gold, **options)
+    assert not findwell.io.check(SUBTOPIC_RUN, gold, **grouped(options))
 
 
 def test_subtopics_without_a_shared_document_must_be_named(save: Save) -> None:
@@ -135,7 +136,9 @@ def test_subtopics_without_a_shared_document_must_be_named(save: Save) -> None:
     plain = findwell.evaluate(run, gold, ["recall"])
     assert plain["recall"] == pytest.approx(2 / 3)
     assert kinds(plain) == {"iteration-column": 2}
-    named = findwell.evaluate(run, gold, ["recall"], gold_format="subtopic-qrels")
+    named = findwell.evaluate(
+        run, gold, ["recall"], reading=findwell.Reading(gold_format="subtopic-qrels")
+    )
     assert named["recall"] == 1
     assert kinds(named) == {}
 

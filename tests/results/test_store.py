@@ -337,7 +337,9 @@ class TestReading:
         ]
         gold = [{"query": f"q{n}", "question": f"{n}?", "gold": ["ab"[n % 2]]} for n in range(9)]
         measures = ["recall", "P/relevance"]
-        result = findwell.evaluate(rows, gold, measures, judge=Jury(), keep=3, level=None)
+        result = findwell.evaluate(
+            rows, gold, measures, judge=Jury(), reading=findwell.Reading(keep=3), level=None
+        )
         folder = result.save(tmp_path / "r")
         assert {path.name for path in folder.iterdir()} == FILES
         chance = random.Random(12)

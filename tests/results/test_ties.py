@@ -82,7 +82,7 @@ def test_an_all_tied_run_is_odd(cli: Findwell, save: Save) -> None:
 def test_ties_of_queries_that_are_left_out() -> None:
     run = {"q2": {"a": 1.0, "b": 1.0}, "q3": {"a": 2.0, "b": 1.0}}
     gold = {"q1": ["a"], "q2": ["a"], "q3": ["a"]}
-    found = findwell.evaluate(run, gold, "RR", missing="skip").findings
+    found = findwell.evaluate(run, gold, "RR", reading=findwell.Reading(missing="skip")).findings
     (tied,) = (each for each in found if each.kind == "tied-scores")
     assert tied.examples == ("q2",)
     assert "RR from 0.7500 to 1.0000" in tied.message

@@ -270,7 +270,7 @@ def differences_are_those_of_the_statistic(spark: Any, folder: Path) -> None:
     assert verdict.outcome == "undecided"
     assert "one cluster" in verdict.reason
     skipped = findwell.spark.evaluate(
-        frames[0].limit(0), on_spark(spark, gold), "AP", missing="skip"
+        frames[0].limit(0), on_spark(spark, gold), "AP", reading=findwell.Reading(missing="skip")
     )
     assert skipped.summary["n"].to_list() == [0]
     (verdict,) = findwell.spark.gate(skipped, "AP>=0.01").verdicts
@@ -409,7 +409,7 @@ def what_is_wrong_is_said_and_where(spark: Any, _: Path) -> None:
     broken = pl.concat([run, pl.DataFrame({"query": ["q9"], "doc": [None], "score": [1.0]})])
     bad = on_spark(spark, broken)
     refused(InputError, "query 'q9': the doc is missing", lambda: evaluate(bad, frames[1], "RR"))
-    result = evaluate(bad, frames[1], "RR", skip_bad=True)
+    result = evaluate(bad, frames[1], "RR", reading=findwell.Reading(skip_bad=True))
     assert_same(per_query(result), findwell.evaluate(run, gold, "RR"))
     assert "skipped-record" in [each.kind for each in result.findings]
     refused(
@@ -442,7 +442,7 @@ def what_is_wrong_is_said_and_where(spark: Any, _: Path) -> None:
     refused(
         AlignError,
         "of the gold are missing",
-        lambda: evaluate(*frames, "RR", missing="error"),
+        lambda: evaluate(*frames, "RR", reading=findwell.Reading(missing="error")),
     )
     for name in ("no", "grade", "group"):  # the last two are about documents
         refused(
@@ -466,7 +466,11 @@ def a_task_that_is_killed_is_done_again(spark: Any, folder: Path) -> None:
         return doc
 
     result = findwell.spark.evaluate(
-        on_spark(spark, run), on_spark(spark, gold), MEASURES, ids=kill_once, partitions=2
+        on_spark(spark, run),
+        on_spark(spark, gold),
+        MEASURES,
+        reading=findwell.Reading(ids=kill_once),
+        partitions=2,
     )
     assert Path(marker).exists()
     assert_same(per_query(result), findwell.evaluate(run, gold, MEASURES))
@@ -480,7 +484,11 @@ def a_task_that_is_killed_is_done_again(spark: Any, folder: Path) -> None:
         SparkError,
         "the job failed",
         lambda: findwell.spark.evaluate(
-            on_spark(spark, run), on_spark(spark, gold), "RR", ids=kill_always, partitions=1
+            on_spark(spark, run),
+            on_spark(spark, gold),
+            "RR",
+            reading=findwell.Reading(ids=kill_always),
+            partitions=1,
         ),
     )
 

@@ -13,7 +13,7 @@ import pytest
 
 import findwell
 from findwell.core.errors import InputError
-from findwell.evaluation.plan import EvaluationOptions, Plan
+from findwell.evaluation.plan import Plan, PlanOptions
 from findwell.evaluation.spark.arrow import to_batches
 from findwell.evaluation.spark.columns import (
     GOLD,
@@ -69,7 +69,7 @@ def stacked(*sides: pl.DataFrame, batch: int = 10_000) -> Iterator[pa.RecordBatc
 
 def plan_of(measures: Any, dialect: str = "findwell", **more: Any) -> TaskPlan:
     """Return what a task is sent; `more` are options of an evaluation, or fields of it."""
-    options = {name: more.pop(name) for name in EvaluationOptions.__optional_keys__ & more.keys()}
+    options = {name: more.pop(name) for name in PlanOptions.__optional_keys__ & more.keys()}
     judge = options.get("judge")
     plan = Plan.of(resolve_measures(measures, dialect), dialect=dialect, **options)
     chosen: dict[str, Any] = {

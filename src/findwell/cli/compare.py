@@ -93,6 +93,7 @@ def command(
     """
     from findwell.evaluation.comparison import gates  # noqa: PLC0415
     from findwell.evaluation.comparison.compare import compare  # noqa: PLC0415
+    from findwell.evaluation.plan import grouped  # noqa: PLC0415
     from findwell.show.comparison import render, unmeasured  # noqa: PLC0415
 
     decisions, junit = gating.take_decisions(choices), choices.pop("junit")
@@ -112,7 +113,7 @@ def command(
             return _estimate(files, labels, named, chosen, how, output)
         if judging.dry_run(files, named, chosen, how, output):
             return 0
-        comparison = compare(*files, measures=named, **chosen)
+        comparison = compare(*files, measures=named, **grouped(chosen))
     requirements = gates.no_regression(comparison, guarded, margin) if guarded else []
     gate = gates.gate(comparison, requirements, **decisions)
     screen = options.screen(output)
@@ -136,14 +137,14 @@ def _estimate(  # noqa: PLR0917
     output: str | None,
 ) -> int:
     """Estimate the systems and their differences from labels of some pairs."""
-    from findwell.evaluation.plan import EvaluationOptions  # noqa: PLC0415
+    from findwell.evaluation.plan import PlanOptions  # noqa: PLC0415
     from findwell.loop.labels.estimates import evaluate_with_labels  # noqa: PLC0415
     from findwell.measures import DEFAULTS  # noqa: PLC0415
     from findwell.show.result import render  # noqa: PLC0415
 
     given = {name: value for name, value in chosen.items() if value not in (None, ())}
     given.pop("moved", None)
-    refused = given.keys() - EvaluationOptions.__optional_keys__ - {"level"}
+    refused = given.keys() - PlanOptions.__optional_keys__ - {"level"}
     if refused:
         name = min(refused).replace("_", "-")
         raise click.UsageError(f"--{name} and --labels exclude each other")

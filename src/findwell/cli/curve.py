@@ -75,6 +75,7 @@ def command(
     findwell curve results/monday -m recall -m nDCG
     """
     from findwell.evaluation.evaluate import evaluate  # noqa: PLC0415
+    from findwell.evaluation.plan import grouped  # noqa: PLC0415
     from findwell.evaluation.results.cutoffs import (  # noqa: PLC0415
         at_cutoff,
         curve,
@@ -107,7 +108,7 @@ def command(
             result = saved.score(needed)
         else:
             files, gold = options.paths(runs, gold)
-            result = evaluate(files, gold, needed, progress=progress, **choices)
+            result = evaluate(files, gold, needed, progress=progress, **grouped(choices))
         if judging.write_dry_run(choices, how, output):
             return 0
         table = curve(result, bases, points, over)

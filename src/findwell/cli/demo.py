@@ -34,6 +34,7 @@ def command(save: str | None, files: str | None, report: str | None) -> None:
     The task is an illustration written for findwell, not evidence about the two retrievers.
     """
     from findwell.evaluation.evaluate import evaluate  # noqa: PLC0415
+    from findwell.evaluation.plan import Reading  # noqa: PLC0415
     from findwell.io.storage.folders import refuse_foreign  # noqa: PLC0415
     from findwell.show.result import render  # noqa: PLC0415
 
@@ -42,7 +43,7 @@ def command(save: str | None, files: str | None, report: str | None) -> None:
     folder = Path(__file__).parent.parent / "demo"
     gold = folder / "questions.jsonl"
     runs = [folder / "bm25.trec", folder / "minilm.trec"]
-    result = evaluate(runs, gold, corpus=folder / "passages.jsonl", keep=KEPT)
+    result = evaluate(runs, gold, corpus=folder / "passages.jsonl", reading=Reading(keep=KEPT))
     options.say(
         "Two retrievers answer 95 questions about an e-bike maker's help centre (170 passages). "
         "Written to show findwell at work; it proves nothing about BM25 or MiniLM.\n"

@@ -52,6 +52,7 @@ def command(
     findwell explain monday -q q17
     """
     from findwell.evaluation.explanation.explain import explain  # noqa: PLC0415
+    from findwell.evaluation.plan import grouped  # noqa: PLC0415
     from findwell.show.explanation import render  # noqa: PLC0415
 
     chosen = choices | {"gold": gold}
@@ -59,7 +60,9 @@ def command(
     (file,), gold = options.paths([run], gold)
     choices |= judging.take(choices)
     source = file if result is None else result
-    explained = explain(source, gold, measures or None, dialects=dialects or None, **choices)
+    explained = explain(
+        source, gold, measures or None, dialects=dialects or None, **grouped(choices)
+    )
     if judging.write_dry_run(choices, how, output):
         return
     if how == "json":

@@ -339,9 +339,9 @@ def dry_run(
     if not isinstance(chosen.get("judge"), DryRunJudge):
         return False
     from findwell.evaluation.comparison.systems import gather  # noqa: PLC0415
-    from findwell.evaluation.plan import EvaluationOptions  # noqa: PLC0415
+    from findwell.evaluation.plan import PlanOptions  # noqa: PLC0415
 
-    options_of = EvaluationOptions.__optional_keys__ - {"rel"}
+    options_of = PlanOptions.__optional_keys__ - {"rel"}
     known = {name: value for name, value in chosen.items() if name in options_of}
     gather(files, chosen["gold"], measures, rel=chosen.get("rel"), options=known)
     return write_dry_run(chosen, how, output)

@@ -172,8 +172,9 @@ def _measure(
     """Measure runs against a gold, or estimate what labels of some pairs say."""
     if labels is None:
         from findwell.evaluation.evaluate import evaluate  # noqa: PLC0415
+        from findwell.evaluation.plan import grouped  # noqa: PLC0415
 
-        return evaluate(files, gold, measures, **choices)
+        return evaluate(files, gold, measures, **grouped(choices))
     from findwell.loop.labels.estimates import evaluate_with_labels  # noqa: PLC0415
 
     if not options.explicit({"judge": None}):  # then only measures that name a relation ask one

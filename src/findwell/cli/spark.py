@@ -173,6 +173,7 @@ def score(  # noqa: PLR0917
     wanted = {name: choices[name] for name in (*SHARED, "judge", "base_url") if name in choices}
     place, columns = given.pop("write_to", None), given.pop("column", None)
 
+    from findwell.evaluation.plan import grouped  # noqa: PLC0415
     from findwell.evaluation.spark.comparing import gate as hold  # noqa: PLC0415
     from findwell.evaluation.spark.job import evaluate  # noqa: PLC0415
 
@@ -183,8 +184,7 @@ def score(  # noqa: PLR0917
         slices=slices,
         columns=columns,
         level=level or None,
-        **wanted,
-        **given,
+        **grouped(wanted | given),
     )
     if place is not None:
         result.write(place)

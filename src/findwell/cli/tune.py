@@ -134,6 +134,7 @@ def command(
     asked by successive halving; what is claimed rests on questions that chose nothing. After an
     interruption the same command goes on where it ended.
     """
+    from findwell.evaluation.plan import grouped  # noqa: PLC0415
     from findwell.loop.tuning.choice import TooFewQueriesError  # noqa: PLC0415
     from findwell.loop.tuning.tune import tune  # noqa: PLC0415
 
@@ -149,7 +150,7 @@ def command(
     chosen = {name: value for name, value in chosen.items() if value is not None}
     with options.progress("judging") as progress:
         try:
-            tuning = tune(files, gold, named, progress=progress, **chosen)
+            tuning = tune(files, gold, named, progress=progress, **grouped(chosen))
         except TooFewQueriesError:
             if judging.write_dry_run(chosen, how, None):  # nobody judged, so there is no value
                 return 0
@@ -173,6 +174,7 @@ def _tune_retriever(  # noqa: PLR0917
     choices: dict[str, Any],
 ) -> int:
     """Ask configurations of a retriever; answers are kept until the end, or for good."""
+    from findwell.evaluation.plan import grouped  # noqa: PLC0415
     from findwell.loop.tuning.retriever_trials import remove_answers  # noqa: PLC0415
     from findwell.loop.tuning.tune import tune  # noqa: PLC0415
     from findwell.retrievers.retriever import import_retriever  # noqa: PLC0415
@@ -208,8 +210,7 @@ def _tune_retriever(  # noqa: PLR0917
             answers=None if dry else folder,
             announce=announce,
             progress=progress,
-            **given,
-            **judge,
+            **grouped(given | judge),
         )
     _write(tuning, how, outputs)
     if not kept["answers"]:

@@ -9,12 +9,12 @@ from typing import TYPE_CHECKING, Any, Unpack
 
 import numpy as np
 
-from findwell.core.errors import OptionError, choose, takes_options
+from findwell.core.errors import OptionError, choose
 from findwell.core.forks import refuse_after_fork
 from findwell.core.spelling import counted
 from findwell.evaluation.comparison.pairing import pair
 from findwell.evaluation.comparison.systems import gather
-from findwell.evaluation.plan import RunOptions
+from findwell.evaluation.plan import RunOptions, flat_options, takes_plan
 from findwell.judges.limits import judge_lines
 from findwell.statistics.sample_size import PlannedComparison, PowerPoint, sd_of_difference, spread
 from findwell.statistics.values import Quantity, check_share, is_binary
@@ -77,7 +77,7 @@ class PowerAnalysis:
         }
 
 
-@takes_options(RunOptions)
+@takes_plan(RunOptions)
 def power(
     *systems: SystemLike,
     measures: Iterable[str | Measure] | str | None = None,
@@ -101,7 +101,7 @@ def power(
     hit-or-miss measure `changed`, the share of queries on which two systems differ, is enough.
     `queries` is how many are at hand, by default those of the systems. `power` is the chance to see
     the difference, `alpha` the chance to see one where there is none, and `sizes` are numbers of
-    queries for the curve. Further options (`by`, `dialect`, `ids`, …) are those of
+    queries for the curve. Further options (`by`, `dialect`, `reading`, …) are those of
     `findwell.evaluate`.
 
     >>> (plan,) = power(sd=0.3, difference=0.05).plans
@@ -111,15 +111,16 @@ def power(
     refuse_after_fork()
     check_share("power", power)
     check_share("error rate", alpha)
+    chosen = flat_options(options)
     asked = PowerPlan("", "assumed", None, None, queries, difference, power, alpha)
     if not systems:
-        _refuse_idle(gold=gold, measures=measures, rel=rel, **options)
+        _refuse_idle(gold=gold, measures=measures, rel=rel, **chosen)
         return PowerAnalysis((_assumed(asked, sd, changed, sizes),))
     if sd is not None or changed is not None:
         raise OptionError(
             "the standard deviation is known from the systems", fix="leave out sd and changed"
         )
-    gathered = gather(systems, gold, measures, rel=rel, options=options)
+    gathered = gather(systems, gold, measures, rel=rel, options=chosen)
     matched_by, table = gathered[0].result.matched_by, pair(gathered)
     plans = (
         replace(found, relation=matched_by[found.measure])

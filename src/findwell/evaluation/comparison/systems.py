@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from findwell.core.progress import Stages
-from findwell.evaluation.evaluate import evaluate
+from findwell.evaluation.evaluate import execute
 from findwell.evaluation.inputs import (
     Kind,
     asks_retrievers,
@@ -17,6 +17,7 @@ from findwell.evaluation.inputs import (
     kind_of,
     unique_names,
 )
+from findwell.evaluation.plan import Plan
 from findwell.evaluation.results.result import Result
 from findwell.evaluation.results.reuse import as_result, refuse_inputs, same_dialect
 from findwell.io.read.source import Source
@@ -173,8 +174,8 @@ def _evaluated(
     stages = Stages(options.get("progress"), len(alone) + bool(files))
 
     def evaluated(data: Any, phase: str) -> Result:  # noqa: ANN401
-        own = {**options, "progress": stages.begin(phase)} if "progress" in options else options
-        return evaluate(data, gold, measures, **own)
+        report = stages.begin(phase) if options.get("progress") else None
+        return execute(Plan.of(measures, **options), data, gold, report)
 
     if files:
         names = unique_names([each.spellings("") for each in files])

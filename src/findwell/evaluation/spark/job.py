@@ -13,7 +13,13 @@ from typing import TYPE_CHECKING, Any, Literal
 from findwell.core.errors import InputError, OptionError, choose
 from findwell.core.frames import pl
 from findwell.evaluation.inputs import default_relation
-from findwell.evaluation.plan import Plan, Reading
+from findwell.evaluation.plan import (
+    EvaluationOptions,
+    InputReading,
+    Plan,
+    flat_options,
+    takes_plan,
+)
 from findwell.evaluation.spark import columns as sides
 from findwell.evaluation.spark.gateway import ModelGateway
 from findwell.evaluation.spark.result import Made, SparkResult
@@ -38,7 +44,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
     from pyspark.sql import DataFrame, SparkSession
 
-    from findwell.core.normalisers import Normaliser
+    from findwell.evaluation.plan import Reading
     from findwell.measures.dialects import Dialect
     from findwell.relations.match import Matcher
 
@@ -47,8 +53,10 @@ BROADCAST_BYTES = 64 << 20
 JOINS = ("auto", "broadcast", "shuffle")
 KEPT = 50  # documents of each list that a sampled query remembers
 ABOUT = ("question", "reference", "synthetic")  # columns of a gold that are read where present
+READING_ON_SPARK = frozenset({"base_url", "ids", "missing", "skip_bad", "tokenizer"})
 
 
+@takes_plan(EvaluationOptions)
 def evaluate(
     run_df: DataFrame | str,
     gold_df: DataFrame | str | None = None,
@@ -62,18 +70,14 @@ def evaluate(
     name: str = "run",
     run_id: str | None = None,
     rel: float | None = None,
-    ids: Normaliser = "identity",
-    missing: str | None = None,
     corpus: object = None,
     embedder: object = None,
-    tokenizer: object = None,
     judge: object = "local",
-    base_url: str | None = None,
     bounds: bool = False,
     level: float | None = 0.95,
     cluster: str | None = None,
     bootstrap: int = 0,
-    skip_bad: bool = False,
+    reading: Reading | None = None,
     sample: float = 0.0,
     partitions: int | None = None,
     gold_join: Literal["auto", "broadcast", "shuffle"] = "auto",
@@ -115,22 +119,24 @@ def evaluate(
     _check_shares(sample, bootstrap)
     if cluster is not None and not bootstrap:
         bootstrap = 200
+    read = flat_options({"reading": reading})
+    for option in read.keys() - READING_ON_SPARK:
+        raise OptionError(
+            f"Reading({option}=…) has no effect: Spark reads the frames",
+            fix=f"leave it out; these have one: {', '.join(sorted(READING_ON_SPARK))}",
+        )
     plan = Plan.of(
         measures,
         by=by,
         dialect=dialect,
         rel=rel,
-        ids=ids,
-        missing=missing,
         corpus=corpus,
         embedder=embedder,
-        tokenizer=tokenizer,
         judge=judge,
-        base_url=base_url,
         bounds=bounds,
         level=level,
         cluster=cluster,
-        skip_bad=skip_bad,
+        **read,
     )
     unlabelled = gold_df is None and plan.unlabelled
     sliced = (slices,) if isinstance(slices, str) else tuple(slices)
@@ -164,7 +170,7 @@ def evaluate(
     with ExitStack() as held:
         gateway, sent_judge = None, None
         if plan.judge is not None:
-            sent_judge, _ = on_server(judge, base_url)
+            sent_judge, _ = on_server(judge, read.get("base_url"))
             gateway = _gateway(
                 sent_judge, session, held, gateway_host, gateway_port, calls_per_minute
             )
@@ -213,7 +219,7 @@ def _of_a_part(plan: Plan, *, texts: bool, keep: int) -> Plan:
         by=plan.by or "ids",
         dialect=replace(plan.dialect, policy=zero),
         judge=None,
-        reading=Reading(skip_bad=plan.reading.skip_bad, texts=texts),
+        reading=InputReading(skip_bad=plan.reading.skip_bad, texts=texts),
         keep=keep,
         level=None,
         cluster=None,

@@ -18,13 +18,19 @@ from typing import TYPE_CHECKING, Any, Unpack
 import numpy as np
 
 from findwell.core.data import Gold, best_first
-from findwell.core.errors import InputError, MeasureError, OptionError, takes_options
+from findwell.core.errors import InputError, MeasureError, OptionError
 from findwell.core.estimate import Estimate
 from findwell.core.forks import refuse_after_fork
 from findwell.core.frames import pl
-from findwell.evaluation.evaluate import evaluate
+from findwell.evaluation.evaluate import execute
 from findwell.evaluation.inputs import collect_runs
-from findwell.evaluation.plan import EvaluationOptions, Plan
+from findwell.evaluation.plan import (
+    EvaluationOptions,
+    Plan,
+    PlanOptions,
+    flat_options,
+    takes_plan,
+)
 from findwell.evaluation.results.bounds import bounds
 from findwell.evaluation.results.estimates import EstimateRow, Estimates
 from findwell.io.read import load_gold
@@ -73,7 +79,7 @@ UNUSED_LABELS = "; {} labels are not used: their pairs were not drawn, or their 
 AS_RANDOM = "; these are taken for a random sample of the queries"
 
 
-@takes_options(EvaluationOptions)
+@takes_plan(EvaluationOptions)
 def ppi(
     run: RunLike | Mapping[str, RunLike],
     labels: object,
@@ -96,7 +102,7 @@ def ppi(
     >>> found["P@2", "labels"].value, found["P@2", "labels"].estimator
     (0.5, 'all')
     """
-    result = evaluate_with_labels(run, labels, measures, **options)
+    result = evaluate_with_labels(run, labels, measures, **flat_options(options))
     return result.estimates or Estimates(())
 
 
@@ -104,7 +110,7 @@ def evaluate_with_labels(
     run: RunLike | Mapping[str, RunLike],
     labels: object,
     measures: Iterable[str | Measure] | str = DEFAULTS,
-    **options: Unpack[EvaluationOptions],
+    **options: Unpack[PlanOptions],
 ) -> Result:
     """Return the result of `findwell.evaluate` against the labels, with the estimates of `ppi`."""
     refuse_after_fork()
@@ -138,7 +144,9 @@ def evaluate_with_labels(
         queries = pl.concat([answered, more.join(answered, on="query", how="anti")], how="diagonal")
     level = options.setdefault("level", 0.95) or 0.95
     gold, item_pairs = known.gold(queries)
-    result = evaluate(runs, gold, list(dict.fromkeys(asked)), **(options | {"missing": "zero"}))
+    options["missing"] = "zero"
+    plan = Plan.of(list(dict.fromkeys(asked)), **options)
+    result = execute(plan, runs, gold, options.get("progress"))
     result = replace(
         result,
         measures=wanted,

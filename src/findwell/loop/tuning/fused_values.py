@@ -22,7 +22,7 @@ from findwell.core.frames import pl
 from findwell.core.keys import sort_rows
 from findwell.evaluation.assessment import assess
 from findwell.evaluation.inputs import files_of, read_inputs
-from findwell.evaluation.plan import EvaluationOptions, Plan
+from findwell.evaluation.plan import Plan, PlanOptions
 from findwell.judges.aspects import VerdictShape, find_aspect
 from findwell.judges.limits import limit_findings
 from findwell.judges.verdicts import AspectVerdicts, Judged
@@ -68,7 +68,7 @@ class RecordedRuns:
         engine: Engine | None = None,
     ) -> None:
         self._engine, self._options = engine, options
-        given = {key: options[key] for key in EvaluationOptions.__optional_keys__ & options.keys()}
+        given = {key: options[key] for key in PlanOptions.__optional_keys__ & options.keys()}
         plan = Plan.of(measures, **given)
         for matcher in plan.matchers.values():
             if matcher.about_list:

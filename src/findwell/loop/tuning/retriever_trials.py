@@ -26,7 +26,7 @@ from findwell.core.findings import EXAMPLES, Finding, finding_about
 from findwell.core.frames import pl
 from findwell.core.progress import Progress
 from findwell.evaluation.assessment import cluster_column
-from findwell.evaluation.evaluate import evaluate
+from findwell.evaluation.evaluate import execute
 from findwell.evaluation.inputs import with_columns
 from findwell.evaluation.plan import Plan
 from findwell.evaluation.results.timing import Timing, timing
@@ -290,7 +290,7 @@ def _questions(
     if Plan.of([measure], **options).judge is not None:
         return table, []  # what a judge would say is not known before it is asked
     empty: dict[str, list[str]] = {query: [] for query in table["query"]}
-    (values,) = evaluate(empty, gold, [measure], level=None, **options).arrays.values()
+    (values,) = execute(Plan.of([measure], level=None, **options), empty, gold).arrays.values()
     known = ~np.isnan(values)
     if not known.any():
         return table, []
@@ -424,7 +424,7 @@ class RetrieverTrials:
         values = np.full((len(settings), len(queries)), np.nan)
         if runs:
             gold = _only(self.gold, part["query"])
-            result = evaluate(runs, gold, [self.by], level=None, **self.options)
+            result = execute(Plan.of([self.by], level=None, **self.options), runs, gold)
             self.findings += [finding for finding in result.findings if finding.run]
             self.limits = limit_findings(result.judge, result.matched_by)
             back = np.searchsorted(order, queries)

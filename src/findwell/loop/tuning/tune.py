@@ -7,9 +7,9 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Unpack
 
-from findwell.core.errors import OptionError, takes_options
+from findwell.core.errors import OptionError
 from findwell.core.forks import refuse_after_fork
-from findwell.evaluation.plan import InputOptions, Plan
+from findwell.evaluation.plan import InputOptions, Plan, flat_options, takes_plan
 from findwell.judges.limits import verdict_limit
 from findwell.judges.settings import Judge
 from findwell.loop.tuning.choice import DRAWS, FOLDS, REPEATS, ChoiceRule
@@ -44,7 +44,7 @@ if TYPE_CHECKING:
     from findwell.retrievers.retriever import RetrievalOptions
 
 
-@takes_options(InputOptions)
+@takes_plan(InputOptions)
 def tune(
     runs: Sequence[RunLike] | Mapping[str, RunLike] | Callable[..., Any],
     gold: GoldLike | None = None,
@@ -113,7 +113,7 @@ def tune(
     refuse_after_fork()
     check_share("level", level)
     _refuse_smoke_test(measures, options.get("by"), dialect, options.get("judge", "local"))
-    evaluated: dict[str, Any] = {"dialect": dialect, "rel": rel, **options}
+    evaluated: dict[str, Any] = {"dialect": dialect, "rel": rel, **flat_options(options)}
     knobs = {"k": k, "window": window, "normaliser": normaliser, "fill": fill}
     fixed = {name: value for name, value in knobs.items() if value is not None}
     names = [slices] if isinstance(slices, str) else list(slices)
