@@ -154,6 +154,7 @@ def test_what_a_model_did_not_judge_is_counted_and_shown(
         (["--judge", "local:text", "--ask", "single"], "takes no ask"),
         (["--judge", "local:text", "--separate-calls"], "takes no separate_calls"),
         (["--judge", "locl"], "did you mean local"),
+        ([], "context_precision needs a judge, and none was named"),
         (["--judge", "openai"], "write openai:MODEL"),
         (["--judge", "local:text", "--dry-run"], "asks no model"),
         (["--judge", "local:text", "--votes", "3"], "takes no votes"),

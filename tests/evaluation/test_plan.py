@@ -10,7 +10,7 @@ import polars as pl
 import pytest
 
 import findwell
-from findwell.core.errors import FindwellError
+from findwell.core.errors import FindwellError, OptionError
 from findwell.evaluation.evaluate import execute
 from findwell.evaluation.inputs import Kind, each_input, kind_of
 from findwell.evaluation.plan import InputReading, Plan, PlanOptions, grouped
@@ -120,3 +120,14 @@ GIVEN: list[tuple[object, Kind, int]] = [
 def test_what_was_given(data: object, kind: Kind, count: int) -> None:
     assert kind_of(data) is kind
     assert len(each_input(data)) == count
+
+
+def test_a_judged_measure_needs_a_judge() -> None:
+    with pytest.raises(OptionError, match="RR/relevance needs a judge, and none was named") as told:
+        Plan.of(["P@2", "RR/relevance"])
+    assert all(
+        each in told.value.fix for each in ('"local"', '"openai:MODEL"', "function", "Judge(")
+    )
+    assert Plan.of("P@2").judge is None
+    with pytest.raises(OptionError, match="no judge was named"):
+        findwell.judges.card([{"question": "Why?", "chunk": "So.", "label": 1}])

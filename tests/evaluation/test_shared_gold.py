@@ -156,7 +156,7 @@ def test_runs_for_a_judge_need_no_gold() -> None:
         name: [{**question, "retrieved": [{"doc": "d", "text": text}]}]
         for name, text in (("one", "The battery lasts six hours."), ("two", "It is red."))
     }
-    result = findwell.evaluate(runs, None, "context_precision")
+    result = findwell.evaluate(runs, None, "context_precision", judge="local")
     assert result.runs == ["one", "two"]
     assert result.queries["question"].to_list() == [question["question"]]
 

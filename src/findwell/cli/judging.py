@@ -228,7 +228,6 @@ JUDGES = (
 judge_options = options.option_set(
     click.option(
         "--judge",
-        default="local",
         metavar="JUDGE",
         help=f"Who judges context_recall and the like: {JUDGES}.",
     ),
@@ -240,7 +239,6 @@ several_judges_options = options.option_set(
         "--judge",
         "judges",
         multiple=True,
-        default=("local",),
         metavar="JUDGE",
         help=f"Who judges: {JUDGES}; may be repeated, and the first is what others are compared "
         "with.",
@@ -252,7 +250,6 @@ check_options = options.option_set(_server, _calls)  # of what names the judge b
 model_options = options.option_set(
     click.option(
         "--judge",
-        default="local",
         metavar="JUDGE",
         help="Who writes and checks: openai:MODEL, ollama:MODEL or another provider; local and "
         "others cannot.",
@@ -274,14 +271,14 @@ def take(choices: dict[str, Any]) -> dict[str, Any]:
     remote = _embeds_remotely()
     if remote:  # by a model of the same server
         server = {"base_url": settings.get("base_url")}
-        if not Judge(spec).asks_model:
+        if spec is None or not Judge(spec).asks_model:
             settings.pop("base_url", None)
     refresh, off = choices.pop("refresh"), choices.pop("no_cache")
     if refresh and off:
         raise click.UsageError("--refresh and --no-cache exclude each other")
     if refresh or off:
         settings["cache"] = "refresh" if refresh else "off"
-    judge = Judge(spec, **settings) if settings else spec
+    judge = Judge(spec, **settings) if settings and spec is not None else spec
     if choices.pop("dry_run", False):
         if remote:
             raise click.UsageError("--dry-run asks no model, and so cannot embed with a server")
@@ -294,8 +291,8 @@ def take_several(choices: dict[str, Any]) -> list[Any]:
     from findwell.judges.settings import Judge  # noqa: PLC0415
 
     specs = choices.pop("judges")
-    if len(specs) == 1:
-        return [take(choices | {"judge": specs[0]})["judge"]]
+    if len(specs) < 2:
+        return [take(choices | {"judge": next(iter(specs), None)})["judge"]]
     about_calls = {each.name for each in fields(Judge)} | {"refresh", "no_cache", "dry_run"}
     given = {name: value for name, value in choices.items() if name in about_calls}
     able = [spec for spec in specs if Judge(spec).asks_model] or specs  # or all turn them down
@@ -321,9 +318,7 @@ def take_shared(choices: dict[str, Any]) -> dict[str, Any]:
     from findwell.judges.find import find_judge  # noqa: PLC0415
 
     taken = take(choices)
-    if taken["judge"] == "local":  # none was named: a saved result needs none
-        del taken["judge"]
-    else:
+    if taken["judge"] is not None:  # a saved result needs none
         taken["judge"] = find_judge(taken["judge"])
     return {name: value for name, value in taken.items() if value is not None}
 

@@ -43,7 +43,6 @@ def _judge_on_request(function: Callable[..., Any]) -> Callable[..., Any]:
     added = judging.judge_options(function)
     for each in added.__click_params__:  # type: ignore[attr-defined]
         if each.name == "judge":
-            each.default = None
             each.help = (
                 "Who grades the pool, for the strata: local, local:text, openai:MODEL, "
                 "replay:FILE (default: nobody)."
@@ -150,10 +149,8 @@ def command(
     from findwell.io.storage.files import temporary_folder  # noqa: PLC0415
     from findwell.loop.labels.pool import pool  # noqa: PLC0415
 
-    budget, asked = choices.pop("budget"), choices["judge"] is not None  # a judge has a budget, too
-    choices["judge"] = choices["judge"] or "local"
-    chosen = judging.take(choices) if asked else judging.take(choices) and {}
-    chosen |= {"budget": budget, **choices}
+    budget = choices.pop("budget")  # a judge has a budget, too
+    chosen = judging.take(choices) | {"budget": budget, **choices}
     files, _ = options.paths(runs)
     if len(files) == 1 and database_at(files[0]) is not None:
         _extend(files[0], budget, level, how, output)

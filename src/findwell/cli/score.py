@@ -171,14 +171,12 @@ def _measure(
 ) -> Result:
     """Measure runs against a gold, or estimate what labels of some pairs say."""
     if labels is None:
-        from findwell.evaluation.evaluate import evaluate  # noqa: PLC0415
-        from findwell.evaluation.plan import grouped  # noqa: PLC0415
+        from findwell.evaluation.evaluate import execute  # noqa: PLC0415
+        from findwell.evaluation.plan import Plan  # noqa: PLC0415
 
-        return evaluate(files, gold, measures, **grouped(choices))
+        return execute(Plan.of(measures, **choices), files, gold, choices.get("progress"))
     from findwell.loop.labels.estimates import evaluate_with_labels  # noqa: PLC0415
 
-    if not options.explicit({"judge": None}):  # then only measures that name a relation ask one
-        choices.pop("judge")
     return evaluate_with_labels(files, labels, measures, **choices)
 
 

@@ -42,7 +42,7 @@ def evaluate(
     by: str | Matcher | None = None,
     dialect: str | Dialect = "findwell",
     rel: float | None = None,
-    judge: object = "local",
+    judge: object = None,
     corpus: object = None,
     queries: object = None,
     embedder: object = None,
@@ -76,9 +76,9 @@ def evaluate(
     of its own, such as `recall@5/rouge`. Some relations are drawn by a `judge`: `relevance`,
     `claims`, `entities`, `statements` and `sufficiency`, over which context_precision,
     context_recall, context_entities_recall, context_relevancy and context_sufficiency are measured.
-    The judge is `local`, `openai:MODEL` or another, and `findwell.Judge("openai:MODEL", …)` says
-    how it is asked, see docs/judging.md. `progress` is called with how far it is
-    (`findwell.core.progress`).
+    The judge has no default: it is `local`, `openai:MODEL` or another, a function, or
+    `findwell.Judge("openai:MODEL", …)`, which says how it is asked, see docs/judging.md. `progress`
+    is called with how far it is (`findwell.core.progress`).
 
     Every aggregated number has an interval of this `level` (None: none). Queries that share the
     value of the column `cluster` are not independent and count as one; without it a

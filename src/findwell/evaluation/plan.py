@@ -229,7 +229,7 @@ class Plan:
             check_share("level", given["level"])
         dialect = find_dialect(given.pop("dialect", "findwell"))
         measured = expand_measures(measures, dialect, given.pop("rel", None))
-        missing, judge = given.pop("missing", None), given.pop("judge", "local")
+        missing, judge = given.pop("missing", None), given.pop("judge", None)
         server = given.pop("base_url", None)
         given["ids"] = given.get("ids") or "identity"
         inputs = {each.name for each in fields(InputReading)} & given.keys()
@@ -240,7 +240,13 @@ class Plan:
             reading=InputReading(**{name: given.pop(name) for name in inputs}),
             **given,
         )
-        judged = any(matcher.judged for matcher in plan.matchers.values())
+        judged = [name for name, matcher in plan.matchers.items() if matcher.judged]
+        if judged and judge is None:
+            raise OptionError(
+                f"{plan.readers(judged[0])[0]} needs a judge, and none was named",
+                fix='name one: judge="local" (--judge local), "openai:MODEL" or another provider, '
+                "a function, or findwell.Judge(…) with its settings",
+            )
         judge, server = on_server(judge, server)
         return replace(
             plan,

@@ -25,7 +25,6 @@ from findwell.evaluation.inputs import read_inputs
 from findwell.evaluation.plan import InputOptions, Plan, flat_options, takes_plan
 from findwell.evaluation.results.reuse import as_result, refuse_inputs, rescore, same_dialect
 from findwell.judges.limits import judge_limits
-from findwell.judges.settings import Judge
 from findwell.judges.verdicts import Judged
 from findwell.measures import DEFAULTS
 from findwell.measures.dialects import Dialect, dialect, resolve_measures
@@ -144,7 +143,7 @@ def explain(
     for each in map(dialect, _several(dialects, "findwell")):
         plans.append(Plan.of(resolve_measures(asked, each, rel), dialect=each, **chosen_options))
         # one for all
-        chosen_options["judge"] = plans[-1].judge or chosen_options.get("judge", "local")
+        chosen_options["judge"] = plans[-1].judge or chosen_options.get("judge")
     with ExitStack() as held:
         inputs = read_inputs(_together(plans), run, gold, held)
         chosen = _choose_run([each.name for each in inputs.runs], system)
@@ -165,9 +164,7 @@ def _together(plans: list[Plan]) -> Plan:
 
 def _is_set(option: object) -> bool:
     """Tell whether an option has another value than its default."""
-    if isinstance(option, str | Judge):
-        return option not in ("identity", "local", Judge())
-    return option is not None and option is not False
+    return option is not None and option is not False and option != "identity"
 
 
 def worst_queries(result: Result, run: str, count: int) -> list[str]:

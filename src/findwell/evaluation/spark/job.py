@@ -72,7 +72,7 @@ def evaluate(
     rel: float | None = None,
     corpus: object = None,
     embedder: object = None,
-    judge: object = "local",
+    judge: object = None,
     bounds: bool = False,
     level: float | None = 0.95,
     cluster: str | None = None,

@@ -184,7 +184,7 @@ class Slice:
 def judge_card(
     labels: object,
     *,
-    judge: object = "local",
+    judge: object = None,
     aspect: str = "relevance",
     corpus: object = None,
     questions: object = None,

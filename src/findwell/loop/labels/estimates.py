@@ -133,7 +133,6 @@ def evaluate_with_labels(
     asked: list[str | Measure] = [*(wanted if relevant else ()), parse_measure("judged")]
     if judging:
         asked.append(_asked_of_judge(wanted))
-        options["judge"] = options.get("judge") or "local"
         if options.get("corpus") is None:
             options["corpus"] = known.texts
     runs: Any = run

@@ -198,7 +198,7 @@ class Monitor:
         since: Moment | None = None,
         until: Moment | None = None,
         kind: str = "retriever",
-        judge: object = "local",
+        judge: object = None,
         corpus: object = None,
     ) -> Estimates:
         """Estimate measures of production from labels of some documents: `findwell.labels.ppi`.

@@ -112,7 +112,7 @@ def tune(
     """
     refuse_after_fork()
     check_share("level", level)
-    _refuse_smoke_test(measures, options.get("by"), dialect, options.get("judge", "local"))
+    _refuse_smoke_test(measures, options.get("by"), dialect, options.get("judge"))
     evaluated: dict[str, Any] = {"dialect": dialect, "rel": rel, **flat_options(options)}
     knobs = {"k": k, "window": window, "normaliser": normaliser, "fill": fill}
     fixed = {name: value for name, value in knobs.items() if value is not None}
