@@ -30,27 +30,38 @@ def _public() -> Iterator[tuple[str, Any]]:
                 )
 
 
-def _takes_any(function: Any) -> bool:
+FEW = 3  # keywords from which a function refuses others with a suggestion; Python refuses them, too
+
+
+def _is_method(name: str) -> bool:
+    return any(part[0].isupper() for part in name.split(".")[:-1])
+
+
+def _takes_options(name: str, function: Any) -> bool:
     try:
         parameters = inspect.signature(function).parameters.values()
     except (TypeError, ValueError):  # not a function, or one of Python's own
         return False
-    return any(each.kind is each.VAR_KEYWORD for each in parameters)
+    named = sum(each.kind is each.KEYWORD_ONLY for each in parameters)
+    public_function = inspect.isfunction(function) and not _is_method(name)
+    any_name = any(each.kind is each.VAR_KEYWORD for each in parameters)
+    return any_name or (public_function and named >= FEW)
 
 
-TAKE_ANY = {name: each for name, each in _public() if callable(each) and _takes_any(each)}
+TAKE_OPTIONS = {
+    name: each for name, each in _public() if callable(each) and _takes_options(name, each)
+}
 
 
 def test_there_are_functions_to_look_at() -> None:
     known = "explain tuning.tune compare report monitor.Monitor.check"
-    assert {f"findwell.{name}" for name in known.split()} <= TAKE_ANY.keys()
+    assert {f"findwell.{name}" for name in known.split()} <= TAKE_OPTIONS.keys()
 
 
-@pytest.mark.parametrize("name", TAKE_ANY)
+@pytest.mark.parametrize("name", TAKE_OPTIONS)
 def test_an_unknown_option_is_refused(name: str) -> None:
-    function: Callable[..., Any] = TAKE_ANY[name]
-    method = any(part[0].isupper() for part in name.split(".")[:-1])
-    given = ("rouge",) if name.endswith("find_matcher") else (None,) if method else ()
+    function: Callable[..., Any] = TAKE_OPTIONS[name]
+    given = ("rouge",) if name.endswith("find_matcher") else (None,) if _is_method(name) else ()
     with pytest.raises(OptionError) as refused:
         function(*given, zzz_not_an_option=1)
     assert "'zzz_not_an_option'" in str(refused.value)

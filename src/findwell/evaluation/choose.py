@@ -7,6 +7,7 @@ from dataclasses import asdict, dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from findwell.core.errors import choose as choose_option
+from findwell.core.errors import takes_options
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -180,6 +181,7 @@ class Advice:
         return asdict(self)
 
 
+@takes_options()
 def choose(
     *,
     known: str = "ids",

@@ -231,12 +231,13 @@ class Plan:
         measured = expand_measures(measures, dialect, given.pop("rel", None))
         missing, judge = given.pop("missing", None), given.pop("judge", None)
         server = given.pop("base_url", None)
-        given["ids"] = given.get("ids") or "identity"
+        ids = given.pop("ids", None)
         inputs = {each.name for each in fields(InputReading)} & given.keys()
         plan = cls(
             measures=measured,
             dialect=dialect,
             chosen=given.get("by") is not None,
+            ids="identity" if ids is None else ids,
             reading=InputReading(**{name: given.pop(name) for name in inputs}),
             **given,
         )

@@ -31,7 +31,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from findwell.core.errors import OptionError, choose
+from findwell.core.errors import OptionError, choose, takes_options
 from findwell.core.estimate import Estimate
 from findwell.core.findings import (
     Finding,
@@ -126,6 +126,7 @@ class GateReport:
         }
 
 
+@takes_options()
 def gate(
     result: Result | Comparison | str | os.PathLike[str],
     requirements: Iterable[str] | str,

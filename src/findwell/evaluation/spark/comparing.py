@@ -8,7 +8,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
-from findwell.core.errors import InputError, MeasureError, OptionError, choose
+from findwell.core.errors import InputError, MeasureError, OptionError, choose, takes_options
 from findwell.core.estimate import Estimate
 from findwell.core.frames import pl
 from findwell.core.verdict import SAME
@@ -179,6 +179,7 @@ def compare(
     return pl.DataFrame(rows, schema=COLUMNS)
 
 
+@takes_options()
 def gate(
     result: SparkResult,
     requirements: Iterable[str] | str,

@@ -13,7 +13,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from findwell.core.data import Gold, Run, RunStream
-from findwell.core.errors import InputError, choose, naming_files
+from findwell.core.errors import InputError, choose, naming_files, takes_options
 from findwell.core.forks import refuse_after_fork
 from findwell.core.frames import changed
 from findwell.io.read.format import FORMATS, Format, Look
@@ -31,6 +31,7 @@ if TYPE_CHECKING:
 # what reads objects, folders and traces is imported where there are any: TREC files need none of it
 
 
+@takes_options()
 def load_run(
     data: RunLike | Source,
     *,
@@ -91,6 +92,7 @@ def load_run(
     return _whole(stream, reading) if skip_bad else stream
 
 
+@takes_options()
 def load_gold(
     data: GoldLike,
     *,

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from findwell.core.errors import InputError, OptionError, SaveError, choose
+from findwell.core.errors import InputError, OptionError, SaveError, choose, takes_options
 from findwell.core.estimate import Estimate
 from findwell.core.forks import refuse_after_fork
 from findwell.io.storage.database import cache_folder
@@ -181,6 +181,7 @@ class Slice:
     figures: tuple[CardFigure, ...]
 
 
+@takes_options()
 def judge_card(
     labels: object,
     *,
@@ -473,6 +474,7 @@ class JudgeComparison:
         }
 
 
+@takes_options()
 def compare_judges(
     labels: object,
     judges: Iterable[object],

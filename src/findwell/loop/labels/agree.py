@@ -17,7 +17,14 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import numpy as np
 
 from findwell.core.data import Gold
-from findwell.core.errors import AlignError, FindwellError, OptionError, choose, naming_files
+from findwell.core.errors import (
+    AlignError,
+    FindwellError,
+    OptionError,
+    choose,
+    naming_files,
+    takes_options,
+)
 from findwell.core.findings import Finding, finding_about
 from findwell.core.forks import refuse_after_fork
 from findwell.core.frames import pl
@@ -110,6 +117,7 @@ class Agreement:
         }
 
 
+@takes_options()
 def agree(
     first: RunLike | GoldLike | Result | Labels,
     second: RunLike | GoldLike | Result | None = None,

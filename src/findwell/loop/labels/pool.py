@@ -16,7 +16,7 @@ import numpy as np
 
 from findwell import __version__
 from findwell.core.data import Gold
-from findwell.core.errors import InputError, OptionError, SaveError, choose
+from findwell.core.errors import InputError, OptionError, SaveError, choose, takes_options
 from findwell.core.findings import Finding, finding_about, finding_about_rows, merge_findings
 from findwell.core.forks import refuse_after_fork
 from findwell.core.frames import pl
@@ -61,6 +61,7 @@ PURPOSES = ("ordering", "values")
 PASSAGE = ("text", "source", "start", "end")
 
 
+@takes_options()
 def pool(
     runs: Sequence[RunLike] | Mapping[str, RunLike],
     folder: str | os.PathLike[str],

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from findwell.core.errors import AlignError, OptionError, choose
+from findwell.core.errors import AlignError, OptionError, choose, takes_options
 from findwell.core.forks import refuse_after_fork
 from findwell.core.frames import pl
 from findwell.evaluation.evaluate import evaluate
@@ -39,6 +39,7 @@ RANK_ENGINES = {"rank": "course-rrf", "score": "autorag-rrf"}  # by what their r
 SEARCHED_RRF_KS = tuple(range(4, 81))
 
 
+@takes_options()
 def fuse(
     runs: Sequence[RunLike] | Pool,
     engine: str | Engine,
@@ -94,6 +95,7 @@ def fuse(
     return replace(fused, findings=(*fused.findings, *found))
 
 
+@takes_options()
 def convex_combination(
     runs: Sequence[RunLike] | Pool,
     weights: Sequence[float],
@@ -144,6 +146,7 @@ def _convex_engine(
     )
 
 
+@takes_options()
 def reciprocal_rank_fusion(
     runs: Sequence[RunLike] | Pool, rrf_k: float = 60, *, by: str = "rank", k: int | None = None
 ) -> Run:
@@ -202,6 +205,7 @@ def weight_grid(size: int = 101, low: float = 0.0, high: float = 1.0) -> Floats:
     return np.linspace(low, high, size)
 
 
+@takes_options()
 def tune_weight(
     runs: Sequence[RunLike] | Pool,
     gold: GoldLike,
@@ -247,6 +251,7 @@ def tune_weight(
     )
 
 
+@takes_options()
 def tune_rrf_k(
     runs: Sequence[RunLike] | Pool,
     gold: GoldLike,

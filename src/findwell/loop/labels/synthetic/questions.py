@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from findwell.core.errors import OptionError, SaveError
+from findwell.core.errors import OptionError, SaveError, takes_options
 from findwell.core.findings import Finding, finding_about
 from findwell.core.forks import refuse_after_fork
 from findwell.core.frames import pl
@@ -110,6 +110,7 @@ def manifest_path(path: str | os.PathLike[str]) -> Path:
     return Path(path).with_suffix(".manifest.json")
 
 
+@takes_options()
 def questions(
     corpus: object,
     *,
