@@ -175,6 +175,6 @@ def test_mistakes_are_named(
 
 
 def test_a_file_that_is_not_there(cli: Findwell, tmp_path: Path) -> None:
-    done = cli("judge-card", tmp_path / "none.jsonl")
+    done = cli("judge-card", tmp_path / "none.jsonl", "--judge", "local:text")
     assert done.code == 2
     assert "none.jsonl" in done.err

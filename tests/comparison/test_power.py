@@ -122,7 +122,7 @@ def test_refusals(options: dict[str, Any], message: str) -> None:
 def test_refusals_with_results() -> None:
     with pytest.raises(FindwellError, match="known from the systems"):
         findwell.statistics.power(values.result(OLD), sd=0.3)
-    with pytest.raises(FindwellError, match="GMAP is no mean over queries"):
+    with pytest.raises(FindwellError, match="GMAP is not a mean over queries"):
         findwell.statistics.power(values.result(OLD, "GMAP"))
     with pytest.raises(FindwellError, match="correlation is 2"):
         findwell.statistics.power(values.result(OLD), correlation=2)

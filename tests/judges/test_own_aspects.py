@@ -293,8 +293,8 @@ def test_mistakes_are_named(given: dict[str, Any], message: str) -> None:
 
 def test_an_installed_package_brings_an_aspect(tmp_path: Path) -> None:
     (tmp_path / "thirdparty.py").write_text(
-        "import findwell\n"
-        "findwell.plugins.register_aspect('recent', shape='chunks', prompt='Is it new?')\n"
+        "from findwell.plugins import register_aspect\n"
+        "register_aspect('recent', shape='chunks', prompt='Is it about this year?')\n"
     )
     info = tmp_path / "thirdparty-1.0.dist-info"
     info.mkdir()

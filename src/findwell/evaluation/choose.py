@@ -213,7 +213,7 @@ def choose(
         for rule in RULES
         if all(answers[name] in allowed for name, allowed in rule.when.items())
     }
-    for name in measures:  # a cutoff that is none is refused
+    for name in measures:  # an invalid cutoff is refused
         parse_measure(name)
     judged = known not in LABELLED
     by = RELATIONS.get(known)

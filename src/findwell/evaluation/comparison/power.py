@@ -27,7 +27,6 @@ if TYPE_CHECKING:
     from findwell.measures import Measure
 
 CORRELATION = 0.5  # between two systems, if only one is known: cautious, mostly it is higher
-NOT_MEANS = "is no mean over queries"
 
 
 @dataclass(frozen=True, slots=True)
@@ -166,7 +165,9 @@ def _observed(
     first, *others = table.runs
     for number, measure in enumerate(table.measures):
         if measure.aggregation != "mean":
-            raise OptionError(f"{measure} {NOT_MEANS}", fix="plan by a measure that is one")
+            raise OptionError(
+                f"{measure} is not a mean over queries", fix="plan by a measure that is one"
+            )
         for at in range(1, len(table.runs)) if others else [0]:
             values = table.table[at, number]
             values = values - table.table[0, number] if others else values
