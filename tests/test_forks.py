@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from findwell.core.namespaces import PUBLIC_NAMES
+from findwell.core.namespaces import NAMESPACES, names_of
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -224,8 +224,8 @@ def test_every_public_function_says_so(tmp_path: Path) -> None:
     calls = [f"findwell.{name}({arguments})" for name, arguments in CALLS.items()] + RESULT
     functions = {
         f"{namespace}.{name}".removeprefix("findwell.")
-        for namespace, names in PUBLIC_NAMES.items()
-        for name in names
+        for namespace in NAMESPACES
+        for name in names_of(namespace)
         if namespace != "findwell.spark"  # which needs pyspark
         if inspect.isfunction(getattr(importlib.import_module(namespace), name))
     }

@@ -11,15 +11,15 @@ import pytest
 
 import findwell
 from findwell.core.errors import OptionError
-from findwell.core.namespaces import PUBLIC_NAMES
+from findwell.core.namespaces import NAMESPACES, names_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
 
 def _public() -> Iterator[tuple[str, Any]]:
-    for namespace, names in PUBLIC_NAMES.items():
-        for name in names:
+    for namespace in NAMESPACES:
+        for name in names_of(namespace):
             public = getattr(importlib.import_module(namespace), name)
             yield f"{namespace}.{name}", public
             if inspect.isclass(public):

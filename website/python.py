@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import importlib
 
-from findwell.core.namespaces import PUBLIC_NAMES
+from findwell.core.namespaces import NAMESPACES, names_of
 
 
 def page() -> str:
@@ -15,9 +15,9 @@ def page() -> str:
         "All of findwell's public names; others may change without notice.",
         "",
     ]
-    for namespace, names in PUBLIC_NAMES.items():
+    for namespace in NAMESPACES:
         lines += [f"## {namespace}", "", _title(namespace), ""]
-        functions = sorted(names, key=lambda name: (name[0].isupper(), name))
+        functions = sorted(names_of(namespace), key=lambda name: (name[0].isupper(), name))
         lines += [f"::: {namespace}.{name}\n" for name in functions]
     return "\n".join(lines)
 

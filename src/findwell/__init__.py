@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 from findwell.core import display
 from findwell.core import forks as forks  # notes forks from now on, also where others use polars
-from findwell.core.namespaces import lazy_names, register_names
+from findwell.core.namespaces import lazy_names, register_namespace
 
 __version__ = "0.1.0"
 
@@ -45,8 +45,8 @@ if TYPE_CHECKING:
     from findwell.retrievers.retrieve import retrieve
     from findwell.show.report import report
 
-# Where public names are found: they are imported when first used, so that `findwell --help` need
-# not wait for NumPy and polars.
+# The namespaces, and where the names of those are found that are imported when first used, so that
+# `findwell --help` need not wait for NumPy and polars; the others are modules of their own.
 _PUBLIC = {
     "findwell": {
         "findwell.core.data": "Gold Run",
@@ -79,19 +79,8 @@ _PUBLIC = {
         "findwell.judges.local": "LocalJudge",
         "findwell.judges.verdicts": "Sample",
     },
-    "findwell.labels": {
-        "findwell.evaluation.results.estimates": "Estimates",
-        "findwell.loop.labels.agree": "Agreement agree",
-        "findwell.loop.labels.anchor": "anchor drift",
-        "findwell.loop.labels.estimates": "ppi",
-        "findwell.loop.labels.label_pool": "LabelPool",
-        "findwell.loop.labels.labels": "Labels",
-        "findwell.loop.labels.pool": "pool",
-        "findwell.loop.labels.synthetic.questions": "questions",
-    },
-    "findwell.monitor": {
-        "findwell.loop.monitoring.monitor": "Monitor",
-    },
+    "findwell.labels": {},
+    "findwell.monitor": {},
     "findwell.plugins": {
         "findwell.io.read.format": "register_format",
         "findwell.io.read.objects": "register_source",
@@ -110,54 +99,34 @@ _PUBLIC = {
         "findwell.retrievers.http": "HttpRetriever",
         "findwell.retrievers.retriever": "Retriever",
     },
-    "findwell.spark": {
-        "findwell.evaluation.spark.comparing": "compare gate",
-        "findwell.evaluation.spark.job": "evaluate",
-        "findwell.evaluation.spark.result": "SparkResult",
-    },
+    "findwell.spark": {},
     "findwell.statistics": {
         "findwell.evaluation.choose": "choose",
         "findwell.evaluation.comparison.power": "PowerAnalysis power",
         "findwell.evaluation.results.cutoffs": "curve smallest_k",
     },
-    "findwell.tuning": {
-        "findwell.loop.tuning": "ENGINES NORMALISERS Engine Pool Setting Tuned convex_combination "
-        "find_engine fuse normalise reciprocal_rank_fusion reciprocal_rank_scores tune_rrf_k "
-        "tune_weight weight_grid",
-        "findwell.loop.tuning.tune": "tune",
-        "findwell.loop.tuning.tuning": "Tuning",
-    },
-    "findwell.types": {
-        "findwell.core.findings": "Finding",
-        "findwell.core.policy": "Policy",
-        "findwell.core.relation": "Relation",
-        "findwell.evaluation.comparison.gates": "GateReport",
-        "findwell.evaluation.explanation.explain": "Explanation",
-        "findwell.io.read.in_memory": "GoldLike RunLike",
-    },
+    "findwell.tuning": {},
+    "findwell.types": {},
 }
 for _namespace, _modules in _PUBLIC.items():
-    register_names(_namespace, _modules)
+    register_namespace(_namespace, _modules)
 
 # the same names again, as type checkers and editors read them from a list alone
 __all__ = [
     "Comparison", "FindwellError", "Gold", "Judge", "Measure", "Reading", "Result", "Run",
     "compare", "evaluate", "explain", "gate", "load", "report", "retrieve",
 ]  # fmt: skip
-NAMESPACES = [
-    "io", "judges", "labels", "monitor", "plugins", "retrievers", "spark", "statistics", "tuning",
-    "types",
-]  # fmt: skip
-
 _find, _names = lazy_names(__name__)
 
 
 def __getattr__(name: str) -> Any:  # noqa: ANN401
-    return importlib.import_module(f"findwell.{name}") if name in NAMESPACES else _find(name)
+    namespace = f"findwell.{name}"
+    return importlib.import_module(namespace) if namespace in _PUBLIC else _find(name)
 
 
 def __dir__() -> list[str]:
-    return sorted([*_names(), *NAMESPACES, "__version__"])
+    namespaces = (namespace.partition(".")[2] for namespace in _PUBLIC)
+    return sorted([*_names(), *filter(None, namespaces), "__version__"])
 
 
 def _render(shown: object, how: display.Format) -> str:

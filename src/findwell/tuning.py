@@ -7,37 +7,28 @@ as AutoRAG does. `convex_combination` adds up weighted scores that a normaliser 
 any of the runs retrieved, once.
 """
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING
-
-from findwell.core.namespaces import lazy_names
-
-if TYPE_CHECKING:
-    from findwell.loop.tuning import (
-        ENGINES,
-        NORMALISERS,
-        Engine,
-        Pool,
-        Setting,
-        Tuned,
-        convex_combination,
-        find_engine,
-        fuse,
-        normalise,
-        reciprocal_rank_fusion,
-        reciprocal_rank_scores,
-        tune_rrf_k,
-        tune_weight,
-        weight_grid,
-    )
-    from findwell.loop.tuning.tune import tune
-    from findwell.loop.tuning.tuning import Tuning
+from findwell.loop.tuning import (
+    ENGINES,
+    NORMALISERS,
+    Engine,
+    Pool,
+    Setting,
+    Tuned,
+    convex_combination,
+    find_engine,
+    fuse,
+    normalise,
+    reciprocal_rank_fusion,
+    reciprocal_rank_scores,
+    tune_rrf_k,
+    tune_weight,
+    weight_grid,
+)
+from findwell.loop.tuning.tune import tune
+from findwell.loop.tuning.tuning import Tuning
 
 __all__ = [
     "ENGINES", "NORMALISERS", "Engine", "Pool", "Setting", "Tuned", "Tuning",
     "convex_combination", "find_engine", "fuse", "normalise", "reciprocal_rank_fusion",
     "reciprocal_rank_scores", "tune", "tune_rrf_k", "tune_weight", "weight_grid",
 ]  # fmt: skip
-
-__getattr__, __dir__ = lazy_names(__name__)
