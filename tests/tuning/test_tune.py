@@ -260,7 +260,7 @@ def test_the_current_setting_is_found_in_the_grid_by_its_shares() -> None:
         ({"current": "1,2,3"}, "3 weights for 2 runs"),
         ({"step": 0.3}, "do not add up to 1"),
         ({"k": 60}, "has no k to set"),
-        ({"measures": "recall@5/sufficiency"}, "list as a whole"),
+        ({"measures": "recall@5/sufficiency", "judge": "local"}, "list as a whole"),
         ({"slices": "topic"}, "topic"),
         ({"folds": 41}, "41 folds"),
         ({"engine": "course-rrf", "step": 0.1}, "no effect"),
