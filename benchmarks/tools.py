@@ -119,7 +119,7 @@ class Findwell(Tool):
         import findwell
 
         return self._evaluate(
-            findwell.load_run(files.run).collect(), findwell.load_gold(files.gold)
+            findwell.io.load_run(files.run).collect(), findwell.io.load_gold(files.gold)
         )
 
     def kernel(self, files: Files) -> Task:

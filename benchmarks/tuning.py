@@ -1,4 +1,4 @@
-"""Tuning a hybrid: findwell.tune beside ranx.optimize_fusion on the same files and weights."""
+"""Tuning a hybrid: findwell.tuning.tune and ranx.optimize_fusion on the same files."""
 
 from __future__ import annotations
 
@@ -30,12 +30,12 @@ MEASURE = "nDCG@10"
 REMARK = """\
 {queries:,} queries, two TREC runs of {depth} documents, {judged} judged documents a query; min-max
 normalised scores, the weight in steps of {step}, {measure}; from files to the choice, tools in
-processes of their own, compiled and warm, the best of the rounds by processor time. `findwell.tune`
-does what the others do not: 10 × 5 folds with a choice by 200 bootstraps in each, the held-out
-value with its interval, the test of every weight against the best one, and the gains over each run.
-*findwell, values only* is the search alone, which is what `ranx.optimize_fusion` does: it keeps the
-best value on the queries that chose it. *Ratio* is the processor time of ranx divided by that of
-findwell.
+processes of their own, compiled and warm, the best of the rounds by processor time.
+`findwell.tuning.tune` does what the others do not: 10 × 5 folds with a choice by 200 bootstraps in
+each, the held-out value with its interval, the test of every weight against the best one, and the
+gains over each run. *findwell, values only* is the search alone, which is what
+`ranx.optimize_fusion` does: it keeps the best value on the queries that chose it. *Ratio* is the
+processor time of ranx divided by that of findwell.
 
 {skipped}All values of all weights that both try agree to {close:g}, but for {tied}: there the first
 documents of the two lists have the same sum, and tools order equal sums differently."""
@@ -199,7 +199,7 @@ def _first(weights: str) -> float:
     return float(re.findall(r"(?<![\w.])[0-9.]+", weights)[0])
 
 
-RANX, VALUES, WHOLE = "ranx.optimize_fusion", "findwell, values only", "findwell.tune"
+RANX, VALUES, WHOLE = "ranx.optimize_fusion", "findwell, values only", "findwell.tuning.tune"
 WAYS: dict[str, Callable[[str, str, str], dict[str, Any]]] = {
     WHOLE: _tune,
     VALUES: _values,

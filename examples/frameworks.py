@@ -7,7 +7,7 @@ from llama_index.core import SimpleKeywordTableIndex, llms, schema
 import findwell
 
 demo = f"{findwell.__path__[0]}/demo"
-texts = findwell.load_corpus(f"{demo}/passages.jsonl").select("doc", "text").rows()
+texts = findwell.io.load_corpus(f"{demo}/passages.jsonl").select("doc", "text").rows()
 
 
 @chain  # type: ignore[untyped-decorator]

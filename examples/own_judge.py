@@ -52,7 +52,9 @@ samples = [
     for question in lines("questions.jsonl")[:20]
 ]
 
-judged = findwell.judge(samples, ["context_precision", "nDCG@5/relevance"], judge=shared_words)
+judged = findwell.judges.judge(
+    samples, ["context_precision", "nDCG@5/relevance"], judge=shared_words
+)
 for measure, value in judged.values.items():
     print(f"{measure}: {value:.3f}")
 

@@ -19,7 +19,7 @@ import findwell
 DEMO = Path(findwell.__file__).parent / "demo"
 
 
-@findwell.register_measure
+@findwell.plugins.register_measure
 @dataclass(frozen=True, kw_only=True)
 class WastedReading(findwell.Measure):
     """The share of the first k chunks that stand above the first relevant one."""
@@ -29,7 +29,7 @@ class WastedReading(findwell.Measure):
     name: ClassVar[str] = "wasted_reading"
     higher_is_better: ClassVar[bool] = False
 
-    def compute(self, relation: findwell.Relation) -> NDArray[np.float64]:
+    def compute(self, relation: findwell.types.Relation) -> NDArray[np.float64]:
         """Return one value per query; all queries are computed at once."""
         hits = relation.units(self.rel, self.k)  # the relevant units among the first k
         shown = relation.shown(self.k)  # how many there are: k may be a budget, and lists be short

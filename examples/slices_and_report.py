@@ -22,7 +22,7 @@ result = findwell.evaluate(
     DEMO / "questions.jsonl",
     ["recall@5", "nDCG@10"],
     corpus=DEMO / "passages.jsonl",
-    keep=20,
+    reading=findwell.Reading(keep=20),
 )
 print(result)
 

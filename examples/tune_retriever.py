@@ -48,7 +48,7 @@ def make_retriever(k1: float, b: float, *, stem: bool) -> Callable[..., list[str
     return search
 
 
-tuning = findwell.tune(make_retriever, DEMO / "questions.jsonl", "nDCG@10", space=SPACE)
+tuning = findwell.tuning.tune(make_retriever, DEMO / "questions.jsonl", "nDCG@10", space=SPACE)
 print(f"chosen: {tuning.chosen}")
 print(f"on the questions that chose it: {tuning.in_sample.value:.3f}")
 print(f"on others: {tuning.held_out.value:.3f}")

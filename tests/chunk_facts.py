@@ -15,7 +15,9 @@ if TYPE_CHECKING:
 
 def with_facts(relation: Relation, seed: int = 0) -> Relation:
     """Give every chunk all the facts that any measure asks for: small whole numbers."""
-    names = sorted({name for cls in findwell.known_measures().values() for name in cls().facts()})
+    names = sorted(
+        {name for cls in findwell.plugins.known_measures().values() for name in cls().facts()}
+    )
     chunks = int(relation.chunks[-1])
     rng = np.random.default_rng(seed)
     return replace(

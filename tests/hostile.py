@@ -82,4 +82,10 @@ def result() -> findwell.Result:
         ATTACKS[0]: [{key: row[key] for key in ("query", "retrieved")} for row in rows],
         "plain": [{"query": row["query"], "retrieved": [*row["retrieved"][::-1]]} for row in rows],
     }
-    return findwell.evaluate(runs, gold, ["recall@1", "RR", "P/relevance"], judge=Jury(), keep=10)
+    return findwell.evaluate(
+        runs,
+        gold,
+        ["recall@1", "RR", "P/relevance"],
+        judge=Jury(),
+        reading=findwell.Reading(keep=10),
+    )

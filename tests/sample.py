@@ -8,6 +8,7 @@ import json
 from typing import TYPE_CHECKING, Any
 
 import findwell
+from findwell.evaluation.plan import grouped
 from tests.strategies import by_measure
 
 if TYPE_CHECKING:
@@ -31,7 +32,7 @@ MEASURES = ["P@2", "recall@3", "nDCG@4", "AP", "RR", "judged@5", "bpref"]
 
 def score(run: Any, gold: Any = GOLD, **options: Any) -> Values:
     """Return the values of the measures by query."""
-    return by_measure(findwell.evaluate(run, gold, MEASURES, **options))
+    return by_measure(findwell.evaluate(run, gold, MEASURES, **grouped(options)))
 
 
 def kinds(result: findwell.Result) -> dict[str, int]:

@@ -58,7 +58,9 @@ def examples(number: int) -> settings:
 
 def without_facts() -> dict[str, type[findwell.Measure]]:
     """Return the measures that need nothing but the relation: no texts, dates or marks."""
-    return {name: cls for name, cls in findwell.known_measures().items() if not cls().facts()}
+    return {
+        name: cls for name, cls in findwell.plugins.known_measures().items() if not cls().facts()
+    }
 
 
 def by_measure(result: findwell.Result) -> Values:

@@ -37,7 +37,7 @@ def test_gold_names_passages_that_exist_once() -> None:
 
 @pytest.mark.parametrize("name", ["bm25", "minilm"])
 def test_runs_are_clean(name: str) -> None:
-    findings = findwell.check(DEMO / f"{name}.trec", DEMO / "questions.jsonl")
+    findings = findwell.io.check(DEMO / f"{name}.trec", DEMO / "questions.jsonl")
     assert {finding.kind for finding in findings} <= {"no-relevant-item", "tied-scores"}
 
 

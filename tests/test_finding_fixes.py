@@ -17,6 +17,7 @@ import pytest
 
 import findwell
 from findwell.core.findings import FindingKind
+from findwell.evaluation.plan import grouped
 
 NAN = float("nan")
 SRC = Path(findwell.__file__).parent
@@ -646,4 +647,6 @@ def test_a_printed_fix_is_safe(case: Case, tmp_path: Path) -> None:
 
 def evaluated(inputs: dict[str, Any], measure: str) -> findwell.Result:
     options = dict(inputs)
-    return findwell.evaluate(options.pop("run"), options.pop("gold", None), measure, **options)
+    return findwell.evaluate(
+        options.pop("run"), options.pop("gold", None), measure, **grouped(options)
+    )

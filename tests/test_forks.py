@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import inspect
 import json
 import os
@@ -11,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-import findwell
+from findwell.core.namespaces import NAMESPACES, names_of
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -60,7 +61,7 @@ def run(code: str, folder: Path) -> str:
 
 USES = {
     "an evaluation": "findwell.evaluate(RUN, GOLD, ['RR'])",
-    "a gold": "findwell.load_gold(GOLD)",
+    "a gold": "findwell.io.load_gold(GOLD)",
     "polars alone": "pl.DataFrame({'a': [2, 1]}).sort('a')",
 }
 
@@ -84,8 +85,8 @@ def test_other_ways_to_start_after_use(tmp_path: Path) -> None:
     [
         "",
         "findwell.evaluate, findwell.compare, findwell.report, findwell.load",  # not called
-        "findwell.parse_measure('nDCG@10'), findwell.known_measures()",
-        "findwell.find_matcher('rouge')",
+        "findwell.plugins.parse_measure('nDCG@10'), findwell.plugins.known_measures()",
+        "findwell.plugins.find_matcher('rouge')",
         "pl.DataFrame({'a': [1]})",  # needs no threads
     ],
 )
@@ -153,42 +154,58 @@ def test_findwell_is_imported_after_the_fork(use: str, found: list[str], tmp_pat
 # with what each public function that works on data is called
 CALLS = {
     "retrieve": "len, {'q': 'a question'}",
-    "agree": "RUN, RUN",
-    "anchor": "GOLD, {'b': 'text'}",
-    "check": "RUN, GOLD",
+    "labels.agree": "RUN, RUN",
+    "labels.anchor": "GOLD, {'b': 'text'}",
+    "io.check": "RUN, GOLD",
     "compare": "result, result",
-    "compare_judges": "[{'question': '?', 'chunk': 'a', 'label': 1}], ['local', len]",
-    "curve": "result",
-    "drift": "GOLD, {'b': 'text'}",
+    "judges.compare": "[{'question': '?', 'chunk': 'a', 'label': 1}], ['local', len]",
+    "statistics.curve": "result",
+    "labels.drift": "GOLD, {'b': 'text'}",
     "evaluate": "RUN, GOLD",
     "explain": "result",
-    "fuse": "[RUN, RUN], 'course-rrf'",
+    "tuning.fuse": "[RUN, RUN], 'course-rrf'",
     "gate": "result, 'RR>=0.1'",
-    "judge": "[{'question': '?', 'contexts': ['a']}]",
-    "judge_card": "[{'question': '?', 'chunk': 'a', 'label': 1}]",
-    "judge_check": "'openai:m'",
+    "judges.judge": "[{'question': '?', 'contexts': ['a']}]",
+    "judges.card": "[{'question': '?', 'chunk': 'a', 'label': 1}]",
+    "judges.check": "'openai:m'",
     "load": "folder",
-    "load_corpus": "{'b': 'text'}",
-    "load_gold": "GOLD",
-    "load_run": "RUN",
-    "pool": "[RUN], folder",
-    "power": "result, result",
-    "questions": "{'b': 'text'}, judge='openai:some-model'",
-    "ppi": "RUN, GOLD",
+    "io.load_corpus": "{'b': 'text'}",
+    "io.load_gold": "GOLD",
+    "io.load_run": "RUN",
+    "labels.pool": "[RUN], folder",
+    "statistics.power": "result, result",
+    "labels.questions": "{'b': 'text'}, judge='openai:some-model'",
+    "labels.ppi": "RUN, GOLD",
     "report": "result",
-    "smallest_k": "result, 'recall', 0.9",
-    "tune": "[RUN, RUN], GOLD, engine='course-rrf'",
+    "statistics.smallest_k": "result, 'recall', 0.9",
+    "tuning.convex_combination": "[RUN, RUN], [0.5, 0.5]",
+    "tuning.reciprocal_rank_fusion": "[RUN, RUN]",
+    "tuning.tune_rrf_k": "[RUN, RUN], GOLD, 'RR'",
+    "tuning.tune_weight": "[RUN, RUN], GOLD, 'RR'",
+    "tuning.tune": "[RUN, RUN], GOLD, engine='course-rrf'",
 }
 # these only name and register
 NAMES = {
-    "choose",
-    "find_matcher",
-    "known_dialects",
-    "known_measures",
-    "parse_measure",
-    "register_aspect",
-    "register_measure",
-    "register_shape",
+    "judges.find_embedder",
+    "judges.find_judge",
+    "plugins.find_matcher",
+    "plugins.known_dialects",
+    "plugins.known_measures",
+    "plugins.parse_measure",
+    "plugins.register_aspect",
+    "plugins.register_dialect",
+    "plugins.register_engine",
+    "plugins.register_format",
+    "plugins.register_matcher",
+    "plugins.register_measure",
+    "plugins.register_shape",
+    "plugins.register_signal",
+    "plugins.register_source",
+    "statistics.choose",
+    "tuning.find_engine",
+    "tuning.normalise",
+    "tuning.reciprocal_rank_scores",
+    "tuning.weight_grid",
 }
 RESULT = [
     "result.summary",
@@ -205,7 +222,13 @@ RESULT = [
 
 def test_every_public_function_says_so(tmp_path: Path) -> None:
     calls = [f"findwell.{name}({arguments})" for name, arguments in CALLS.items()] + RESULT
-    functions = {name for name in findwell.__all__ if inspect.isfunction(getattr(findwell, name))}
+    functions = {
+        f"{namespace}.{name}".removeprefix("findwell.")
+        for namespace in NAMESPACES
+        for name in names_of(namespace)
+        if namespace != "findwell.spark"  # which needs pyspark
+        if inspect.isfunction(getattr(importlib.import_module(namespace), name))
+    }
     assert functions == CALLS.keys() | NAMES
     code = (
         "import json, os\n"

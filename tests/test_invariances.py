@@ -131,7 +131,9 @@ def _applies(relation: str, dialect: str) -> bool:
 def measures(relations: Sequence[str] = RELATIONS) -> list[Measure]:
     # what needs the dates and marks of a corpus depends on ids
     classes = [
-        cls for cls in findwell.known_measures().values() if cls().facts() <= {*COUNTED, "copies"}
+        cls
+        for cls in findwell.plugins.known_measures().values()
+        if cls().facts() <= {*COUNTED, "copies"}
     ]
     plain = [cls() for cls in classes]
     cut = [cls(k=2) for cls in classes if cls.at == "k"]

@@ -84,7 +84,9 @@ def test_gates_in_every_place(
 
 
 def test_the_report_the_notebook_and_the_list_of_results(tmp_path: Path) -> None:
-    result = findwell.evaluate(RECORDS, None, ["recall", "P/exact"], by="rouge", keep=5)
+    result = findwell.evaluate(
+        RECORDS, None, ["recall", "P/exact"], by="rouge", reading=findwell.Reading(keep=5)
+    )
     folder = result.save(tmp_path / "monday")
     panel = lay_side_by_side([folder])
     assert "by rouge(threshold=0.7), exact" in page(prepare(panel))

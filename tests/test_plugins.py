@@ -35,7 +35,7 @@ class Depth(findwell.Measure):
 
 
 def test_decorator() -> None:
-    @findwell.register_measure
+    @findwell.plugins.register_measure
     class Times(findwell.Measure):
         factor: float = 2.0
 
@@ -51,7 +51,7 @@ def test_decorator() -> None:
 
 
 def test_decorator_of_a_dataclass() -> None:
-    @findwell.register_measure
+    @findwell.plugins.register_measure
     @dataclass(frozen=True, kw_only=True)
     class Twice(findwell.Measure):
         name: ClassVar[str] = "twice"
@@ -68,7 +68,7 @@ def test_a_name_cannot_be_taken_over() -> None:
         name: ClassVar[str] = "AP"
 
     with pytest.raises(findwell.FindwellError, match="taken"):
-        findwell.register_measure(Other)
+        findwell.plugins.register_measure(Other)
 
 
 def install(folder: Path, target: str, group: str = "measures") -> None:

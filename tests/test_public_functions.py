@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import inspect
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
@@ -10,42 +11,57 @@ import pytest
 
 import findwell
 from findwell.core.errors import OptionError
+from findwell.core.namespaces import NAMESPACES, names_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
 
 def _public() -> Iterator[tuple[str, Any]]:
-    for name in findwell.__all__:
-        public = getattr(findwell, name)
-        yield name, public
-        if inspect.isclass(public):
-            yield from (
-                (f"{name}.{each}", getattr(public, each))
-                for each in dir(public)
-                if not each.startswith("_")
-            )
+    for namespace in NAMESPACES:
+        for name in names_of(namespace):
+            public = getattr(importlib.import_module(namespace), name)
+            yield f"{namespace}.{name}", public
+            if inspect.isclass(public):
+                yield from (
+                    (f"{namespace}.{name}.{each}", getattr(public, each))
+                    for each in dir(public)
+                    if not each.startswith("_")
+                )
 
 
-def _takes_any(function: Any) -> bool:
+FEW = 3  # keywords from which a function refuses others with a suggestion; Python refuses them, too
+
+
+def _is_method(name: str) -> bool:
+    return any(part[0].isupper() for part in name.split(".")[:-1])
+
+
+def _takes_options(name: str, function: Any) -> bool:
     try:
         parameters = inspect.signature(function).parameters.values()
     except (TypeError, ValueError):  # not a function, or one of Python's own
         return False
-    return any(each.kind is each.VAR_KEYWORD for each in parameters)
+    named = sum(each.kind is each.KEYWORD_ONLY for each in parameters)
+    public_function = inspect.isfunction(function) and not _is_method(name)
+    any_name = any(each.kind is each.VAR_KEYWORD for each in parameters)
+    return any_name or (public_function and named >= FEW)
 
 
-TAKE_ANY = {name: each for name, each in _public() if callable(each) and _takes_any(each)}
+TAKE_OPTIONS = {
+    name: each for name, each in _public() if callable(each) and _takes_options(name, each)
+}
 
 
 def test_there_are_functions_to_look_at() -> None:
-    assert {"explain", "tune", "compare", "report", "Monitor.check"} <= TAKE_ANY.keys()
+    known = "explain tuning.tune compare report monitor.Monitor.check"
+    assert {f"findwell.{name}" for name in known.split()} <= TAKE_OPTIONS.keys()
 
 
-@pytest.mark.parametrize("name", TAKE_ANY)
+@pytest.mark.parametrize("name", TAKE_OPTIONS)
 def test_an_unknown_option_is_refused(name: str) -> None:
-    function: Callable[..., Any] = TAKE_ANY[name]
-    given = ("rouge",) if name == "find_matcher" else (None,) if "." in name else ()
+    function: Callable[..., Any] = TAKE_OPTIONS[name]
+    given = ("rouge",) if name.endswith("find_matcher") else (None,) if _is_method(name) else ()
     with pytest.raises(OptionError) as refused:
         function(*given, zzz_not_an_option=1)
     assert "'zzz_not_an_option'" in str(refused.value)
@@ -55,11 +71,11 @@ def test_an_unknown_option_is_refused(name: str) -> None:
 RUN, GOLD = {"q": ["a"]}, {"q": ["a"]}
 MISTYPED: list[tuple[Callable[..., Any], tuple[Any, ...], dict[str, Any], str]] = [
     (findwell.explain, (RUN, GOLD), {"dialect": "autorag"}, "dialects"),
-    (findwell.tune, ([RUN, RUN], GOLD), {"engin": "rrf"}, "engine"),
+    (findwell.tuning.tune, ([RUN, RUN], GOLD), {"engin": "rrf"}, "engine"),
     (findwell.evaluate, (RUN, GOLD), {"dialct": "autorag"}, "dialect"),
-    (findwell.check, (RUN, GOLD), {"id": "lower"}, "ids"),
+    (findwell.io.check, (RUN, GOLD), {"id": "lower"}, "ids"),
     (findwell.compare, (RUN, RUN), {"gold": GOLD, "slice": "x"}, "slices"),
-    (findwell.ppi, (RUN, {"q": {"a": 1}}), {"level_": None}, "level"),
+    (findwell.labels.ppi, (RUN, {"q": {"a": 1}}), {"level_": None}, "level"),
 ]
 
 
@@ -84,17 +100,18 @@ def test_what_is_read_by_name_is_not_read_by_number() -> None:
         for name, each in _public()
         if inspect.isclass(each) and "__getitem__" in vars(each)
     }
-    assert {"Estimates", "Result", "Comparison"} <= by_name.keys()
+    known = {"findwell.labels.Estimates", "findwell.Result", "findwell.Comparison"}
+    assert known <= by_name.keys()
     assert [name for name, each in by_name.items() if not hasattr(each, "__iter__")] == []
 
 
 def test_loops() -> None:
     run = {"q1": ["a", "b"], "q2": ["c", "d"], "q3": ["e", "f"]}
     labels = {"q1": {"a": 1, "b": 0}, "q2": {"c": 0, "d": 0}, "q3": {"e": 1, "f": 1}}
-    found = findwell.ppi(run, labels, "P@2")
+    found = findwell.labels.ppi(run, labels, "P@2")
     assert tuple(found) == found.rows
     assert [each.method for each in found] == ["labels"]
-    planned = findwell.power(sd=0.3, difference=0.05)
+    planned = findwell.statistics.power(sd=0.3, difference=0.05)
     assert tuple(planned) == planned.plans
     with pytest.raises(TypeError, match="not iterable"):
         iter(findwell.evaluate(run, labels))  # type: ignore[call-overload]

@@ -72,7 +72,9 @@ CASES = [
 def case(request: pytest.FixtureRequest, save: Save) -> Case:
     by, dialect, rel = request.param
     path = save("samples.jsonl", jsonl(RECORDS))
-    result = findwell.evaluate(path, None, MEASURES, by=by, dialect=dialect, rel=rel, keep=5)
+    result = findwell.evaluate(
+        path, None, MEASURES, by=by, dialect=dialect, rel=rel, reading=findwell.Reading(keep=5)
+    )
     level = () if rel is None else ("--rel", rel)
     return Case(path, result, ("--by", by, "--dialect", dialect, *level), by, dialect, rel)
 

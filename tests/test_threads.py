@@ -81,7 +81,7 @@ def _write(folder: Path) -> None:
 NO_VALUE = {"utility", "cost_to"}  # for want of parameters, and where no list gets there
 ALL = [
     name
-    for name, cls in findwell.known_measures().items()
+    for name, cls in findwell.plugins.known_measures().items()
     if name not in NO_VALUE and not cls().facts()
 ]
 RELATIONS = ("exact", "rouge", "rouge-sentence", "rouge(form=union)", "containment", "words")

@@ -55,7 +55,7 @@ def main(folder: Path = IMAGES) -> None:
         pool = Path(place) / "pool"
         label_some(pool)
         with (
-            findwell.Labels.open(pool) as labels,
+            findwell.labels.Labels.open(pool) as labels,
             serving(label_site(labels, "pool")) as address,
             browsing() as browser,
         ):
@@ -74,17 +74,17 @@ def main(folder: Path = IMAGES) -> None:
             )
             look(phone, f"{address}/label?annotator=bob")
             take(phone, folder / "label-phone.png")
-        with findwell.Monitor.open(Path(place) / "store", create=True) as monitor:
+        with findwell.monitor.Monitor.open(Path(place) / "store", create=True) as monitor:
             watch_some(monitor)
             monitor_pictures(monitor, folder)
 
 
-def watch_some(monitor: findwell.Monitor) -> None:
+def watch_some(monitor: findwell.monitor.Monitor) -> None:
     """Ask the demo's questions every five minutes; on the last day the index is broken."""
     choice = random.Random(1)  # noqa: S311
     lines = (DEMO / "questions.jsonl").read_text("utf-8").splitlines()
     asked = [(each["query"], each["question"]) for each in map(json.loads, lines)]
-    texts = dict(findwell.load_corpus(DEMO / "passages.jsonl").select("doc", "text").rows())
+    texts = dict(findwell.io.load_corpus(DEMO / "passages.jsonl").select("doc", "text").rows())
     run: dict[str, list[Retrieved]] = {}
     for line in (DEMO / "bm25.trec").read_text("utf-8").splitlines():
         query, _, doc, _, score, _ = line.split()
@@ -113,7 +113,7 @@ def watch_some(monitor: findwell.Monitor) -> None:
     monitor.check(["empty>2%", "duplicates rises"], baseline="before:index rebuilt")
 
 
-def monitor_pictures(monitor: findwell.Monitor, folder: Path) -> None:
+def monitor_pictures(monitor: findwell.monitor.Monitor, folder: Path) -> None:
     """Make the pictures of the page about a store."""
     with serving(monitor_site(monitor)) as address, browsing() as browser:
         page = browser.new_page(viewport={"width": 1200, "height": 1030})
@@ -158,7 +158,7 @@ def report(browser: Browser, file: Path, picture: Path) -> None:
 def label_some(pool: Path) -> None:
     """Make a pool of the demo, and let two annotators label some of it, nearly alike."""
     runs = [str(DEMO / "bm25.trec"), str(DEMO / "minilm.trec")]
-    findwell.pool(
+    findwell.labels.pool(
         runs,
         pool,
         queries=str(DEMO / "questions.jsonl"),
@@ -168,11 +168,11 @@ def label_some(pool: Path) -> None:
         overlap=1.0,
         guidelines=GUIDELINES,
     )
-    gold = findwell.load_gold(DEMO / "questions.jsonl").rows()
+    gold = findwell.io.load_gold(DEMO / "questions.jsonl").rows()
     known = {(query, doc): grade for query, doc, grade in gold["query", "doc", "grade"].rows()}
     clock = itertools.count(time.time() - 3600, 4.0)  # asked twice a label: one every eight seconds
     with (
-        findwell.Labels.open(pool) as labels,
+        findwell.labels.Labels.open(pool) as labels,
         mock.patch("findwell.loop.labels.labels.time", SimpleNamespace(time=clock.__next__)),
     ):
         for name in ("anna", "bob"):

@@ -53,7 +53,7 @@ def main(folder: Path) -> int:
     store = folder / "store"
     with receiving(store) as address:
         ask(address, str(HEALTHY))
-        with findwell.Monitor.open(store) as monitor:
+        with findwell.monitor.Monitor.open(store) as monitor:
             print(f"healthy: {monitor.counts().calls} calls")
             mark = monitor.mark(MARK)
             ask(address, str(BROKEN), "--broken", "--seed", "2")

@@ -4,7 +4,7 @@
     SIGTERM, SIGHUP   the same with 143, 129
     any of them again before that is done: at once, but without temporary files, too
 
-Nothing is imported before signals are taken care of, so that an interrupted start is no traceback.
+Nothing is imported before signals are taken care of, so an interrupted start prints no traceback.
 """
 
 from __future__ import annotations
@@ -96,7 +96,7 @@ def leave(code: int) -> NoReturn:
 
 
 def _say(text: str) -> None:
-    """Print to standard error, if somebody is there to read it."""
+    """Print to standard error, if it is still open."""
     try:
         print(f"findwell: {text}", file=sys.stderr, flush=True)  # noqa: T201
     except (OSError, ValueError, AttributeError):

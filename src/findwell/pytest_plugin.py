@@ -27,9 +27,9 @@ WORST = 5  # queries that a failure shows
 
 @pytest.fixture
 def findwell_evaluate(request: pytest.FixtureRequest) -> Callable[..., Result]:
-    """Measure runs against a gold: `findwell.evaluate`, with paths beside the test file.
+    """Measure runs against a gold: `findwell.evaluate`, with paths next to the test file.
 
-    A relative path is looked for beside the file of the test first, then where pytest was called.
+    A relative path is looked for next to the file of the test first, then where pytest was called.
     """
     folder = request.path.parent
 
@@ -37,8 +37,8 @@ def findwell_evaluate(request: pytest.FixtureRequest) -> Callable[..., Result]:
         from findwell.evaluation.evaluate import evaluate as measure  # noqa: PLC0415
 
         named = ("queries", "corpus")
-        options |= {name: _beside(folder, options[name]) for name in named if name in options}
-        return measure(_beside(folder, run), _beside(folder, gold), *args, **options)
+        options |= {name: _near_test(folder, options[name]) for name in named if name in options}
+        return measure(_near_test(folder, run), _near_test(folder, gold), *args, **options)
 
     return evaluate
 
@@ -103,14 +103,14 @@ def _worst(result: Result, run: str, name: str, count: int) -> list[str]:
     return [printable(line) for line in shown] if order.height else []
 
 
-def _beside(folder: Path, data: Any) -> Any:  # noqa: ANN401
-    """Return the path of a file beside the test, if there is such a file."""
+def _near_test(folder: Path, data: Any) -> Any:  # noqa: ANN401
+    """Return the path of a file next to the test, if there is such a file."""
     from findwell.io.read import Kind, kind_of  # noqa: PLC0415
 
     kind = kind_of(data)
     if kind is Kind.LISTED:
-        return [_beside(folder, each) for each in data]
+        return [_near_test(folder, each) for each in data]
     if kind is not Kind.PATH:
         return data
-    beside = folder / data
-    return beside if beside.exists() else data
+    near = folder / data
+    return near if near.exists() else data

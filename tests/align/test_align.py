@@ -92,7 +92,7 @@ def test_scores_beyond_32_bits_tie_as_infinities() -> None:
 def test_infinite_scores_rank_first_and_last_without_a_finding() -> None:
     run = {"q": {"c": INF, "b": 0.0, "d": -0.0, "a": -INF}}
     assert order(run, list("abcd")) == ["c", "d", "b", "a"]
-    assert not findwell.check(run, {"q": ["a"]})
+    assert not findwell.io.check(run, {"q": ["a"]})
 
 
 def test_nan_scores_rank_last_with_a_finding() -> None:
@@ -126,7 +126,7 @@ def test_a_repetition_in_a_scored_table_counts_at_its_best_score() -> None:
 
 def test_repetitions_are_counted_by_query() -> None:
     run = {f"q{number}": ["a", "b", "a"] for number in range(10)}
-    (finding,) = findwell.check(run, {query: ["a"] for query in run})
+    (finding,) = findwell.io.check(run, {query: ["a"] for query in run})
     assert (finding.kind, finding.count) == ("duplicate-document", 10)
     assert finding.examples == ("q0 / a", "q1 / a", "q2 / a")
 
@@ -144,7 +144,9 @@ GOLD = {"q1": ["a"], "q2": ["a"], "q3": ["b"], "q4": ["b"], "q5": ["b"]}
     ("missing", "value", "n"), [("zero", 1 / 5, 5), ("skip", 1.0, 1), (None, 1 / 5, 5)]
 )
 def test_queries_the_run_misses(missing: str | None, value: float, n: int) -> None:
-    result = findwell.evaluate({"q1": ["a"]}, GOLD, ["P@1"], missing=missing)
+    result = findwell.evaluate(
+        {"q1": ["a"]}, GOLD, ["P@1"], reading=findwell.Reading(missing=missing)
+    )
     assert result["P@1"] == value
     assert result.summary["n"].to_list() == [n]
     (finding,) = result.findings
@@ -154,9 +156,14 @@ def test_queries_the_run_misses(missing: str | None, value: float, n: int) -> No
 
 def test_missing_queries_may_be_an_error() -> None:
     with pytest.raises(AlignError, match="4 queries of the gold are missing, for example 'q2'"):
-        findwell.evaluate({"q1": ["a"]}, GOLD, ["P@1"], missing="error")
+        findwell.evaluate({"q1": ["a"]}, GOLD, ["P@1"], reading=findwell.Reading(missing="error"))
     with pytest.raises(AlignError, match="1 query of the gold is missing"):
-        findwell.evaluate({"q1": ["a"]}, {"q1": ["a"], "q2": ["b"]}, ["P@1"], missing="error")
+        findwell.evaluate(
+            {"q1": ["a"]},
+            {"q1": ["a"], "q2": ["b"]},
+            ["P@1"],
+            reading=findwell.Reading(missing="error"),
+        )
 
 
 def test_extra_queries_are_left_out_and_counted() -> None:
@@ -192,7 +199,7 @@ def test_ranks_with_gaps_or_from_zero_agree() -> None:
     frame = pl.DataFrame(
         {"query": ["a"] * 3, "doc": list("xyz"), "score": [3.0, 2, 1], "rank": [0, 5, 9]}
     )
-    assert not findwell.check(frame, {"a": ["x"]})
+    assert not findwell.io.check(frame, {"a": ["x"]})
 
 
 class TestGold:
@@ -311,7 +318,9 @@ NORMALISERS: list[tuple[Any, list[str], list[str]]] = [
 @pytest.mark.parametrize(("how", "ours", "theirs"), NORMALISERS)
 def test_normalisers_apply_to_both_sides(how: Any, ours: list[str], theirs: list[str]) -> None:
     for run, gold in itertools.product((ours, theirs), repeat=2):
-        result = findwell.evaluate({"q": run}, {"q": gold}, ["recall", "P@1"], ids=how)
+        result = findwell.evaluate(
+            {"q": run}, {"q": gold}, ["recall", "P@1"], reading=findwell.Reading(ids=how)
+        )
         assert (result["recall"], result["P@1"]) == (1, 1)
 
 
@@ -330,20 +339,33 @@ def test_normalisers_apply_to_both_sides(how: Any, ours: list[str], theirs: list
 )
 def test_normalisers_that_do_not_exist(how: str, message: str) -> None:
     with pytest.raises(OptionError, match=message):
-        findwell.evaluate({"q": ["a"]}, {"q": ["a"]}, ["P@1"], ids=how)
+        findwell.evaluate({"q": ["a"]}, {"q": ["a"]}, ["P@1"], reading=findwell.Reading(ids=how))
 
 
 def test_only_the_last_separator_cuts() -> None:
     run, gold = {"q": ["a#b#12"]}, {"q": ["a#b#7"]}
-    assert findwell.evaluate(run, gold, ["recall"], ids="chunk-to-doc")["recall"] == 1
-    assert findwell.evaluate(run, {"q": ["c#7"]}, ["recall"], ids="chunk-to-doc")["recall"] == 0
+    assert (
+        findwell.evaluate(run, gold, ["recall"], reading=findwell.Reading(ids="chunk-to-doc"))[
+            "recall"
+        ]
+        == 1
+    )
+    assert (
+        findwell.evaluate(
+            run, {"q": ["c#7"]}, ["recall"], reading=findwell.Reading(ids="chunk-to-doc")
+        )["recall"]
+        == 0
+    )
 
 
 def test_chunks_of_one_document_count_once() -> None:
     run = {"q": ["a#1", "a#2", "b#1", "c#9"]}
     gold = {"q": ["a#7", "a#8", "c"]}
     result = findwell.evaluate(
-        run, gold, ["recall@1", "recall", "P@4", "num_rel"], ids="chunk-to-doc"
+        run,
+        gold,
+        ["recall@1", "recall", "P@4", "num_rel"],
+        reading=findwell.Reading(ids="chunk-to-doc"),
     )
     assert result["recall@1"] == 0.5  # a#7 and a#8 became one document
     assert result["recall"] == 1
@@ -353,7 +375,9 @@ def test_chunks_of_one_document_count_once() -> None:
 
 def test_groups_that_become_one_document_stay_items() -> None:
     gold = {"q": [["a#1", "a#2"], "b#1"]}
-    result = findwell.evaluate({"q": ["a#9"]}, gold, ["recall"], ids="chunk-to-doc")
+    result = findwell.evaluate(
+        {"q": ["a#9"]}, gold, ["recall"], reading=findwell.Reading(ids="chunk-to-doc")
+    )
     assert result["recall"] == 0.5
 
 
@@ -362,6 +386,6 @@ def test_groups_that_become_one_document_stay_items() -> None:
 def test_inputs_are_never_changed(how: Any, make: Callable[[Scored], Any]) -> None:
     run, gold = make(sample.RUN), copy.deepcopy(sample.GOLD)
     before = copy.deepcopy(run)
-    findwell.evaluate(run, gold, sample.MEASURES, ids=how, bounds=True)
+    findwell.evaluate(run, gold, sample.MEASURES, reading=findwell.Reading(ids=how), bounds=True)
     assert gold == sample.GOLD
     assert before.equals(run) if isinstance(run, pl.DataFrame) else before == run

@@ -48,12 +48,12 @@ def test_the_flag_that_a_hint_gives_makes_ids_meet(
     ours, theirs, why, flag = case
     run, gold = {"q": ours}, {"q": theirs}
     found = next(
-        each for each in findwell.check(run, gold, by="ids") if each.kind == "no-shared-document"
+        each for each in findwell.io.check(run, gold, by="ids") if each.kind == "no-shared-document"
     )
     assert why in found.fix
     (told,) = re.findall(r"use --read ids=(.*) \(then \d+ would match\)", found.fix)
     assert shlex.split(told) == [flag]
-    result = findwell.evaluate(run, gold, ["recall"], ids=flag)
+    result = findwell.evaluate(run, gold, ["recall"], reading=findwell.Reading(ids=flag))
     assert result["recall"]
     assert "no-shared-document" not in kinds(result)
     files = save("run.json", json.dumps(run)), "--gold", save("gold.json", json.dumps(gold))
@@ -77,7 +77,7 @@ WORDS = [
 
 @pytest.mark.parametrize(("ours", "theirs", "why"), WORDS)
 def test_what_no_flag_undoes_is_told_in_words(ours: list[str], theirs: list[str], why: str) -> None:
-    (found,) = findwell.check({"q": ours}, {"q": theirs}, by="ids")
+    (found,) = findwell.io.check({"q": ours}, {"q": theirs}, by="ids")
     assert why in found.fix
     assert "make the ids equal" in found.fix
 
@@ -99,7 +99,7 @@ NONE = {
 @pytest.mark.parametrize("case", NONE)
 def test_no_hint_that_would_not_help(case: str) -> None:
     run, gold = NONE[case]
-    (found,) = findwell.check(run, gold)
+    (found,) = findwell.io.check(run, gold)
     assert found.fix == "check that run and gold name documents in the same way; see --read ids"
 
 

@@ -446,11 +446,11 @@ def test_what_is_compared_is_not_left_to_a_guess(cli: Findwell, save: Save) -> N
     assert "run and gold carry texts, but only document ids are compared" in done.err
     assert not cli("score", path, "-m", "recall", "--by", "ids").err
     rows = pl.DataFrame([{"query": "q"} | text])
-    found = findwell.check(rows, rows)
+    found = findwell.io.check(rows, rows)
     assert [each.fix for each in found if each.kind == "only-ids"] == [
         "--by containment, rouge or exact compares texts; --by ids says that ids are meant"
     ]
-    assert not findwell.check(
+    assert not findwell.io.check(
         [{"query": "q", "retrieved": ["manual.md"]}], [{"query": "q", "gold": [text]}]
     )
 

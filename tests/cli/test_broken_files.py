@@ -160,7 +160,7 @@ def test_json_of_nothing(command: str, content: str, name: str, cli: Findwell, s
 
 def test_a_grade_beside_others_is_left_out_with_skip_bad(save: Save) -> None:
     path = save("gold", QRELS + "q1 0 d9 inf\n")
-    gold = findwell.load_gold(path, skip_bad=True)
+    gold = findwell.io.load_gold(path, skip_bad=True)
     assert "d9" not in gold.member_doc
     (found,) = (each for each in gold.findings if each.kind == "skipped-record")
     assert f"line {len(QRELS.splitlines()) + 1}: the grade 'inf'" in found.examples[0]
@@ -305,7 +305,7 @@ CHANGING: dict[str, str | bytes] = {
 @pytest.mark.parametrize("size", [-1, 0, 30])
 def test_a_file_that_changes_while_it_is_read(kind: str, size: int, save: Save) -> None:
     path = save("run", CHANGING[kind])
-    run = findwell.load_run(path)
+    run = findwell.io.load_run(path)
     if size < 0:
         path.unlink()
     else:
@@ -319,7 +319,9 @@ def test_a_file_that_changes_while_it_is_read(kind: str, size: int, save: Save) 
 def saved(tmp_path: Path) -> Path:
     """Save a result with scores that JSON cannot write."""
     run = {"q1": {"a": float("inf"), "b": float("nan"), "c": float("-inf")}, "q2": {"b": 1.0}}
-    result = findwell.evaluate(run, {"q1": ["b"], "q2": ["b"]}, ["recall@5", "RR"], keep=5)
+    result = findwell.evaluate(
+        run, {"q1": ["b"], "q2": ["b"]}, ["recall@5", "RR"], reading=findwell.Reading(keep=5)
+    )
     return result.save(tmp_path / "results" / "r")
 
 

@@ -79,7 +79,7 @@ def test_strict_fails_on_findings(
 def test_the_command_is_the_function(cli: Findwell, odd: tuple[Path, Path]) -> None:
     run, gold = odd
     shown = json.loads(cli("check", run, "--gold", gold, "--format=json").out)["findings"]
-    assert shown == [finding.as_dict() for finding in findwell.check(run, gold)]
+    assert shown == [finding.as_dict() for finding in findwell.io.check(run, gold)]
 
 
 def test_samples(cli: Findwell, save: Save) -> None:

@@ -29,9 +29,9 @@ JOBS = list(itertools.product(*(question.answers for question in QUESTIONS)))
 def test_every_job_has_measures_that_exist() -> None:
     used: set[str] = set()
     for job in JOBS:
-        advice = findwell.choose(**dict(zip(NAMES, job, strict=True)), k=7)
+        advice = findwell.statistics.choose(**dict(zip(NAMES, job, strict=True)), k=7)
         for name in advice.measures:
-            assert findwell.parse_measure(name).name
+            assert findwell.plugins.parse_measure(name).name
         assert 2 <= len(advice.measures) <= 5, job
         used |= advice.measures.keys()
     assert used == {rule.measure.format(k=7) for rule in RULES}  # no rule that never fires
@@ -40,8 +40,8 @@ def test_every_job_has_measures_that_exist() -> None:
 @pytest.mark.parametrize("k", ["0", "abc", "-3", 0, 2.5])
 def test_a_cutoff_that_is_none_is_refused(k: object) -> None:
     with pytest.raises(findwell.FindwellError, match="recall@"):
-        findwell.choose(k=k)  # type: ignore[arg-type]
-    assert "recall@2000tokens" in findwell.choose(k="2000tokens").measures
+        findwell.statistics.choose(k=k)  # type: ignore[arg-type]
+    assert "recall@2000tokens" in findwell.statistics.choose(k="2000tokens").measures
 
 
 @pytest.mark.parametrize("known", ["ids", "grades", "nothing", "answers"])
@@ -54,7 +54,7 @@ def test_the_command_can_be_run(
     record = {"question": "why?", "retrieved_contexts": ["Why not?"], "reference": "It rains."}
     (tmp_path / "samples.jsonl").write_text(json.dumps(record))
     run = "demo/bm25.trec" if known in ("ids", "grades") else "samples.jsonl"
-    command = findwell.choose(known=known, use=use).command
+    command = findwell.statistics.choose(known=known, use=use).command
     command = command.replace("GOLD", "demo/questions.jsonl").replace("RUN", run)
     done = cli(*shlex.split(command)[1:])
     assert done.code in (0, 3), done.err
@@ -71,7 +71,8 @@ def test_questions_are_asked_at_a_terminal() -> None:
     os.close(person)
     os.close(end)
     assert (
-        done.stdout.splitlines()[-1] == findwell.choose(known="answers", use="order", k=10).command
+        done.stdout.splitlines()[-1]
+        == findwell.statistics.choose(known="answers", use="order", k=10).command
     )
     assert "Were all relevant documents labelled?" not in done.stderr  # there are no labels
 
@@ -87,6 +88,6 @@ def test_without_a_terminal_the_options_answer(cli: Findwell) -> None:
     done = cli("choose", "--known", "ids")
     assert (done.code, "answer with --use" in done.err) == (2, True)
     usual = cli("choose", "--usual", "--format", "json")
-    assert json.loads(usual.out) == json.loads(json.dumps(findwell.choose().as_dict()))
+    assert json.loads(usual.out) == json.loads(json.dumps(findwell.statistics.choose().as_dict()))
     with pytest.raises(findwell.FindwellError, match="unknown answer to `known` 'idx'"):
-        findwell.choose(known="idx")
+        findwell.statistics.choose(known="idx")

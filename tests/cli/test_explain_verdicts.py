@@ -49,7 +49,9 @@ def samples(save: Save, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path
 
 def test_every_format_has_the_same_verdicts(cli: Findwell, samples: Path) -> None:
     asked = ("score", samples, "-m", "context_recall", "--judge", "local:text")
-    result = findwell.evaluate(samples, measures="context_recall", judge="local:text", keep=50)
+    result = findwell.evaluate(
+        samples, measures="context_recall", judge="local:text", reading=findwell.Reading(keep=50)
+    )
     rows = verdict_table(result).to_dicts()
     assert [*rows[0]] == FIELDS
     told = [(row["query"], row["aspect"], row["rank"], row["doc"], row["value"]) for row in rows]
@@ -79,7 +81,9 @@ def test_every_format_has_the_same_verdicts(cli: Findwell, samples: Path) -> Non
 @pytest.mark.parametrize("width", [60, 80])
 def test_a_narrow_terminal_gets_a_list(samples: Path, width: int) -> None:
     measures = ["context_recall", "context_precision"]
-    result = findwell.evaluate(samples, measures=measures, judge="local:text", keep=50)
+    result = findwell.evaluate(
+        samples, measures=measures, judge="local:text", reading=findwell.Reading(keep=50)
+    )
     text = render(result, "table", verdicts=True, width=width)
     assert max(map(cell_len, text.splitlines())) <= width
     flat = " ".join(text.split())

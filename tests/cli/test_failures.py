@@ -47,14 +47,14 @@ def run(cli: Findwell, files: tuple[Path, Path]) -> Callable[..., Outcome]:
         def stop(error: BaseException) -> None:
             raise error
 
-        @findwell.register_measure
+        @findwell.plugins.register_measure
         class Broken(findwell.Measure):
             """Fails."""
 
             name: ClassVar[str] = "broken"
             at: ClassVar = None
 
-            def compute(self, relation: findwell.Relation) -> NoReturn:
+            def compute(self, relation: findwell.types.Relation) -> NoReturn:
                 eval(failure, {"np": np, "pl": pl, "recurse": recurse, "stop": stop})
                 raise AssertionError(relation)
 
@@ -105,7 +105,7 @@ def test_debug_stands_before_or_behind_the_command(before: bool, cli: Findwell) 
 PANIC = """
 import sys
 import findwell, polars as pl
-@findwell.register_measure
+@findwell.plugins.register_measure
 class Broken(findwell.Measure):
     '''Fails.'''
     name = "broken"

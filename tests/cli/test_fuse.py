@@ -32,7 +32,7 @@ def test_the_command_and_the_function_are_one(
     done = cli("fuse", *runs, "--engine", name, "-o", output)
     assert (done.code, done.out) == (0, "")
     expected = fuse([*runs], name).rows
-    again = findwell.load_run(output).collect().rows
+    again = findwell.io.load_run(output).collect().rows
     assert again["doc"].to_list() == expected["doc"].to_list()
     # equal scores are one unit in the last place apart, so that readers keep the order
     assert again["score"].to_list() == pytest.approx(expected["score"].to_list(), rel=1e-14)
@@ -62,7 +62,7 @@ def test_the_name_of_the_file_says_the_format(
     output = tmp_path / "fused.jsonl"
     assert cli("fuse", *runs, "--engine", "qdrant-rrf", "-o", output).code == 0
     assert json.loads(output.read_text().splitlines()[0])["query"] == "q1"
-    again = findwell.load_run(output).collect().rows
+    again = findwell.io.load_run(output).collect().rows
     assert again["doc"].to_list() == fuse([*runs], "qdrant-rrf").rows["doc"].to_list()
 
 

@@ -86,7 +86,7 @@ def test_calibration_is_shown_where_there_are_probabilities(cli: Findwell, label
     shown = json.loads(
         cli("judge", "card", labels, "--judge", "local:text", "--no-save", "--format", "json").out
     )
-    found = findwell.judge_card(labels, judge="local:text").calibration
+    found = findwell.judges.card(labels, judge="local:text").calibration
     assert found is not None
     assert shown["calibration"]["brier"] == found.brier
     assert sum(each["n"] for each in shown["calibration"]["bins"]) == 24

@@ -39,7 +39,7 @@ QUESTIONS = {"q1": "Where is the reset button?", "q2": "How long does charging t
 
 @pytest.fixture
 def pool(tmp_path: Path) -> Path:
-    findwell.pool(
+    findwell.labels.pool(
         RUNS, tmp_path / "pool", queries=QUESTIONS, corpus=TEXTS, overlap=1.0, guidelines="Be fair."
     )
     return tmp_path / "pool"
@@ -161,7 +161,7 @@ def test_disagreements_are_settled_here_too(typed: Callable[..., Outcome], pool:
 def test_what_others_look_at_is_told(typed: Callable[..., Outcome], tmp_path: Path) -> None:
     del typed
     folder = tmp_path / "one"
-    findwell.pool([{"q": ["a"]}], folder, queries={"q": "Why?"}, corpus=TEXTS)
+    findwell.labels.pool([{"q": ["a"]}], folder, queries={"q": "Why?"}, corpus=TEXTS)
     with Labels.open(folder) as labels:
         assert labels.next("ann") is not None
         run = subprocess.run(
@@ -175,7 +175,7 @@ def test_what_others_look_at_is_told(typed: Callable[..., Outcome], tmp_path: Pa
 
 
 def test_yes_and_no(cli: Findwell, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    findwell.pool(RUNS, tmp_path / "p", queries=QUESTIONS, corpus=TEXTS, highest=1)
+    findwell.labels.pool(RUNS, tmp_path / "p", queries=QUESTIONS, corpus=TEXTS, highest=1)
     monkeypatch.setattr(sys, "stdin", io.StringIO("y\nN really\nn\n2\n"))
     done = cli("labels", "serve", tmp_path / "p", "--terminal", "--annotator", "ann")
     assert "2 is not a key here" in done.out
@@ -190,7 +190,7 @@ def test_nothing_steers_the_terminal(
     runs = [{attack: [f"d{attack}"] for attack in attacks}]
     texts = {f"d{attack}": attack for attack in attacks}
     asked = {attack: f"{attack}?" for attack in attacks}
-    findwell.pool(runs, tmp_path / "p", queries=asked, corpus=texts, guidelines="\x1b[2J")
+    findwell.labels.pool(runs, tmp_path / "p", queries=asked, corpus=texts, guidelines="\x1b[2J")
     monkeypatch.setattr(sys, "stdin", io.StringIO("g" + "n \x1b[31m\n1\n" * len(attacks)))
     done = cli("labels", "serve", tmp_path / "p", "--terminal", "--annotator", "ann")
     assert done.code == 0, done.err
@@ -270,7 +270,7 @@ def test_labels_go_out_and_come_back(
     assert "4 labelled pairs written" in told.err
     assert cli("labels", "export", pool, tmp_path / "beir", "--format", "beir").code == 0
     assert (tmp_path / "beir" / "qrels" / "test.tsv").is_file()
-    findwell.pool(RUNS, tmp_path / "new", queries=QUESTIONS, corpus=TEXTS)
+    findwell.labels.pool(RUNS, tmp_path / "new", queries=QUESTIONS, corpus=TEXTS)
     told = cli("labels", "import", tmp_path / "new", tmp_path / "labels.csv")
     assert (told.code, "4 labels added" in told.err) == (0, True), told.err
     with Labels.open(pool) as old, Labels.open(tmp_path / "new") as new:

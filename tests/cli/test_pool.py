@@ -24,7 +24,7 @@ def test_for_ordering(cli: Findwell, tmp_path: Path) -> None:
     assert "1,589 pairs, 95 queries, 2 runs · mm-ns" in done.out
     assert "only with --for values" in done.err
     assert max(map(len, done.out.splitlines())) <= 80
-    with findwell.Labels.open(tmp_path / "pool", "ann") as labels:
+    with findwell.labels.Labels.open(tmp_path / "pool", "ann") as labels:
         pair = labels.next()
         assert pair is not None
         assert pair.total == 200
@@ -37,7 +37,7 @@ def test_the_same_as_in_python(cli: Findwell, tmp_path: Path) -> None:
     done = cli("labels", "pool", *RUNS, *TEXTS, *how, "-o", tmp_path / "one")
     assert done.code == 0, done.err
     shown = json.loads(done.out)
-    made = findwell.pool(
+    made = findwell.labels.pool(
         RUNS,
         tmp_path / "two",
         queries=DEMO / "questions.jsonl",
@@ -49,7 +49,7 @@ def test_the_same_as_in_python(cli: Findwell, tmp_path: Path) -> None:
     assert shown["precision"] == made.precision().to_dicts()
     assert shown["pool"]["judge"] == "local:text"
     for name in ("one", "two"):
-        with findwell.Labels.open(tmp_path / name) as labels:
+        with findwell.labels.Labels.open(tmp_path / name) as labels:
             drawn = labels.candidates()
         assert drawn.drop("best").equals(
             made.pairs.select("query", "doc", "judge", "design", "stratum", "probability", "place")
@@ -69,8 +69,8 @@ def test_the_order_of_runs_and_queries_changes_nothing(tmp_path: Path) -> None:
     ):
         for purpose in ("ordering", "values"):
             folder = tmp_path / f"{number}{purpose}"
-            findwell.pool(runs, folder, purpose=purpose, budget=5)
-            with findwell.Labels.open(folder, "ann") as labels:
+            findwell.labels.pool(runs, folder, purpose=purpose, budget=5)
+            with findwell.labels.Labels.open(folder, "ann") as labels:
                 seen = []
                 while (pair := labels.next()) is not None:
                     seen.append((pair.query, pair.doc))
@@ -86,7 +86,7 @@ def test_grades_that_were_given_before(cli: Findwell, save: Save, tmp_path: Path
     done = cli("labels", "pool", run, *how, "-o", tmp_path / "pool")
     assert done.code == 0
     assert "pair without a grade of the judge" in done.err
-    with findwell.Labels.open(tmp_path / "pool") as labels:
+    with findwell.labels.Labels.open(tmp_path / "pool") as labels:
         strata = labels.candidates()["stratum"]
     assert sorted(strata.unique()) == ["judge 0", "judge 1", "judge 2", "not judged"]
 
@@ -114,7 +114,7 @@ def test_a_pool_of_records_that_hold_everything(cli: Findwell, save: Save, tmp_p
         "--guidelines", guidelines, "-o", tmp_path / "pool",
     )  # fmt: skip
     assert done.code == 0
-    with findwell.Labels.open(tmp_path / "pool", "ann") as labels:
+    with findwell.labels.Labels.open(tmp_path / "pool", "ann") as labels:
         assert labels.guidelines == "1 answers the question."
         assert labels.highest == 1
         pair = labels.next()
@@ -153,7 +153,7 @@ def test_mistakes(
 def test_a_pool_is_made_larger(cli: Findwell, tmp_path: Path) -> None:
     folder = tmp_path / "pool"
     cli("labels", "pool", *RUNS, "--for", "values", "--budget", 40, "-o", folder)
-    with findwell.Labels.open(folder, "ann") as labels:
+    with findwell.labels.Labels.open(folder, "ann") as labels:
         while (pair := labels.next()) is not None:
             labels.set(pair.query, pair.doc, int(len(pair.doc) % 4 == 0))
     shown = json.loads(cli("labels", "pool", folder, "--format", "json").out)
@@ -161,7 +161,7 @@ def test_a_pool_is_made_larger(cli: Findwell, tmp_path: Path) -> None:
     done = cli("labels", "pool", folder, "--budget", 90)
     assert done.code == 0
     assert "those that the pilot lets expect" in done.err
-    with findwell.Labels.open(folder, "ann") as labels:
+    with findwell.labels.Labels.open(folder, "ann") as labels:
         assert labels.progress().left == 50
     for arguments in (["--depth", "5"], ["--for", "ordering"], ["-o", tmp_path / "other"]):
         assert cli("labels", "pool", folder, *arguments).code == 2
@@ -188,7 +188,7 @@ def test_verdicts_of_a_saved_result(cli: Findwell, tmp_path: Path) -> None:
     cli("labels", "pool", RUNS[0], *TEXTS, *pool, "--judge", "local:text", "-o", tmp_path / "b")
     grades = []
     for name in "ab":
-        with findwell.Labels.open(tmp_path / name) as labels:
+        with findwell.labels.Labels.open(tmp_path / name) as labels:
             grades.append(labels.candidates()["judge"].to_list())
     assert grades[0] == grades[1]
     assert set(grades[0]) > {0.0}

@@ -166,7 +166,7 @@ def test_the_defaults_of_judges_are_those_of_the_library(cli: Findwell) -> None:
 
 
 def test_what_help_lists_is_all_there_is() -> None:
-    assert DIALECTS.split(", ") == list(findwell.known_dialects())
+    assert DIALECTS.split(", ") == list(findwell.plugins.known_dialects())
     assert ", ".join(DEFAULTS) == DEFAULT_MEASURES
 
 

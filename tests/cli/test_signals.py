@@ -169,7 +169,7 @@ sys.argv[:2] = ["findwell"]
 """
 MEASURE = """
 import findwell, polars as pl
-@findwell.register_measure
+@findwell.plugins.register_measure
 class Signalled(findwell.Measure):
     '''Sends a signal.'''
     name = "signalled"

@@ -24,9 +24,9 @@ USUAL: tuple[Any, ...] = (
 
 
 @pytest.fixture(scope="module")
-def tuned() -> findwell.Tuning:
+def tuned() -> findwell.tuning.Tuning:
     """Return what the command finds, from Python."""
-    return findwell.tune(
+    return findwell.tuning.tune(
         [str(BM25), str(MINILM)],
         str(QUESTIONS),
         ["nDCG@10", "recall@5"],
@@ -37,7 +37,7 @@ def tuned() -> findwell.Tuning:
 
 
 def test_table_json_page_and_python_say_the_same(
-    cli: Findwell, tuned: findwell.Tuning, tmp_path: Path
+    cli: Findwell, tuned: findwell.tuning.Tuning, tmp_path: Path
 ) -> None:
     expected = tuned.as_dict()
     page, picture, run = tmp_path / "t.html", tmp_path / "t.svg", tmp_path / "fused.trec"
@@ -60,7 +60,7 @@ def test_table_json_page_and_python_say_the_same(
     assert fused["nDCG@10"] == pytest.approx(expected["in_sample"], abs=1e-12)
 
 
-def test_the_json_is_what_the_documentation_promises(tuned: findwell.Tuning) -> None:
+def test_the_json_is_what_the_documentation_promises(tuned: findwell.tuning.Tuning) -> None:
     said = tuned.as_dict()
     assert list(said["held_out"]) == ["value", "low", "high"]
     assert said["engine"] == "weaviate-relative"

@@ -33,7 +33,7 @@ def test_a_space_of_fusions_says_what_python_says(folder: Path, cli: Findwell) -
     done = cli("tune", *RUNS, *options, "--format", "json", "-o", folder / "fused.trec")
     assert done.code == 0, done.err
     told = json.loads(done.out)
-    found = findwell.tune(RUNS, GOLD, "nDCG@10", space=folder / "fusions.toml")
+    found = findwell.tuning.tune(RUNS, GOLD, "nDCG@10", space=folder / "fusions.toml")
     assert told == json.loads(json.dumps(found.as_dict()))
     assert told["chosen"]["engine"] == "qdrant-rrf"
     value = findwell.evaluate(folder / "fused.trec", GOLD, "nDCG@10")["nDCG@10"]

@@ -139,7 +139,7 @@ def test_what_is_printed_while_a_bar_is_shown(tmp_path: Path) -> None:
         on_terminal(("labels", "pool", *RUNS, *queries, *corpus, "--depth", "3", "-o", pool), 80)[1]
         == 0
     )
-    with findwell.Labels.open(pool) as labels:
+    with findwell.labels.Labels.open(pool) as labels:
         for _ in range(12):
             pair = labels.next("anna")
             assert pair is not None

@@ -14,6 +14,7 @@ import pytest
 from findwell.core.errors import EndpointError
 from findwell.evaluation.evaluate import evaluate
 from findwell.evaluation.explanation.explain import explain
+from findwell.evaluation.plan import grouped
 from findwell.judges.client import endpoint as endpoints
 from findwell.judges.client.endpoint import Endpoint, Reach, proxy_for, reach
 from findwell.judges.client.protocol import Answer
@@ -104,8 +105,8 @@ def test_a_server_that_is_given_is_that_of_judge_and_embedder(
 ) -> None:
     given = json.loads(json.dumps(WAYS[way]).replace("URL", servers[0].url))
     given["judge"] = Judge(**given.get("judge", {"model": "openai:m"}))
-    measure(SAMPLES, None, ["recall"], **by, **given)
-    measure(SAMPLES, None, ["recall", *JUDGED], **by, **given)
+    measure(SAMPLES, None, ["recall"], **grouped(by | given))
+    measure(SAMPLES, None, ["recall", *JUDGED], **grouped(by | given))
     assert {call.path for call in servers[0].calls} == {"/v1/embeddings", "/v1/chat/completions"}
 
 

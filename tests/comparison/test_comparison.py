@@ -391,7 +391,9 @@ def test_more_systems_than_queries() -> None:
 def test_choices_that_differ_are_said() -> None:
     old, new = values.run(OLD[:20]), values.run(NEW)
     one = findwell.evaluate(new, values.gold(30), ["recall"])
-    other = findwell.evaluate(old, values.gold(30), ["recall"], missing="skip")
+    other = findwell.evaluate(
+        old, values.gold(30), ["recall"], reading=findwell.Reading(missing="skip")
+    )
     found = findwell.compare(one, other)
     assert findings(found)["other-choice"] == (1, ("missing: skip instead of zero",))
     texts = [{"query": "q", "retrieved": ["a b c"], "gold": ["a b"]}]

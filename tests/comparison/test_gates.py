@@ -167,7 +167,11 @@ def test_what_has_no_interval_is_undecided_and_says_why() -> None:
 
 def test_no_value_at_all_is_undecided() -> None:
     skipped = findwell.evaluate(
-        {"x": ["a"]}, {"x": [], "q": ["a"]}, ["recall"], missing="skip", dialect="findwell"
+        {"x": ["a"]},
+        {"x": [], "q": ["a"]},
+        ["recall"],
+        reading=findwell.Reading(missing="skip"),
+        dialect="findwell",
     )
     found = gate(skipped, "recall>=0.5", decide="value").verdicts[0]
     assert (found.outcome, found.value, found.reason) == (
@@ -382,7 +386,7 @@ def test_what_was_measured_otherwise_takes_no_place() -> None:
     run, gold = values.run(BETTER), values.gold(60)
     fewer = {query: docs[:9] for query, docs in gold.items()}
     assert list(succession(whole, findwell.evaluate(run, fewer, ["recall"]))) == ["other-gold"]
-    skipping = findwell.evaluate(run, gold, ["recall"], missing="skip")
+    skipping = findwell.evaluate(run, gold, ["recall"], reading=findwell.Reading(missing="skip"))
     assert succession(whole, skipping) == {"other-choice": ("missing: skip instead of zero",)}
     texts = [{"query": "q", "retrieved": ["a b c"], "gold": ["a b"]}]
     exact, rouge = (findwell.evaluate(texts, measures="recall", by=by) for by in ("exact", "rouge"))

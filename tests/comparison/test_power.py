@@ -16,7 +16,9 @@ from tests.comparison.test_comparison import NEW, OLD
 
 
 def test_two_results_show_how_differences_vary() -> None:
-    (found,) = findwell.power(values.result(OLD), values.result(NEW), difference=0.1).plans
+    (found,) = findwell.statistics.power(
+        values.result(OLD), values.result(NEW), difference=0.1
+    ).plans
     sd = (NEW - OLD).std(ddof=1)
     assert found.sd == pytest.approx(sd)
     assert found.queries == 30
@@ -32,9 +34,9 @@ def test_two_results_show_how_differences_vary() -> None:
 
 
 def test_one_result_needs_a_correlation() -> None:
-    (found,) = findwell.power(values.result(OLD), correlation=0.5).plans
+    (found,) = findwell.statistics.power(values.result(OLD), correlation=0.5).plans
     assert found.sd == pytest.approx(OLD.std(ddof=1))
-    (closer,) = findwell.power(values.result(OLD), correlation=0.9).plans
+    (closer,) = findwell.statistics.power(values.result(OLD), correlation=0.9).plans
     assert closer.sd == pytest.approx(OLD.std(ddof=1) * np.sqrt(0.2))
     assert found.needed is None
     assert found.detectable is not None
@@ -44,12 +46,14 @@ def test_one_result_needs_a_correlation() -> None:
 
 def test_hit_or_miss_counts_changes() -> None:
     old, new = (OLD > 0.5).astype(float), (NEW > 0.3).astype(float)
-    (found,) = findwell.power(values.result(old), values.result(new), difference=0.05).plans
+    (found,) = findwell.statistics.power(
+        values.result(old), values.result(new), difference=0.05
+    ).plans
     assert found.changed == pytest.approx(float((old != new).mean()))
-    (alone,) = findwell.power(values.result(old), difference=0.05).plans
+    (alone,) = findwell.statistics.power(values.result(old), difference=0.05).plans
     assert alone.sd is not None
     assert alone.changed == pytest.approx(alone.sd**2 + 0.05**2)
-    (rare,) = findwell.power(
+    (rare,) = findwell.statistics.power(
         values.result(old), values.result([*old[:-1], 1 - old[-1]]), difference=0.5
     ).plans
     assert rare.changed == 0.5  # a difference of a half takes that many changes
@@ -57,7 +61,7 @@ def test_hit_or_miss_counts_changes() -> None:
 
 def test_several_measures_and_systems() -> None:
     runs = {"a": values.run(OLD), "b": values.run(NEW), "c": values.run(OLD[::-1])}
-    found = findwell.power(
+    found = findwell.statistics.power(
         runs, gold=values.gold(30), measures=["recall", "RR"], difference=0.1
     ).plans
     assert [(each.measure, each.basis.split(" on ")[0]) for each in found] == [
@@ -68,27 +72,31 @@ def test_several_measures_and_systems() -> None:
 
 
 def test_assumed_numbers() -> None:
-    (found,) = findwell.power(sd=0.3, difference=0.02, queries=100, sizes=[50, 100]).plans
+    (found,) = findwell.statistics.power(
+        sd=0.3, difference=0.02, queries=100, sizes=[50, 100]
+    ).plans
     assert found.needed is not None
     assert found.needed.value == 1768
     assert [point.queries for point in found.curve] == [50, 100]
-    (changed,) = findwell.power(changed=0.2, difference=0.1).plans
+    (changed,) = findwell.statistics.power(changed=0.2, difference=0.1).plans
     assert changed.sd == pytest.approx(np.sqrt(0.2 - 0.01))
-    (width,) = findwell.power(sd=0.3, queries=100, alpha=0.1).plans
+    (width,) = findwell.statistics.power(sd=0.3, queries=100, alpha=0.1).plans
     assert width.width is not None
     assert width.width.value == pytest.approx(2 * 1.6604 * 0.3 / 10, rel=0.05)
 
 
 def test_what_cannot_be_said_has_a_reason() -> None:
-    found = findwell.power(values.result([0.5]), values.result([0.6]), difference=0.1)
+    found = findwell.statistics.power(values.result([0.5]), values.result([0.6]), difference=0.1)
     (one,) = found.plans
     assert found["recall"] is one
     assert (one.sd, one.reason) == (None, "a comparison needs two queries or more")
-    (same,) = findwell.power(values.result(OLD), values.result(OLD), difference=0.1).plans
+    (same,) = findwell.statistics.power(
+        values.result(OLD), values.result(OLD), difference=0.1
+    ).plans
     assert same.needed is not None
     assert "do not vary" in same.needed.reason
     assert same.curve == ()
-    (none,) = findwell.power(sd=0.3, difference=0.0, queries=10).plans
+    (none,) = findwell.statistics.power(sd=0.3, difference=0.0, queries=10).plans
     assert none.needed is not None
     assert none.needed.reason == "no number of queries shows a difference of 0"
     assert json.loads(json.dumps(found.as_dict()))["plans"][0]["reason"] == one.reason
@@ -108,16 +116,16 @@ def test_what_cannot_be_said_has_a_reason() -> None:
 )
 def test_refusals(options: dict[str, Any], message: str) -> None:
     with pytest.raises(FindwellError, match=message):
-        findwell.power(**options)
+        findwell.statistics.power(**options)
 
 
 def test_refusals_with_results() -> None:
     with pytest.raises(FindwellError, match="known from the systems"):
-        findwell.power(values.result(OLD), sd=0.3)
-    with pytest.raises(FindwellError, match="GMAP is no mean over queries"):
-        findwell.power(values.result(OLD, "GMAP"))
+        findwell.statistics.power(values.result(OLD), sd=0.3)
+    with pytest.raises(FindwellError, match="GMAP is not a mean over queries"):
+        findwell.statistics.power(values.result(OLD, "GMAP"))
     with pytest.raises(FindwellError, match="correlation is 2"):
-        findwell.power(values.result(OLD), correlation=2)
+        findwell.statistics.power(values.result(OLD), correlation=2)
 
 
 def test_the_prediction_holds_on_the_demo() -> None:
@@ -126,6 +134,6 @@ def test_the_prediction_holds_on_the_demo() -> None:
         {"a": values.run(OLD), "b": values.run(NEW)}, values.gold(30), "recall"
     )
     row = findwell.compare(both)["recall"]
-    (found,) = findwell.power(both).plans
+    (found,) = findwell.statistics.power(both).plans
     assert found.width is not None
     assert found.width.value == pytest.approx(row["high"] - row["low"], rel=0.1)

@@ -143,7 +143,9 @@ def test_a_result_without_skipped_queries_is_saved_and_compared(tmp_path: Path) 
     folders = []
     for name, records in (("old", OLD), ("new", NEW)):
         run = {str(each["query"]): each["retrieved"] for each in records}
-        result = findwell.evaluate({name: run}, gold, measures="RR", missing="skip")
+        result = findwell.evaluate(
+            {name: run}, gold, measures="RR", reading=findwell.Reading(missing="skip")
+        )
         result.save(tmp_path / name)
         folders.append(str(tmp_path / name))
         assert findwell.load(tmp_path / name)["RR"] == result["RR"]

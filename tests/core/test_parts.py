@@ -63,7 +63,7 @@ def test_every_measure_of_blocks_is_that_of_the_whole() -> None:
     blocks = list(relation.blocks(10))
     assert len(blocks) > 5
     assert pl.concat([block.queries for block in blocks]).equals(relation.queries)
-    for cls in findwell.known_measures().values():
+    for cls in findwell.plugins.known_measures().values():
         measure = cls()
         values = np.concatenate([measure.values(block) for block in blocks])
         np.testing.assert_array_equal(values, measure.values(relation), str(measure))

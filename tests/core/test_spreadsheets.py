@@ -83,8 +83,10 @@ def test_labels_come_back_as_they_were(ending: str, tmp_path: Path) -> None:
     retrieved = [{"doc": doc, "text": f"={doc}"} for doc in docs]
     records = [{"query": FORMULA, "question": FORMULA, "retrieved": retrieved}]
     for folder in ("one", "two"):
-        findwell.pool([records], tmp_path / folder, depth=4, purpose="ordering", method="depth")
-    with findwell.Labels.open(tmp_path / "one") as labels:
+        findwell.labels.pool(
+            [records], tmp_path / folder, depth=4, purpose="ordering", method="depth"
+        )
+    with findwell.labels.Labels.open(tmp_path / "one") as labels:
         for doc in docs:
             labels.set(FORMULA, doc, 1, annotator="@anna", note="+1 from me")
         labels.export(tmp_path / f"labels.{ending}")
@@ -92,7 +94,7 @@ def test_labels_come_back_as_they_were(ending: str, tmp_path: Path) -> None:
     text = (tmp_path / f"labels.{ending}").read_text("utf-8")
     separator = "\t" if ending == "tsv" else ","
     assert not [cell for cell in cells(text, separator) if cell[:1] in tuple("=+-@")]
-    with findwell.Labels.open(tmp_path / "two") as labels:
+    with findwell.labels.Labels.open(tmp_path / "two") as labels:
         labels.import_labels(tmp_path / f"labels.{ending}")
         assert labels.frame().drop("time").equals(before)
     gold = findwell.evaluate({FORMULA: docs}, tmp_path / f"labels.{ending}", measures=["recall@4"])

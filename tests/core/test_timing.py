@@ -96,7 +96,9 @@ def test_a_time_without_a_unit_is_refused(role: str, case: str, tmp_path: Path) 
         findwell.evaluate(**given, measures="RR")
     assert "--read latency_unit=ms" in stop.value.fix
     for unit, factor in (("ms", 1), ("s", 1000), ("us", 1e-3)):
-        result = findwell.evaluate(**given, measures="RR", latency_unit=unit)
+        result = findwell.evaluate(
+            **given, measures="RR", reading=findwell.Reading(latency_unit=unit)
+        )
         (found,) = result.timing.values()
         assert found.p50 == pytest.approx(187.5 * factor)
         again = findwell.load(result.save(tmp_path / f"{unit}"))
@@ -106,9 +108,14 @@ def test_a_time_without_a_unit_is_refused(role: str, case: str, tmp_path: Path) 
 def test_other_names_need_a_unit_only_to_be_read() -> None:
     records = [{"query": "a", "retrieved": ["x"], "gold": ["x"], "elapsed": 3, "latency": None}]
     assert not findwell.evaluate(records, measures="RR").timing
-    assert findwell.evaluate(records, measures="RR", latency_unit="ms").timing["run"].p50 == 3
+    assert (
+        findwell.evaluate(records, measures="RR", reading=findwell.Reading(latency_unit="ms"))
+        .timing["run"]
+        .p50
+        == 3
+    )
     with pytest.raises(OptionError, match="unknown unit of time 'min'"):
-        findwell.evaluate(records, measures="RR", latency_unit="min")
+        findwell.evaluate(records, measures="RR", reading=findwell.Reading(latency_unit="min"))
 
 
 def test_missing_and_nonsense() -> None:

@@ -130,6 +130,6 @@ def test_groups_that_are_listed_twice() -> None:
     assert any(["a"] in each["gold"] and each["gold"].count(["a"]) > 1 for each in records)
     table = findwell.evaluate(records, measures=METRICS, dialect="autorag").per_query
     for name in METRICS:
-        measure = str(findwell.parse_measure(name))
+        measure = str(findwell.plugins.parse_measure(name))
         found = table.filter(pl.col("measure") == measure)["value"].to_list()
         assert found == pytest.approx([each[measure] for each in expected], abs=1e-14), name

@@ -103,5 +103,5 @@ def test_the_script_on_files() -> None:
 )
 def test_ids(case: Any) -> None:
     rows = pl.DataFrame({"query": ["q"], "doc": [case["inputs"]["chunk_id"]]})
-    run, _ = BoundIds(findwell.load_gold({"q": ["d"]}), MatchContext(run_ids="uuid")).rows(rows)
+    run, _ = BoundIds(findwell.io.load_gold({"q": ["d"]}), MatchContext(run_ids="uuid")).rows(rows)
     assert run["doc"].to_list() == [case["expected"]]

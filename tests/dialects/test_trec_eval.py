@@ -208,7 +208,9 @@ def test_the_plain_formula_of_version_10_is_that_of_9_but_for_the_rounding() -> 
 def test_a_missing_query_has_no_residual_and_nothing_unjudged() -> None:
     run, gold = {"q1": ["a", "x"]}, {"q1": {"a": 1}, "q2": {"a": 1}}
     names = ["rbp_resid", "unj_5", "utility", "rbp"]
-    values = findwell.evaluate(run, gold, names, dialect="trec_eval", missing="zero").values
+    values = findwell.evaluate(
+        run, gold, names, dialect="trec_eval", reading=findwell.Reading(missing="zero")
+    ).values
     expected = [(0.9**2 + 0.1 * 0.9) / 2, 1 / 5 / 2, 0.0, 0.1 / 2]
     assert list(values.values()) == pytest.approx(expected)
 
@@ -279,7 +281,7 @@ def test_the_lists_of_version_9(nickname: str) -> None:
     theirs = pytrec_eval.RelevanceEvaluator(gold, {nickname}).evaluate(run)
     result = findwell.evaluate(run, gold, nickname, dialect="trec_eval-9")
     names = set(theirs["1"]) - {"runid", "relstring"}  # which are no numbers
-    assert {findwell.parse_measure(name) for name in names} == set(result.measures)
+    assert {findwell.plugins.parse_measure(name) for name in names} == set(result.measures)
     for name in names:
         values = [values[name] for values in theirs.values()]
         expected = pytrec_eval.compute_aggregated_measure(name, values)

@@ -89,7 +89,7 @@ def test_many_batches_are_as_good_as_one(
     whole = _outcome(path, gold)
     monkeypatch.setattr(source, "BLOCK", 100)
     monkeypatch.setattr(tables, "ROWS", 5)
-    assert sum(1 for _ in findwell.load_run(path).batches()) > 10
+    assert sum(1 for _ in findwell.io.load_run(path).batches()) > 10
     values, counts = _outcome(path, gold)
     assert values == whole[0]
     assert counts == whole[1]
@@ -115,7 +115,7 @@ def test_records_in_many_batches(save: Save, monkeypatch: pytest.MonkeyPatch) ->
     path = save("run.jsonl", jsonl(records))
     whole = _outcome(path, gold)
     monkeypatch.setattr(source, "BLOCK", 250)
-    assert sum(1 for _ in findwell.load_run(path).batches()) > 10
+    assert sum(1 for _ in findwell.io.load_run(path).batches()) > 10
     assert _outcome(path, gold) == whole
 
 
@@ -162,7 +162,7 @@ def test_a_scattered_run_with_queries_that_the_gold_lacks() -> None:
     gold = {name: ["d2"] for name in names[::3]}
     run = RunStream("run", lambda: iter(frame.iter_slices(45)))
     assert _outcome(run, gold) == _outcome(frame, gold)
-    extra = next(each for each in findwell.check(run, gold) if each.kind == "extra-query")
+    extra = next(each for each in findwell.io.check(run, gold) if each.kind == "extra-query")
     assert extra.count == len(names) - len(gold)
 
 
@@ -267,8 +267,8 @@ def test_another_engine_gives_the_same_relation(
     found = [
         assess(
             plan,
-            [findwell.load_run(records, texts=True)],
-            findwell.load_gold(gold, texts=True),
+            [findwell.io.load_run(records, texts=True)],
+            findwell.io.load_gold(gold, texts=True),
             engine=engine,
         )
         for engine in (LocalEngine(), QueryByQuery())

@@ -30,13 +30,16 @@ def test_an_engine_of_ten_lines(by: str) -> None:
     if by == "ids":
         run, gold = hard_case(3)
         local = findwell.evaluate(run, gold, ["nDCG@5", "AP", "recall@3"])
-        streams, known = findwell.load_run(run), findwell.load_gold(gold)
+        streams, known = findwell.io.load_run(run), findwell.io.load_gold(gold)
     else:
         given = records(2)
         local = findwell.evaluate(given, measures=["recall@3", "P@2"], by=by, judge="local:text")
         runs = [{"query": each["query"], "retrieved": each["retrieved"]} for each in given]
         golds = [{name: each[name] for name in each if name != "retrieved"} for each in given]
-        streams, known = findwell.load_run(runs, texts=True), findwell.load_gold(golds, texts=True)
+        streams, known = (
+            findwell.io.load_run(runs, texts=True),
+            findwell.io.load_gold(golds, texts=True),
+        )
     plan = Plan.of(local.measures, by=by, judge="local:text")
     found = assess(plan, [streams], known, engine=shown_engine())
     assert_same(found.per_query, local)

@@ -63,8 +63,8 @@ def retrieved(chunks: list[dict[str, Any]], each: int = 8) -> list[dict[str, Any
     return records
 
 
-def check(run: Any, **options: Any) -> dict[str, findwell.Finding]:
-    found = findwell.check(run, labels(), corpus=DOCS, by="spans", **options)
+def check(run: Any, **options: Any) -> dict[str, findwell.types.Finding]:
+    found = findwell.io.check(run, labels(), corpus=DOCS, by="spans", **options)
     return {each.kind: each for each in found if each.kind != "duplicate-document"}
 
 
@@ -133,14 +133,18 @@ def test_ends_that_few_lists_could_not_reach_are_not_suspicious() -> None:
 def test_documents_that_are_retrieved_whole_and_other_corpora_say_nothing() -> None:
     whole = {record["query"]: list(DOCS)[:5] for record in labels()}
     gold = {record["query"]: [record["gold"][0]["doc"]] for record in labels()}
-    assert not [each for each in findwell.check(whole, gold, corpus=DOCS) if "label" in each.kind]
+    assert not [
+        each for each in findwell.io.check(whole, gold, corpus=DOCS) if "label" in each.kind
+    ]
     chunks = {chunk["chunk_id"]: chunk["text"] for chunk in cut()}
     foreign = check(retrieved(cut()), chunks={"a": "Nothing of this is in any document at all."})
     assert foreign["lost-chunk"].count == 1
     assert "left-out-text" not in foreign
-    assert findwell.check({"q0": list(chunks)[:3]}, {"q0": list(chunks)[:1]}, corpus=chunks) == ()
+    assert (
+        findwell.io.check({"q0": list(chunks)[:3]}, {"q0": list(chunks)[:1]}, corpus=chunks) == ()
+    )
     with pytest.raises(OptionError, match="chunks were given without the documents"):
-        findwell.check({"q": ["a"]}, {"q": ["a"]}, chunks=chunks)
+        findwell.io.check({"q": ["a"]}, {"q": ["a"]}, chunks=chunks)
 
 
 def test_the_command(cli: Findwell, tmp_path: Path) -> None:

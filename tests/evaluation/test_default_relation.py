@@ -13,6 +13,7 @@ import pytest
 import findwell
 from findwell.core.errors import AlignError, InputError
 from findwell.evaluation.inputs import default_relation
+from findwell.evaluation.plan import grouped
 from tests.sample import kinds
 
 if TYPE_CHECKING:
@@ -95,7 +96,7 @@ def as_entries(documents: list[Document]) -> list[dict[str, Any]]:
 @pytest.mark.parametrize("options", [{}, {"id_from": "metadata.source"}], ids=["", "id_from"])
 def test_places_of_a_retriever_are_compared(ids: bool, options: dict[str, Any]) -> None:
     find = first_of_each(chunks(ids=ids))
-    result = findwell.evaluate(find, GOLD, ["recall@2"], **options)
+    result = findwell.evaluate(find, GOLD, ["recall@2"], **grouped(options))
     assert result["recall@2"] == 0.5
     assert result.values == findwell.evaluate(find, GOLD, "recall@2", by="spans").values
     assert result.matched_by == {"recall@2": SPANS}
@@ -140,18 +141,22 @@ def test_every_input_is_compared_alike(save: Save, cli: Findwell) -> None:
         for again in range(5)
         for record in records
     ]
-    tuned = findwell.tune({"a": many, "b": many}, None, "recall@2", engine="redis-rrf")
+    tuned = findwell.tuning.tune({"a": many, "b": many}, None, "recall@2", engine="redis-rrf")
     assert tuned.fused.matched_by == SPANS
 
 
 def test_a_run_without_places_is_refused_with_the_choice(cli: Findwell, save: Save) -> None:
     find = first_of_each(chunks(start=False))
     with pytest.raises(InputError, match="labels places in documents") as stop:
-        findwell.evaluate(find, GOLD, "recall@2", id_from="metadata.source")
+        findwell.evaluate(
+            find, GOLD, "recall@2", reading=findwell.Reading(id_from="metadata.source")
+        )
     for choice in ("--by ids", "--corpus", "add_start_index"):
         assert choice in stop.value.fix
     # each of the choices that it names gives the number of that choice
-    documents = findwell.evaluate(find, GOLD, "recall@2", id_from="metadata.source", by="ids")
+    documents = findwell.evaluate(
+        find, GOLD, "recall@2", reading=findwell.Reading(id_from="metadata.source"), by="ids"
+    )
     assert documents["recall@2"] == 1.0
     assert kinds(documents) == {"shared-id": 2, "duplicate-document": 2}
     assert findwell.evaluate(find, GOLD, "recall@2", corpus=FILES)["recall@2"] == 0.5
@@ -183,8 +188,8 @@ def test_measures_that_name_their_relation_leave_nothing_to_decide() -> None:
 def test_a_gold_that_was_read_without_its_places() -> None:
     find = first_of_each(chunks())
     with pytest.raises(InputError, match="was read without them"):
-        findwell.evaluate(find, findwell.load_gold(GOLD), "recall@2")
-    gold = findwell.load_gold(GOLD, texts=True)
+        findwell.evaluate(find, findwell.io.load_gold(GOLD), "recall@2")
+    gold = findwell.io.load_gold(GOLD, texts=True)
     assert findwell.evaluate(find, gold, "recall@2")["recall@2"] == 0.5
 
 
@@ -194,8 +199,13 @@ def test_files_may_be_named_with_their_folders() -> None:
     with pytest.raises(AlignError, match="no retrieved chunk lies in a document") as stop:
         findwell.evaluate(find, GOLD, "recall@2")
     assert "--read ids=stem" in stop.value.fix
-    assert findwell.evaluate(find, GOLD, "recall@2", ids="stem")["recall@2"] == 0.5
-    words = findwell.evaluate(find, GOLD, "recall@2/span-words", ids="stem", corpus=FILES)
+    assert (
+        findwell.evaluate(find, GOLD, "recall@2", reading=findwell.Reading(ids="stem"))["recall@2"]
+        == 0.5
+    )
+    words = findwell.evaluate(
+        find, GOLD, "recall@2/span-words", reading=findwell.Reading(ids="stem"), corpus=FILES
+    )
     same = findwell.evaluate(first_of_each(chunks()), GOLD, "recall@2/span-words", corpus=FILES)
     assert words.values == same.values
     named = first_of_each(chunks(folder="x"))  # documents of other names, and no reason to see
@@ -207,16 +217,30 @@ def test_chunk_ids_that_are_one_for_a_file_are_refused_where_chunks_are_labelled
     questions = {each["query"]: each["question"] for each in GOLD}
     find = first_of_each(chunks())
     with pytest.raises(AlignError, match="many chunks of a list have one id") as stop:
-        findwell.evaluate(find, gold, "recall@2", queries=questions, id_from="metadata.source")
+        findwell.evaluate(
+            find,
+            gold,
+            "recall@2",
+            queries=questions,
+            reading=findwell.Reading(id_from="metadata.source"),
+        )
     assert "chunk-to-doc" not in stop.value.fix
     # without it the chunks are named by their places, as the gold has them
     assert findwell.evaluate(find, gold, "recall@2", queries=questions)["recall@2"] == 0.5
     # and where whole files are labelled, it is right
     files = {"q1": ["manual.md"], "q2": ["repairs.md"]}
-    whole = findwell.evaluate(find, files, "recall@2", queries=questions, id_from="metadata.source")
+    whole = findwell.evaluate(
+        find,
+        files,
+        "recall@2",
+        queries=questions,
+        reading=findwell.Reading(id_from="metadata.source"),
+    )
     assert whole["recall@2"] == 1.0
     assert "shared-id" in kinds(whole)
-    same = findwell.evaluate(find, files, "recall@2", queries=questions, ids="chunk-to-doc::")
+    same = findwell.evaluate(
+        find, files, "recall@2", queries=questions, reading=findwell.Reading(ids="chunk-to-doc::")
+    )
     assert same["recall@2"] == 1.0
 
 
@@ -240,7 +264,7 @@ def test_many_queries_that_share_no_id_are_no_verdict(cli: Findwell, save: Save)
         findwell.compare({"a": run, "b": run}, gold=gold)
     assert findwell.evaluate(run, gold, "RR", by="ids")["RR"] == 0  # who insists gets the number
     few = {query: run[query] for query in list(run)[:9]}
-    found = kinds(findwell.evaluate(few, gold, "RR", missing="skip"))
+    found = kinds(findwell.evaluate(few, gold, "RR", reading=findwell.Reading(missing="skip")))
     assert found == {"missing-query": 1, "no-shared-document": 1}
     paths = [save(f"{name}.json", json.dumps(run)) for name in "ab"]
     done = cli("compare", *paths, "--gold", save("gold.json", json.dumps(gold)))

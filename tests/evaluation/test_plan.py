@@ -10,9 +10,14 @@ import polars as pl
 import pytest
 
 import findwell
-from findwell.core.errors import FindwellError
+from findwell.core.errors import FindwellError, OptionError
 from findwell.evaluation.evaluate import execute
-from findwell.evaluation.plan import EvaluationOptions, Plan, Reading
+from findwell.evaluation.plan import (
+    InputReading,
+    Plan,
+    PlanOptions,
+    grouped,
+)
 from findwell.io.read import Kind, each_input, kind_of
 from findwell.io.read.format import Source
 
@@ -24,9 +29,14 @@ NOWHERE = "there/is/no/such.file"
 
 
 def test_every_option_of_an_evaluation_is_a_choice_of_the_plan() -> None:
-    made_of = {"rel", "missing", "progress"}  # part of measures and dialect; a way to tell
-    chosen = {each.name for kind in (Plan, Reading) for each in fields(kind)}
-    assert EvaluationOptions.__optional_keys__ - made_of <= chosen
+    made_of = {
+        "rel",
+        "missing",
+        "progress",
+        "reading",
+    }  # part of others
+    chosen = {each.name for kind in (Plan, InputReading) for each in fields(kind)}
+    assert PlanOptions.__optional_keys__ - made_of <= chosen
 
 
 def test_a_plan_does_not_change() -> None:
@@ -63,7 +73,7 @@ def test_a_wrong_choice_is_refused_before_anything_is_read(
     function: Callable[..., Any], options: dict[str, Any]
 ) -> None:
     with pytest.raises(FindwellError) as refused:
-        function(NOWHERE, NOWHERE, **options)
+        function(NOWHERE, NOWHERE, **grouped(options))
     assert NOWHERE not in str(refused.value)
 
 
@@ -90,14 +100,14 @@ GIVEN: list[tuple[object, Kind, int]] = [
     ("run.trec", Kind.PATH, 1),
     (Path("run.trec"), Kind.PATH, 1),
     (["run.trec", Path("other.trec")], Kind.LISTED, 2),
-    ([findwell.load_run(RUN)], Kind.LISTED, 1),
+    ([findwell.io.load_run(RUN)], Kind.LISTED, 1),
     ({"old": "run.trec", "new": RUN}, Kind.NAMED, 2),
     ({"old": RUN, "new": RUN}, Kind.NAMED, 2),
     ({"old": RUN, "new": lambda _: ["a"]}, Kind.NAMED, 2),
     ({"old": RESULT}, Kind.NAMED, 1),
     (RESULT, Kind.RESULT, 1),
     (lambda _: ["a"], Kind.RETRIEVER, 1),
-    (findwell.Retriever(lambda _: ["a"]), Kind.RETRIEVER, 1),
+    (findwell.retrievers.Retriever(lambda _: ["a"]), Kind.RETRIEVER, 1),
     (iter([{"query": "q1", "retrieved": ["a"]}]), Kind.ITERATOR, 1),
     (RUN, Kind.BY_QUERY, 1),
     ({}, Kind.BY_QUERY, 1),
@@ -106,8 +116,8 @@ GIVEN: list[tuple[object, Kind, int]] = [
     ([], Kind.RECORDS, 1),
     (pl.DataFrame({"query": ["q1"], "doc": ["a"]}), Kind.TABLE, 1),
     (pl.LazyFrame({"query": ["q1"], "doc": ["a"]}), Kind.TABLE, 1),
-    (findwell.load_run(RUN), Kind.RUN, 1),
-    (findwell.load_gold(GOLD), Kind.GOLD, 1),
+    (findwell.io.load_run(RUN), Kind.RUN, 1),
+    (findwell.io.load_gold(GOLD), Kind.GOLD, 1),
     (Source.of(__file__), Kind.SOURCE, 1),
     (b"run.trec", Kind.OTHER, 1),
     (5, Kind.OTHER, 1),
@@ -118,3 +128,14 @@ GIVEN: list[tuple[object, Kind, int]] = [
 def test_what_was_given(data: object, kind: Kind, count: int) -> None:
     assert kind_of(data) is kind
     assert len(each_input(data)) == count
+
+
+def test_a_judged_measure_needs_a_judge() -> None:
+    with pytest.raises(OptionError, match="RR/relevance needs a judge, and none was named") as told:
+        Plan.of(["P@2", "RR/relevance"])
+    assert all(
+        each in told.value.fix for each in ('"local"', '"openai:MODEL"', "function", "Judge(")
+    )
+    assert Plan.of("P@2").judge is None
+    with pytest.raises(OptionError, match="no judge was named"):
+        findwell.judges.card([{"question": "Why?", "chunk": "So.", "label": 1}])

@@ -156,7 +156,7 @@ def test_runs_for_a_judge_need_no_gold() -> None:
         name: [{**question, "retrieved": [{"doc": "d", "text": text}]}]
         for name, text in (("one", "The battery lasts six hours."), ("two", "It is red."))
     }
-    result = findwell.evaluate(runs, None, "context_precision")
+    result = findwell.evaluate(runs, None, "context_precision", judge="local")
     assert result.runs == ["one", "two"]
     assert result.queries["question"].to_list() == [question["question"]]
 
@@ -167,7 +167,7 @@ def test_what_is_odd_is_counted_once(save: Save) -> None:
     assert kinds(result) == {"gold-duplicate": 1}
     broken = jsonl(twice) + "{\n"
     paths = [save("one", broken), save("two", broken)]
-    result = findwell.evaluate(paths, None, "RR", skip_bad=True)
+    result = findwell.evaluate(paths, None, "RR", reading=findwell.Reading(skip_bad=True))
     assert kinds(result)["skipped-record"] == 2
 
 

@@ -1,6 +1,7 @@
 """What is explained is what was measured: every measure, dialect, relevance level and gold.
 
-The measures are taken from `findwell.known_measures()`, so that a new one is tested by existing.
+The measures are taken from `findwell.plugins.known_measures()`, so that a new one is tested by
+existing.
 """
 
 from __future__ import annotations
@@ -21,7 +22,8 @@ from findwell.show.explanation import sentence
 from tests.strategies import examples, grouped_cases, without_facts
 
 if TYPE_CHECKING:
-    from findwell import Explanation, Measure
+    from findwell import Measure
+    from findwell.types import Explanation
 
 LEVELS = (1.0, 2.0)
 EVERY = tuple(
@@ -189,7 +191,9 @@ def test_over_texts_too(by: str) -> None:
             level = ranking.relevant.removeprefix("grade >= ")
             last = {step.chunk or step.rank: step for step in ranking.steps}
             for k, step in last.items():
-                value = rows.get((query, str(findwell.parse_measure(f"P(rel={level})@{k}"))))
+                value = rows.get(
+                    (query, str(findwell.plugins.parse_measure(f"P(rel={level})@{k}")))
+                )
                 if value is not None and value["value"] is not None:
                     assert step.precision == pytest.approx(value["value"])
 
@@ -299,7 +303,9 @@ def test_a_query_that_the_run_lacks(
     dialect: str, missing: str | None, value: float | None, reason: str | None
 ) -> None:
     run, gold = {"q": ["a"]}, {"q": ["a"], "r": ["b"]}
-    (told,) = findwell.explain(run, gold, "recall", query="r", dialects=dialect, missing=missing)
+    (told,) = findwell.explain(
+        run, gold, "recall", query="r", dialects=dialect, reading=findwell.Reading(missing=missing)
+    )
     (calculation,) = told.calculations
     assert calculation.value == value
     assert reason is None or reason in (calculation.reason or "")
@@ -355,7 +361,9 @@ def test_what_cannot_be_read_is_left_out_and_counted(tmp_path: Any) -> None:
     path.write_text('{"query": "q", "retrieved": ["a"], "gold": ["a"]}\n{broken\n')
     with pytest.raises(findwell.FindwellError):
         findwell.explain(path, measures="recall", query="q")
-    (told,) = findwell.explain(path, measures="recall", query="q", skip_bad=True)
+    (told,) = findwell.explain(
+        path, measures="recall", query="q", reading=findwell.Reading(skip_bad=True)
+    )
     assert told.calculations[0].value == 1.0
     assert [found.count for found in told.findings if "skipped" in found.kind] == [1]
 

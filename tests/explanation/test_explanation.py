@@ -88,7 +88,7 @@ def test_every_difference_has_a_cause(other: str, query: str) -> None:
         (calculation.measure, calculation.dialect): calculation.value
         for calculation in told.calculations
     }
-    for measure in map(str, map(findwell.parse_measure, measures)):
+    for measure in map(str, map(findwell.plugins.parse_measure, measures)):
         differs = value[measure, "findwell"] != value[measure, other]
         told_why = any(line.startswith(f"{measure}:") for line in told.differences)
         assert differs == told_why, (measure, told.differences)
@@ -169,7 +169,7 @@ JUDGED = [
 @pytest.mark.parametrize("name", ["context_precision", "context_recall", "context_relevancy"])
 def test_a_judged_number_is_explained_with_the_verdicts(name: str) -> None:
     (told,) = findwell.explain(JUDGED, measures=[name], query="capital", judge="local:text")
-    whole = findwell.judge(JUDGED, [name], judge="local:text").per_query
+    whole = findwell.judges.judge(JUDGED, [name], judge="local:text").per_query
     calculation = told.calculations[-1]
     assert calculation.value == whole.filter(query="capital")["value"][0]
     assert calculation.divisor

@@ -10,11 +10,12 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 import findwell
+from findwell.evaluation.plan import grouped
 from tests.explanation.test_explained_values import EVERY, RELATIONS, TEXTS
 from tests.explanation.test_explanation import GOLD, JUDGED, RUN
 
 if TYPE_CHECKING:
-    from findwell import Explanation
+    from findwell.types import Explanation
     from tests.conftest import Findwell
 
 DEMO = Path(findwell.__file__).parent / "demo"
@@ -31,7 +32,9 @@ def without_scores(told: Explanation, **also: Any) -> Explanation:
 
 @pytest.mark.parametrize("dialect", ["findwell", "autorag", "liverag", "ragas"])
 def test_it_is_explained_as_the_inputs_are(dialect: str, tmp_path: Path) -> None:
-    result = findwell.evaluate(RUN, GOLD, ["AP", "nDCG@3"], dialect=dialect, keep=10)
+    result = findwell.evaluate(
+        RUN, GOLD, ["AP", "nDCG@3"], dialect=dialect, reading=findwell.Reading(keep=10)
+    )
     folder = result.save(tmp_path / "saved")
     for query in ("q1", "q2", "q3"):
         (live,) = findwell.explain(RUN, GOLD, ["AP", "nDCG@3"], dialects=dialect, query=query)
@@ -42,7 +45,9 @@ def test_it_is_explained_as_the_inputs_are(dialect: str, tmp_path: Path) -> None
 
 @pytest.mark.parametrize("by", RELATIONS)
 def test_over_texts_and_their_sentences(by: str, tmp_path: Path) -> None:
-    folder = findwell.evaluate(TEXTS, None, "recall", by=by, keep=10).save(tmp_path / "saved")
+    folder = findwell.evaluate(
+        TEXTS, None, "recall", by=by, reading=findwell.Reading(keep=10)
+    ).save(tmp_path / "saved")
     for query in ("one", "two"):
         (live,) = findwell.explain(TEXTS, None, EVERY, by=by, query=query)
         (told,) = findwell.explain(folder, measures=EVERY, query=query)
@@ -53,7 +58,9 @@ def test_over_texts_and_their_sentences(by: str, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("name", ["context_precision", "context_recall", "context_relevancy"])
 def test_with_the_verdicts_of_its_judge(name: str, tmp_path: Path) -> None:
-    folder = findwell.judge(JUDGED, name, judge="local:text", keep=10).save(tmp_path / "saved")
+    folder = findwell.judges.judge(
+        JUDGED, name, judge="local:text", reading=findwell.Reading(keep=10)
+    ).save(tmp_path / "saved")
     (live,) = findwell.explain(JUDGED, measures=name, query="capital", judge="local:text")
     (told,) = findwell.explain(folder)
     assert told.query == "capital"
@@ -63,7 +70,9 @@ def test_with_the_verdicts_of_its_judge(name: str, tmp_path: Path) -> None:
 
 def test_other_measures_and_levels(tmp_path: Path) -> None:
     run, gold = {"q": ["a", "b", "x"]}, {"q": {"a": 1, "b": 2, "c": 2}}
-    folder = findwell.evaluate(run, gold, "recall", keep=5).save(tmp_path / "saved")
+    folder = findwell.evaluate(run, gold, "recall", reading=findwell.Reading(keep=5)).save(
+        tmp_path / "saved"
+    )
     (told,) = findwell.explain(folder, measures=["P@2", "nDCG@2"], rel=2)
     (live,) = findwell.explain(run, gold, ["P@2", "nDCG@2"], rel=2)
     assert told == live
@@ -72,7 +81,9 @@ def test_other_measures_and_levels(tmp_path: Path) -> None:
 
 
 def test_lists_that_were_not_kept_keep_their_marks(tmp_path: Path) -> None:
-    folder = findwell.evaluate(RUN, GOLD, "recall", keep=2).save(tmp_path / "saved")
+    folder = findwell.evaluate(RUN, GOLD, "recall", reading=findwell.Reading(keep=2)).save(
+        tmp_path / "saved"
+    )
     (told,) = findwell.explain(folder, query="q1")
     assert [step.doc for step in told.ranking] == ["a", "x", *["(not kept)"] * 4]
     assert [step.mark for step in told.ranking][-1] == "hit"
@@ -89,16 +100,18 @@ def test_a_chunk_that_is_written_otherwise_has_its_verdicts_in_a_report(tmp_path
         "reference": "Rio lies by the sea.",
     }
     sample["contexts"] = ["Rio lies by the sea.", "Rio  lies by the sea."]
-    folder = findwell.judge([sample], "context_precision", judge="local:text", keep=5).save(
-        tmp_path / "saved"
-    )
+    folder = findwell.judges.judge(
+        [sample], "context_precision", judge="local:text", reading=findwell.Reading(keep=5)
+    ).save(tmp_path / "saved")
     case = QueryDetails(lay_side_by_side([folder]).systems[0]).of("q")
     assert [len(each["verdicts"]) for each in case["list"]] == [1, 1]
 
 
 def test_of_several_runs_one_is_named(tmp_path: Path) -> None:
     runs = {"one": {"q": ["a"]}, "two": {"q": ["b"]}}
-    folder = findwell.evaluate(runs, {"q": ["a"]}, "recall", keep=3).save(tmp_path / "saved")
+    folder = findwell.evaluate(runs, {"q": ["a"]}, "recall", reading=findwell.Reading(keep=3)).save(
+        tmp_path / "saved"
+    )
     with pytest.raises(
         findwell.FindwellError, match="2 runs cannot be explained at once: one, two"
     ):
@@ -126,7 +139,7 @@ def test_of_several_runs_one_is_named(tmp_path: Path) -> None:
 def test_what_needs_the_inputs_is_refused(options: dict[str, Any]) -> None:
     result = findwell.evaluate(RUN, GOLD, "recall")
     with pytest.raises(findwell.FindwellError, match=f"{next(iter(options))} has no effect"):
-        findwell.explain(result, **options)
+        findwell.explain(result, **grouped(options))
 
 
 def test_another_dialect_needs_the_inputs() -> None:
@@ -141,10 +154,14 @@ def test_another_dialect_needs_the_inputs() -> None:
 def test_curves_of_a_folder(tmp_path: Path) -> None:
     result = findwell.evaluate(RUN, GOLD, "recall")
     folder = result.save(tmp_path / "saved")
-    assert findwell.curve(folder, "P", [1, 3]).equals(findwell.curve(result, "P", [1, 3]))
-    assert findwell.smallest_k(folder, "recall", 0.1) == findwell.smallest_k(result, "recall", 0.1)
+    assert findwell.statistics.curve(folder, "P", [1, 3]).equals(
+        findwell.statistics.curve(result, "P", [1, 3])
+    )
+    assert findwell.statistics.smallest_k(folder, "recall", 0.1) == findwell.statistics.smallest_k(
+        result, "recall", 0.1
+    )
     with pytest.raises(findwell.FindwellError, match=r"findwell\.evaluate"):
-        findwell.curve({"q": ["a"]})  # type: ignore[arg-type]
+        findwell.statistics.curve({"q": ["a"]})  # type: ignore[arg-type]
 
 
 # the command line
@@ -154,7 +171,9 @@ RUNS = (DEMO / "bm25.trec", "--gold", DEMO / "questions.jsonl")
 
 @pytest.fixture(scope="module")
 def saved(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    result = findwell.evaluate(DEMO / "bm25.trec", DEMO / "questions.jsonl", "recall@5", keep=50)
+    result = findwell.evaluate(
+        DEMO / "bm25.trec", DEMO / "questions.jsonl", "recall@5", reading=findwell.Reading(keep=50)
+    )
     return result.save(tmp_path_factory.mktemp("results") / "monday")
 
 

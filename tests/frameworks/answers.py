@@ -318,7 +318,7 @@ def read(answer: Any) -> dict[str, Any]:
             path.write_text(dumped + "\n", encoding="utf-8")
             values.append(findwell.evaluate(path, gold, ["RR", "nDCG@2"], by="exact").values)
     documents = isinstance(answer, list) and is_result(answer[0]) and not is_answer(answer[0])
-    corpus = findwell.load_corpus(answer) if documents else None
+    corpus = findwell.io.load_corpus(answer) if documents else None
     return {
         "entries": [
             {name: value for name, value in entry.items() if name != "metadata"}

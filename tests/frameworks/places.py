@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import findwell
+from findwell.evaluation.plan import grouped
 from findwell.retrievers.answers import as_json_lines
 
 if TYPE_CHECKING:
@@ -121,7 +122,7 @@ def by_hand(chunks: list[Any], name: str) -> float:
 
 def tell(run: Any, **options: Any) -> Any:
     try:
-        result = findwell.evaluate(run, GOLD, f"recall@{K}", **options)
+        result = findwell.evaluate(run, GOLD, f"recall@{K}", **grouped(options))
     except findwell.FindwellError as error:
         return {"error": type(error).__name__, "what": error.what, "fix": error.fix}
     return {

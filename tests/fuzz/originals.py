@@ -541,7 +541,9 @@ def folder() -> dict[str, bytes]:
     runs = {
         name: {q: dict(docs) for q, docs in _by_query(name).items()} for name in ("bm25", "minilm")
     }
-    result = findwell.evaluate(runs, list(asked()), ["recall@5", "nDCG@5"], keep=5)
+    result = findwell.evaluate(
+        runs, list(asked()), ["recall@5", "nDCG@5"], reading=findwell.Reading(keep=5)
+    )
     with tempfile.TemporaryDirectory() as place:
         path = result.save(Path(place) / "result")
         return {each.name: each.read_bytes() for each in sorted(path.iterdir())}

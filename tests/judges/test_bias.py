@@ -264,7 +264,7 @@ def by_chunk(name: str, yes: str) -> FunctionJudge:
 
 def test_judges_side_by_side() -> None:
     right, half, none = by_chunk("right", "0"), by_chunk("half", "01"), by_chunk("none", "")
-    found = findwell.compare_judges(ROWS, [right, half, none])
+    found = findwell.judges.compare(ROWS, [right, half, none])
     assert [card.judge for card in found.cards] == ["right", "half", "none"]
     # of 12 pairs, 4 are true; `half` says yes to these and 4 more: (8/12 − 4/9) / (1 − 4/9)
     assert [card["kappa"].value for card in found.cards] == pytest.approx([1.0, 0.4, 0.0])
@@ -281,7 +281,7 @@ def test_judges_side_by_side() -> None:
 
 
 def test_differences_are_measured_on_what_both_have_judged() -> None:
-    found = findwell.compare_judges(ROWS, [by_chunk("some", "01?"), by_chunk("right", "0")])
+    found = findwell.judges.compare(ROWS, [by_chunk("some", "01?"), by_chunk("right", "0")])
     assert [card.pairs for card in found.cards] == [8, 12]
     assert found.differences[0].n == 8
     assert found.differences[0].value == pytest.approx(1.0 - found.cards[0]["kappa"].value)  # type: ignore[operator]
@@ -290,7 +290,7 @@ def test_differences_are_measured_on_what_both_have_judged() -> None:
 @pytest.mark.parametrize("judges", [["local:text"], ["local:text", "local:text"], []])
 def test_judges_that_cannot_be_compared(judges: list[str]) -> None:
     with pytest.raises(OptionError, match="two different judges or more are compared"):
-        findwell.compare_judges(ROWS, judges)
+        findwell.judges.compare(ROWS, judges)
 
 
 def test_a_judge_at_chance_is_never_marked_as_the_best() -> None:
@@ -302,6 +302,6 @@ def test_a_judge_at_chance_is_never_marked_as_the_best() -> None:
         for n in range(4)
         for chunk in ("right", "left")
     ]
-    found = findwell.compare_judges(rows, [lambda it: {"relevance": [0] * len(it.chunks)}, wrong])
+    found = findwell.judges.compare(rows, [lambda it: {"relevance": [0] * len(it.chunks)}, wrong])
     assert [card["kappa"].value for card in found.cards] == [0.0, -1.0]
     assert "**0.0000**" not in render(found, "markdown")

@@ -113,7 +113,7 @@ def test_the_cases_are_sound() -> None:
 
 def test_a_model_that_can_do_all_is_asked_for_a_matrix() -> None:
     with serve(both) as server:
-        found = findwell.judge_check(settings(server))
+        found = findwell.judges.check(settings(server))
     assert found.recommended == "matrix"
     assert [each.way for each in found.ways] == ["matrix", "single"]
     for each in found.ways:
@@ -127,7 +127,7 @@ def test_a_model_that_can_do_all_is_asked_for_a_matrix() -> None:
 
 def test_a_model_that_is_cut_off_is_asked_one_by_one() -> None:
     with serve(only(single, chat("{", finish="length"))) as server:
-        found = findwell.judge_check(settings(server))
+        found = findwell.judges.check(settings(server))
         assert found.recommended == "single"
         assert [each.way for each in found.ways] == ["matrix", "single"]
         assert found["matrix"].failed == found["matrix"].verdicts
@@ -137,14 +137,14 @@ def test_a_model_that_is_cut_off_is_asked_one_by_one() -> None:
         assert found["single"].right == found["single"].verdicts
         assert all("max_tokens" in call.body for call in server.calls)
         count = len(server.calls)
-        again = findwell.judge_check(settings(server))
+        again = findwell.judges.check(settings(server))
         assert (again.recommended, again.stored, len(server.calls)) == ("single", True, count)
         assert again.as_dict() == found.as_dict()
-        anew = findwell.judge_check(settings(server, cache="refresh"))
+        anew = findwell.judges.check(settings(server, cache="refresh"))
         assert not anew.stored
         assert len(server.calls) == 2 * count
         other = Judge("openai:other", base_url=server.url, key=KEY, retry=HASTE)
-        assert not findwell.judge_check(other).stored
+        assert not findwell.judges.check(other).stored
 
 
 def test_what_fails_least_is_recommended_where_nothing_else_is_better_than_chance() -> None:
@@ -154,7 +154,7 @@ def test_what_fails_least_is_recommended_where_nothing_else_is_better_than_chanc
         return matrix(call) if len(read_prompt(call.prompt).chunks) <= 3 else chat("{}")
 
     with serve(script) as server:
-        found = findwell.judge_check(settings(server))
+        found = findwell.judges.check(settings(server))
     assert found["single"].kappa == 0.0
     assert not found.logprobs
     # the long case fails as a matrix, and nothing else
@@ -165,14 +165,14 @@ def test_what_fails_least_is_recommended_where_nothing_else_is_better_than_chanc
 
 def test_a_judge_that_says_yes_to_all_is_chance_and_never_recommended() -> None:
     with serve(lambda call: chat("yes" if "response_format" not in call.body else "{}")) as server:
-        found = findwell.judge_check(settings(server))
+        found = findwell.judges.check(settings(server))
         assert found.recommended == ""
         assert found["single"].is_chance
         assert (found["single"].kappa, found["single"].kappa_low) == (0.0, None)
         assert "no better than chance" in found.in_words()
         for how in ("table", "markdown"):
             assert "no better than chance: do not use this judge" in render(found, how)
-        again = findwell.judge_check(settings(server))
+        again = findwell.judges.check(settings(server))
         assert (again.stored, again.recommended) == (True, "")
         sample = {"question": "Why?", "contexts": ["So."]}
         for judge in (
@@ -193,7 +193,7 @@ def test_a_way_that_is_chance_is_not_recommended_though_it_takes_the_fewest_call
     with serve(
         lambda call: lot(call) if "response_format" in call.body else single(call)
     ) as server:
-        found = findwell.judge_check(settings(server))
+        found = findwell.judges.check(settings(server))
     way = found["matrix"]
     assert way.failed_share <= 0.05
     assert way.kappa_low is not None
@@ -205,12 +205,12 @@ def test_a_way_that_is_chance_is_not_recommended_though_it_takes_the_fewest_call
 def test_a_check_that_did_not_end_is_not_kept(tmp_path: Path) -> None:
     with serve(both) as server:
         with pytest.raises(JudgeError, match="did not finish"):
-            findwell.judge_check(settings(server, max_calls=3))
+            findwell.judges.check(settings(server, max_calls=3))
         assert not list((tmp_path / "cache").glob("judge-checks/*"))
-        found = findwell.judge_check(settings(server))
+        found = findwell.judges.check(settings(server))
         assert found["matrix"].calls == len(CASES) - 3  # the others are in the cache
     with serve(lambda _: error(500)) as broken, pytest.raises(FindwellError):
-        findwell.judge_check(settings(broken))
+        findwell.judges.check(settings(broken))
 
 
 def test_a_check_on_a_busy_server_says_nothing_about_the_model(tmp_path: Path) -> None:
@@ -219,7 +219,7 @@ def test_a_check_on_a_busy_server_says_nothing_about_the_model(tmp_path: Path) -
         serve(lambda call: later if call.number % 3 == 2 else both(call)) as server,
         pytest.raises(JudgeError, match="did not finish"),
     ):
-        findwell.judge_check(settings(server))
+        findwell.judges.check(settings(server))
     assert not list((tmp_path / "cache").glob("judge-checks/*"))
 
 
@@ -261,7 +261,7 @@ def test_the_way_that_a_kept_check_recommends_is_the_default() -> None:
     with serve(only(single, cut_off)) as server:
         assert judge_of(server).find_way(ask=True) == "matrix"
         assert not server.calls
-        findwell.judge_check(settings(server))
+        findwell.judges.check(settings(server))
         server.script = only(lambda _: chat("no"), cut_off)
         for more in ({"cache": "use"}, {"cache": "refresh"}, {"cache": "off"}):
             server.calls.clear()
@@ -317,7 +317,7 @@ def test_an_estimate_asks_nobody() -> None:
     with serve(both) as server:
         estimate = forecast_check(settings(server))
         assert not server.calls
-        findwell.judge_check(settings(server))
+        findwell.judges.check(settings(server))
         grades = sum("digit" in call.prompt for call in server.calls)
         assert estimate.calls == len(server.calls) - grades
         assert forecast_check(settings(server), ["matrix"]).calls == 0
@@ -326,7 +326,7 @@ def test_an_estimate_asks_nobody() -> None:
 @pytest.mark.parametrize("judge", ["local", "replay:x", 7])
 def test_only_models_are_checked(judge: Any) -> None:
     with pytest.raises(OptionError):
-        findwell.judge_check(judge)
+        findwell.judges.check(judge)
 
 
 def test_names_of_ways_are_checked() -> None:
@@ -335,7 +335,7 @@ def test_names_of_ways_are_checked() -> None:
     with pytest.raises(OptionError, match="max_failures must be"):
         Judge("openai:m", max_failures=0.0)
     with pytest.raises(OptionError, match="way to ask"):
-        findwell.judge_check("openai:m", ways=["auto"])
+        findwell.judges.check("openai:m", ways=["auto"])
     assert frozenset({"relevance", "claims"}) == CHECKED_ASPECTS
 
 

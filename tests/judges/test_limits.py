@@ -91,7 +91,7 @@ def test_a_card_is_what_a_judge_is_worth(tmp_path: Path, monkeypatch: pytest.Mon
         for chunk in each["contexts"]
     ]
     judge = FunctionJudge(says_first, name="mine")
-    findwell.judge_card(labels, judge=judge).save()
+    findwell.judges.card(labels, judge=judge).save()
     result = findwell.evaluate(GOOD, measures="context_precision", judge=judge)
     limits = result.as_dict()["judge"]["limits"]
     assert limits.startswith("κ 1.00 (")
@@ -209,8 +209,8 @@ def test_local_text_chooses_no_setting() -> None:
     gold = [{"query": name, "question": f"{name}?", "gold": ["a"]} for name in names]
     for judge in ("local:text", findwell.Judge("local:text"), ["local:text", says_first]):
         with pytest.raises(OptionError, match="cannot choose a setting"):
-            findwell.tune(runs, gold, "P@1/relevance", judge=judge, **options)
-    found = findwell.tune(runs, gold, "P@1/relevance", judge=says_first, **options)
+            findwell.tuning.tune(runs, gold, "P@1/relevance", judge=judge, **options)
+    found = findwell.tuning.tune(runs, gold, "P@1/relevance", judge=says_first, **options)
     (limits,) = (each for each in found.findings if each.kind == "judge-limits")
     assert UNCHECKED in limits.message
     assert limits.examples == ("P@1/relevance",)

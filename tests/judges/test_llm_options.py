@@ -274,7 +274,7 @@ def test_an_evaluation_passes_on_what_a_judge_tells_of_its_progress() -> None:
     seen: list[Progress] = []
     record = {"query": "1", "question": "Why?", "contexts": ["Because it is."], "reference": "So."}
     with serve(well) as server:
-        findwell.judge([record], judge=judge_of(server), progress=seen.append)
+        findwell.judges.judge([record], judge=judge_of(server), progress=seen.append)
     assert (seen[-1].done, seen[-1].total) == (1, 1)
     assert "tokens" in seen[-1].note
 
@@ -396,5 +396,10 @@ def test_a_panel_asks_the_server_that_is_given() -> None:
     record = {"query": "1", "question": "Why?", "contexts": ["Because it is."]}
     with serve(well) as server:
         panel = ["openai:m", Judge("openai:n", cache="off"), "local:text"]
-        findwell.evaluate([record], measures="P/relevance", judge=panel, base_url=server.url)
+        findwell.evaluate(
+            [record],
+            measures="P/relevance",
+            judge=panel,
+            reading=findwell.Reading(base_url=server.url),
+        )
         assert {call.body["model"] for call in server.calls} == {"m", "n"}

@@ -63,7 +63,7 @@ MEASURED = {
 @pytest.fixture(autouse=True)
 def _aspects() -> None:
     for name, given in SHAPES.items():
-        findwell.register_aspect(name, **given)  # type: ignore[arg-type]
+        findwell.plugins.register_aspect(name, **given)  # type: ignore[arg-type]
 
 
 def year(text: str) -> int:
@@ -142,7 +142,7 @@ def test_a_model_judges_them() -> None:
 
 def test_parts_of_two_aspects_do_not_mix() -> None:
     for name in ("first", "second"):
-        findwell.register_aspect(name, shape="parts", prompt="Does each part name a year?")
+        findwell.plugins.register_aspect(name, shape="parts", prompt="Does each part name a year?")
 
     def script(call: Call) -> Reaction:
         read = read_prompt(call.prompt)
@@ -162,7 +162,7 @@ def test_parts_of_two_aspects_do_not_mix() -> None:
 @pytest.mark.parametrize("shape", ["chunks", "parts", "list"])
 def test_what_needs_the_reference_is_shown_it_and_relevance_is_not(shape: str, ask: str) -> None:
     more: dict[str, Any] = {"shape": shape, "prompt": "Does it contradict the reference?"}
-    findwell.register_aspect("contradicts", needs="reference", **more)
+    findwell.plugins.register_aspect("contradicts", needs="reference", **more)
     one = Sample("q", "How hot?", ("Tea is cold.",), "Tea boils.")
     one = replace(one, parts={"contradicts": (("Tea is cold.",),)})
     try:
@@ -183,7 +183,9 @@ def test_a_judge_knows_aspects_that_were_registered_after_it_was_made() -> None:
     ASPECTS.registered.pop("recent")
     with serve(answer) as server:
         asked = judge_of(server)
-        findwell.register_aspect("recent", shape="chunks", prompt="Does the chunk name a year?")
+        findwell.plugins.register_aspect(
+            "recent", shape="chunks", prompt="Does the chunk name a year?"
+        )
         judged = asked.judge([Sample("q", "?", ("In 2024.",))], frozenset({"recent"}))
     assert judged[0]["recent"].row[0].value == 1
     check_totals(asked, judged)
@@ -206,7 +208,7 @@ def test_the_local_judge_cannot() -> None:
 
 
 def test_a_model_lists_items_of_its_own() -> None:
-    findwell.register_aspect(
+    findwell.plugins.register_aspect(
         "topics",
         shape="items",
         prompt="Which chunks are about each topic?",
@@ -223,7 +225,9 @@ def test_a_model_lists_items_of_its_own() -> None:
 
     with serve(script) as server:
         asked = judge_of(server)
-        result = findwell.evaluate(ROWS, measures=["recall/topics"], judge=asked, keep=3)
+        result = findwell.evaluate(
+            ROWS, measures=["recall/topics"], judge=asked, reading=findwell.Reading(keep=3)
+        )
         assert len(server.calls) == 2
     assert result["recall/topics"] == 0.5
     with pytest.raises(FindwellError, match="has no parameter 'splitter'"):
@@ -240,7 +244,9 @@ def test_prompts_of_a_folder_take_their_place(tmp_path: Path) -> None:
 
 
 def test_a_saved_result_brings_them_along(tmp_path: Path, cli: Findwell) -> None:
-    result = findwell.evaluate(ROWS, measures=MEASURED, judge=judge, keep=3)
+    result = findwell.evaluate(
+        ROWS, measures=MEASURED, judge=judge, reading=findwell.Reading(keep=3)
+    )
     folder = result.save(tmp_path / "saved")
     fresh = ASPECTS["fresh"]
     for name in SHAPES:
@@ -285,14 +291,14 @@ def test_the_example_of_an_entry_has_the_form_of_its_schema(name: str) -> None:
 def test_mistakes_are_named(given: dict[str, Any], message: str) -> None:
     usual: dict[str, Any] = {"name": "mine", "shape": "chunks", "prompt": "Is it?"}
     with pytest.raises(OptionError, match=message):
-        findwell.register_aspect(**usual | given)
+        findwell.plugins.register_aspect(**usual | given)
     assert "mine" not in ASPECTS
 
 
 def test_an_installed_package_brings_an_aspect(tmp_path: Path) -> None:
     (tmp_path / "thirdparty.py").write_text(
-        "import findwell\n"
-        "findwell.register_aspect('recent', shape='chunks', prompt='Is it about this year?')\n"
+        "from findwell.plugins import register_aspect\n"
+        "register_aspect('recent', shape='chunks', prompt='Is it about this year?')\n"
     )
     info = tmp_path / "thirdparty-1.0.dist-info"
     info.mkdir()

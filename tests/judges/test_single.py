@@ -285,8 +285,8 @@ def test_claims_that_the_model_lists(said: str, items: tuple[str, ...]) -> None:
 def test_aspects_of_ones_own_are_asked_one_by_one() -> None:
     grades = {0: "no year", 1: "an old year", 2: "2024"}
     more = {"shape": "chunks", "prompt": "How new is it, for $5?", "grades": grades}
-    findwell.register_aspect("fresh_single", **more)  # type: ignore[arg-type]
-    findwell.register_aspect(
+    findwell.plugins.register_aspect("fresh_single", **more)  # type: ignore[arg-type]
+    findwell.plugins.register_aspect(
         "topics_single", shape="items", prompt="Which chunks are about each topic?", item="topic"
     )
 

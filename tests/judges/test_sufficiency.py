@@ -110,7 +110,7 @@ def test_a_cutoff_that_was_not_judged_is_an_error(tmp_path: Path) -> None:
                 _ = result.score(name).values
             assert name in stop.value.fix
         with pytest.raises(MeasureError, match="no relation"):
-            findwell.curve(result, ["context_sufficiency"], [1, 2])
+            findwell.statistics.curve(result, ["context_sufficiency"], [1, 2])
 
 
 def test_it_is_no_relation_for_measures_that_name_none() -> None:

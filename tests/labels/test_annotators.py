@@ -23,7 +23,7 @@ NAMES = ("ann", "ben", "eva")
 
 def label_all(pool: Path, grade: dict[str, int] | None = None) -> None:
     """Let all annotators take turns until nothing is left."""
-    with findwell.Labels.open(pool) as labels:
+    with findwell.labels.Labels.open(pool) as labels:
         going = list(NAMES)
         while going:
             for name in list(going):
@@ -37,9 +37,9 @@ def label_all(pool: Path, grade: dict[str, int] | None = None) -> None:
 
 @pytest.mark.parametrize("purpose", ["ordering", "values"])
 def test_overlap(purpose: str, tmp_path: Path) -> None:
-    findwell.pool(RUNS, tmp_path / "pool", overlap=0.3, purpose=purpose, seed=5)
+    findwell.labels.pool(RUNS, tmp_path / "pool", overlap=0.3, purpose=purpose, seed=5)
     label_all(tmp_path / "pool")
-    with findwell.Labels.open(tmp_path / "pool") as labels:
+    with findwell.labels.Labels.open(tmp_path / "pool") as labels:
         rows = labels.frame().select("query", "doc", "annotator").rows()
         assert all(labels.progress(name).left == 0 for name in NAMES)
     times = Counter((query, doc) for query, doc, _ in rows)
@@ -53,10 +53,10 @@ def test_overlap(purpose: str, tmp_path: Path) -> None:
 
 
 def test_a_pair_that_somebody_looks_at_is_not_offered_to_others(tmp_path: Path) -> None:
-    findwell.pool(RUNS, tmp_path / "pool", purpose="values")
+    findwell.labels.pool(RUNS, tmp_path / "pool", purpose="values")
     with (
-        findwell.Labels.open(tmp_path / "pool") as one,
-        findwell.Labels.open(tmp_path / "pool") as two,
+        findwell.labels.Labels.open(tmp_path / "pool") as one,
+        findwell.labels.Labels.open(tmp_path / "pool") as two,
     ):
         first, second = one.next("ann"), two.next("ben")
         assert first is not None
@@ -69,11 +69,11 @@ def test_a_pair_that_somebody_looks_at_is_not_offered_to_others(tmp_path: Path) 
 
 def test_what_annotators_share_depends_on_names_and_seed_alone(tmp_path: Path) -> None:
     for number, runs in enumerate((RUNS, [dict(reversed(RUNS[0].items()))])):
-        findwell.pool(runs, tmp_path / str(number), overlap=0.5)
+        findwell.labels.pool(runs, tmp_path / str(number), overlap=0.5)
         label_all(tmp_path / str(number))
     counted = []
     for number in range(2):
-        with findwell.Labels.open(tmp_path / str(number)) as labels:
+        with findwell.labels.Labels.open(tmp_path / str(number)) as labels:
             rows = labels.frame().select("query", "doc").rows()
             counted.append({pair for pair, count in Counter(rows).items() if count == 3})
     assert counted[0] == counted[1]
@@ -82,9 +82,9 @@ def test_what_annotators_share_depends_on_names_and_seed_alone(tmp_path: Path) -
 @pytest.fixture
 def pool(tmp_path: Path) -> Path:
     """Ann and Ben agree but about q1; Eva says 1 to everything."""
-    findwell.pool([{"q1": ["a", "b"], "q2": ["c", "d", "e"]}], tmp_path / "pool", highest=1)
+    findwell.labels.pool([{"q1": ["a", "b"], "q2": ["c", "d", "e"]}], tmp_path / "pool", highest=1)
     said = {"ann": "10100", "ben": "01100", "eva": "11111"}
-    with findwell.Labels.open(tmp_path / "pool") as labels:
+    with findwell.labels.Labels.open(tmp_path / "pool") as labels:
         for name, grades in said.items():
             for doc, grade in zip("abcde", grades, strict=True):
                 query = "q1" if doc in "ab" else "q2"
@@ -93,7 +93,7 @@ def pool(tmp_path: Path) -> Path:
 
 
 def test_agreement(pool: Path) -> None:
-    with findwell.Labels.open(pool) as labels:
+    with findwell.labels.Labels.open(pool) as labels:
         found = labels.agreement()
     # pairs of annotators that agree: a 1 of 3, b 1, c 3, d 1, e 1
     assert found["agreement"] == pytest.approx(7 / 15)
@@ -111,10 +111,10 @@ def test_agreement(pool: Path) -> None:
 
 
 def test_the_same_from_python_and_the_command_line(pool: Path, cli: Findwell) -> None:
-    found = findwell.agree(pool)
+    found = findwell.labels.agree(pool)
     assert found.kind == "annotators"
-    with findwell.Labels.open(pool) as labels:
-        assert findwell.agree(labels).as_dict() == found.as_dict()
+    with findwell.labels.Labels.open(pool) as labels:
+        assert findwell.labels.agree(labels).as_dict() == found.as_dict()
         assert labels.agreement()["alpha (nominal)"] == found["alpha (nominal)"]
     assert json.loads(cli("labels", "agree", pool, "--format", "json").out) == found.as_dict()
     shown = cli("labels", "agree", pool / "labels.db", "--details").out
@@ -123,15 +123,15 @@ def test_the_same_from_python_and_the_command_line(pool: Path, cli: Findwell) ->
 
 
 def test_adjudication_does_not_count_as_agreement(pool: Path) -> None:
-    with findwell.Labels.open(pool) as labels:
+    with findwell.labels.Labels.open(pool) as labels:
         before = labels.agreement().summary
         labels.adjudicate("q1", "a", 1, annotator="kim")
         assert labels.agreement().summary.equals(before)
 
 
 def test_nobody_shares_a_pair(tmp_path: Path) -> None:
-    findwell.pool([{"q1": ["a", "b"]}], tmp_path / "pool")
-    with findwell.Labels.open(tmp_path / "pool") as labels:
+    findwell.labels.pool([{"q1": ["a", "b"]}], tmp_path / "pool")
+    with findwell.labels.Labels.open(tmp_path / "pool") as labels:
         assert labels.agreement()["agreement"] is None  # there is no label at all
         labels.set("q1", "a", 1, annotator="ann")
         labels.set("q1", "b", 1, annotator="ben")
@@ -143,4 +143,4 @@ def test_nobody_shares_a_pair(tmp_path: Path) -> None:
 def test_one_side_that_is_no_pool(tmp_path: Path) -> None:
     (tmp_path / "run.json").write_text(json.dumps({"q": ["a"]}))
     with pytest.raises(OptionError, match="there is one side"):
-        findwell.agree(tmp_path / "run.json")
+        findwell.labels.agree(tmp_path / "run.json")

@@ -24,14 +24,14 @@ DOCS = [f"d{number}" for number in range(40)]
 
 @pytest.fixture
 def pool(tmp_path: Path) -> Path:
-    findwell.pool([{"q": DOCS}], tmp_path / "pool", depth=len(DOCS))
+    findwell.labels.pool([{"q": DOCS}], tmp_path / "pool", depth=len(DOCS))
     return tmp_path / "pool"
 
 
 WRITER = """
 import sys
 import findwell
-labels = findwell.Labels.open(sys.argv[1], sys.argv[2])
+labels = findwell.labels.Labels.open(sys.argv[1], sys.argv[2])
 for number, doc in enumerate(sys.argv[3:]):
     labels.set("q", doc, number % 4)
     print(doc, flush=True)
@@ -57,7 +57,7 @@ def test_a_killed_process_loses_nothing(pool: Path) -> None:
             if number == 25:
                 break
         os.kill(writer.pid, signal.SIGKILL)
-    with findwell.Labels.open(pool) as labels:
+    with findwell.labels.Labels.open(pool) as labels:
         said = labels.frame()["doc"].to_list()
     assert said[:25] == DOCS[:25]  # everything that was acknowledged; perhaps more
     assert last in said
@@ -70,7 +70,7 @@ def test_two_processes_at_once_lose_nothing(pool: Path) -> None:
     for writer in writers:
         writer.communicate("")
         assert writer.returncode == 0
-    with findwell.Labels.open(pool) as labels:
+    with findwell.labels.Labels.open(pool) as labels:
         said = labels.frame()
     assert said.height == 3 * len(DOCS)
     for name in ("ann", "ben", "eva"):
@@ -81,7 +81,7 @@ def test_two_processes_at_once_lose_nothing(pool: Path) -> None:
 
 def test_threads_of_one_server_lose_nothing(pool: Path) -> None:
     """Two browsers of one annotator, and one of another, on one connection."""
-    with findwell.Labels.open(pool) as labels:
+    with findwell.labels.Labels.open(pool) as labels:
 
         def work(name: str, grade: int) -> None:
             for doc in DOCS:
@@ -100,13 +100,13 @@ def test_threads_of_one_server_lose_nothing(pool: Path) -> None:
 
 
 def test_a_commit_waits_for_the_disk(pool: Path) -> None:
-    with findwell.Labels.open(pool) as labels:
+    with findwell.labels.Labels.open(pool) as labels:
         assert labels._file.rows("PRAGMA synchronous") == [(2,)]  # FULL
         assert labels._file.rows("PRAGMA journal_mode") == [("wal",)]
 
 
 def test_a_full_disk(pool: Path) -> None:
-    with findwell.Labels.open(pool, "ann") as labels:
+    with findwell.labels.Labels.open(pool, "ann") as labels:
         labels.set("q", "d0", 1)
         (pages,) = labels._file.rows("PRAGMA page_count")[0]
         labels._file.rows(f"PRAGMA max_page_count = {pages}")
@@ -117,12 +117,12 @@ def test_a_full_disk(pool: Path) -> None:
         assert before.filter(doc="d0")["grade"].to_list() == [1.0]
         labels._file.rows("PRAGMA max_page_count = 100000")
         labels.set("q", "d2", 3)  # it goes on when there is room again
-    with findwell.Labels.open(pool) as labels:
+    with findwell.labels.Labels.open(pool) as labels:
         assert labels.frame().height == before.height + 1
 
 
 def test_a_locked_database(pool: Path) -> None:
-    with findwell.Labels.open(pool, "ann", timeout=0.1) as labels:
+    with findwell.labels.Labels.open(pool, "ann", timeout=0.1) as labels:
         labels.set("q", "d0", 1)
         with closing(sqlite3.connect(pool / "labels.db", isolation_level=None)) as other:
             other.execute("BEGIN IMMEDIATE")
@@ -140,7 +140,7 @@ def test_a_database_of_a_newer_version(pool: Path) -> None:
     with closing(sqlite3.connect(pool / "labels.db")) as connection:
         connection.execute("PRAGMA user_version = 99")
     before = (pool / "labels.db").read_bytes()
-    for read in (findwell.Labels.open, findwell.load_gold):
+    for read in (findwell.labels.Labels.open, findwell.io.load_gold):
         with pytest.raises(InputError, match="newer findwell: layout 99") as stop:
             read(pool)
         assert "newer findwell" in stop.value.fix
@@ -154,13 +154,13 @@ def test_a_damaged_database(pool: Path) -> None:
     file.write_bytes(content)
     with (
         pytest.raises(InputError, match=r"damaged|cannot be read"),
-        findwell.Labels.open(pool) as labels,
+        findwell.labels.Labels.open(pool) as labels,
     ):
         labels.frame()
 
 
 def test_nobody_can_delete_or_change_what_was_said(pool: Path) -> None:
-    with findwell.Labels.open(pool, "ann") as labels:
+    with findwell.labels.Labels.open(pool, "ann") as labels:
         labels.set("q", "d0", 1)
     with closing(sqlite3.connect(pool / "labels.db")) as connection:
         for statement in ("DELETE FROM event", "UPDATE event SET grade = 3"):
@@ -169,7 +169,7 @@ def test_nobody_can_delete_or_change_what_was_said(pool: Path) -> None:
 
 
 def test_closed_labels(pool: Path) -> None:
-    labels = findwell.Labels.open(pool, "ann")
+    labels = findwell.labels.Labels.open(pool, "ann")
     labels.close()
     with pytest.raises(SaveError, match="the labels are closed"):
         labels.set("q", "d0", 1)

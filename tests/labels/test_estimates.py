@@ -1,4 +1,4 @@
-"""`findwell.ppi`: which estimator is right, numbers that are known, and what must never change."""
+"""`findwell.labels.ppi`: which estimator is right, known numbers, and what must never change."""
 
 from __future__ import annotations
 
@@ -56,8 +56,8 @@ class World:
     def pool(self, folder: Path, **options: Any) -> Path:
         """Pool both runs and label what is to be labelled, by the truth."""
         given: dict[str, Any] = {"purpose": "values", "budget": 250, "judged": self.judged}
-        findwell.pool(self.runs, folder / "pool", depth=DEEP, **given | options)
-        with findwell.Labels.open(folder / "pool", annotator="ann") as labels:
+        findwell.labels.pool(self.runs, folder / "pool", depth=DEEP, **given | options)
+        with findwell.labels.Labels.open(folder / "pool", annotator="ann") as labels:
             while (pair := labels.next()) is not None:
                 labels.set(pair.query, pair.doc, self.truth[pair.query][pair.doc])
         return folder / "pool"
@@ -87,7 +87,7 @@ def close(found: EstimateRow, other: EstimateRow, sign: int = 1) -> None:
 
 def test_everything_labelled_is_what_evaluate_measures(world: World) -> None:
     whole = findwell.evaluate(world.runs, world.truth, MEASURES)
-    found = findwell.ppi(world.runs, world.truth, MEASURES)
+    found = findwell.labels.ppi(world.runs, world.truth, MEASURES)
     for row in whole.summary.iter_rows(named=True):
         mine = found[row["run"], row["measure"], "labels"]
         assert mine.estimator == "all"
@@ -118,8 +118,8 @@ def test_labels_that_are_all_no_count(tmp_path: Path) -> None:
         f"{query} 0 {doc} {grade}\n" for query, docs in gold.items() for doc, grade in docs.items()
     ]
     qrels.write_text("".join(rows))
-    findwell.pool([run], tmp_path / "pool", depth=5, purpose="ordering", method="depth")
-    with findwell.Labels.open(tmp_path / "pool", annotator="ann") as labels:
+    findwell.labels.pool([run], tmp_path / "pool", depth=5, purpose="ordering", method="depth")
+    with findwell.labels.Labels.open(tmp_path / "pool", annotator="ann") as labels:
         for query, docs in gold.items():
             for doc, grade in docs.items():
                 labels.set(query, doc, grade)
@@ -127,14 +127,14 @@ def test_labels_that_are_all_no_count(tmp_path: Path) -> None:
         scored = findwell.evaluate(run, given, ["P@5", "recall@5"])
         assert scored["P@5"] == pytest.approx(0.084)
         assert scored.summary["n"].to_list() == [50, 18]
-        found = findwell.ppi(run, given, ["P@5", "recall@5"])
+        found = findwell.labels.ppi(run, given, ["P@5", "recall@5"])
         assert found["P@5", "labels"].value == pytest.approx(0.084)
         assert found["P@5", "labels"].low == scored.summary["low"][0]
         assert found["recall@5", "labels"].value == pytest.approx(1.0)
 
 
 def test_nothing_relevant_at_all() -> None:
-    found = findwell.ppi(
+    found = findwell.labels.ppi(
         {"q": ["a", "b"], "r": ["c"]}, {"q": {"a": 0, "b": 0}, "r": {"c": 0}}, "P@2"
     )
     assert found["P@2", "labels"].value == 0
@@ -144,7 +144,7 @@ def test_nothing_relevant_at_all() -> None:
 def test_a_sample_of_pairs(world: World, pool: Path) -> None:
     """Estimates of a third of the pairs are near the truth; ratios and sums each their own way."""
     truth = findwell.evaluate(world.runs, world.truth, MEASURES)
-    found = findwell.ppi(world.runs, pool, MEASURES)
+    found = findwell.labels.ppi(world.runs, pool, MEASURES)
     how = {name: each["estimator"] for name, each in found.design["measures"].items()}
     assert how == {
         **dict.fromkeys(("P@5", "P@10", "RBP", "DCG@10"), "pairs"),
@@ -180,13 +180,13 @@ def test_a_sample_of_pairs(world: World, pool: Path) -> None:
 def test_labels_out_of_the_sample_change_no_estimate(world: World, tmp_path: Path) -> None:
     """Labels of pairs that were not drawn are known, but do not count as drawn for certain."""
     pool = world.pool(tmp_path, judged=None)
-    before = findwell.ppi(world.runs, pool, ["P@10", "recall@5"])
-    with findwell.Labels.open(pool, annotator="ann") as labels:
+    before = findwell.labels.ppi(world.runs, pool, ["P@10", "recall@5"])
+    with findwell.labels.Labels.open(pool, annotator="ann") as labels:
         others = labels.candidates().filter(~pl.col("sampled"))
         for query, doc in others.select("query", "doc").rows():
             if world.truth[query][doc]:
                 labels.set(query, doc, 1)
-    after = findwell.ppi(world.runs, pool, ["P@10", "recall@5"])
+    after = findwell.labels.ppi(world.runs, pool, ["P@10", "recall@5"])
     for one, other in zip(before.rows, after.rows, strict=True):
         close(one, other)
     assert after.design["sampling"]["chosen"] > 50
@@ -197,19 +197,19 @@ def test_labels_out_of_the_sample_change_no_estimate(world: World, tmp_path: Pat
 
 def test_an_imported_gold_is_no_sample(world: World, tmp_path: Path) -> None:
     """Known relevant documents that are imported first do not raise the estimate."""
-    findwell.pool(world.runs, tmp_path / "pool", purpose="values", budget=250)
+    findwell.labels.pool(world.runs, tmp_path / "pool", purpose="values", budget=250)
     known = {
         query: {doc: 1 for doc in docs if graded[doc]}
         for query, graded in world.truth.items()
         for docs in [sorted(set(world.a[query]) | set(world.b[query]))]
     }
-    with findwell.Labels.open(tmp_path / "pool", annotator="ann") as labels:
+    with findwell.labels.Labels.open(tmp_path / "pool", annotator="ann") as labels:
         labels.import_labels(known)
         for _ in range(120):
             pair = labels.next()
             assert pair is not None
             labels.set(pair.query, pair.doc, world.truth[pair.query][pair.doc])
-    found = findwell.ppi(world.a, tmp_path / "pool", "P@10")["P@10", "labels"]
+    found = findwell.labels.ppi(world.a, tmp_path / "pool", "P@10")["P@10", "labels"]
     truth = findwell.evaluate(world.a, world.truth, "P@10").summary["value"][0]
     assert found.low is not None
     assert found.high is not None
@@ -238,7 +238,7 @@ def test_chosen_labels_leave_estimates_unbiased() -> None:
             probability=pl.when(pl.Series(drawn)).then(100 / table.height),
             design=pl.when(pl.Series(drawn)).then(pl.lit("sample")).otherwise(pl.lit("chosen")),
         )
-        found.append(findwell.ppi(world.a, labels, "P@10")["P@10", "labels"].value or 0.0)
+        found.append(findwell.labels.ppi(world.a, labels, "P@10")["P@10", "labels"].value or 0.0)
     error = np.std(found) / np.sqrt(len(found))
     assert abs(np.mean(found) - truth) < 3 * error, (np.mean(found), truth, error)
 
@@ -247,11 +247,11 @@ def test_queries_that_somebody_completed_are_taken_for_random(world: World, tmp_
     """The advice of `bounds` is to label ten queries: these count alike, drawn pairs or not."""
     pool = world.pool(tmp_path, judged=None)
     picked = list(world.truth)[::4]
-    with findwell.Labels.open(pool, annotator="ann") as labels:
+    with findwell.labels.Labels.open(pool, annotator="ann") as labels:
         for query, doc in labels.candidates().select("query", "doc").rows():
             if query in picked:
                 labels.set(query, doc, world.truth[query][doc])
-    found = findwell.ppi(world.a, pool, "nDCG@10")
+    found = findwell.labels.ppi(world.a, pool, "nDCG@10")
     assert found["nDCG@10", "labels"].estimator == "queries"
     assert "taken for a random sample" in found.design["measures"]["nDCG@10"]["why"]
     part = {query: world.a[query] for query in picked}
@@ -266,16 +266,18 @@ def test_a_frame_says_which_labels_were_drawn(world: World) -> None:
         for at, doc in enumerate(world.a["q0"])
     ]
     with pytest.raises(InputError, match="5 labels have no probability, and others have one"):
-        findwell.ppi(world.a, pl.DataFrame(rows), "P@10")
+        findwell.labels.ppi(world.a, pl.DataFrame(rows), "P@10")
 
 
 def test_the_same_labels_in_every_form(world: World, pool: Path) -> None:
-    wanted = findwell.ppi(world.runs, pool, MEASURES)
-    with findwell.Labels.open(pool) as labels:
-        opened = findwell.ppi(world.runs, labels, MEASURES)
+    wanted = findwell.labels.ppi(world.runs, pool, MEASURES)
+    with findwell.labels.Labels.open(pool) as labels:
+        opened = findwell.labels.ppi(world.runs, labels, MEASURES)
         said = labels.frame().select("query", "doc", "grade", "probability")
         frame = labels.candidates().drop("probability").join(said, on=["query", "doc"], how="left")
-    table = findwell.ppi(world.runs, frame.sample(fraction=1, shuffle=True, seed=1), MEASURES)
+    table = findwell.labels.ppi(
+        world.runs, frame.sample(fraction=1, shuffle=True, seed=1), MEASURES
+    )
     for one, other, third in zip(wanted.rows, opened.rows, table.rows, strict=True):
         assert one == other
         assert one.estimator == third.estimator
@@ -283,7 +285,7 @@ def test_the_same_labels_in_every_form(world: World, pool: Path) -> None:
 
 
 def test_names_and_order_do_not_matter(world: World, pool: Path) -> None:
-    with findwell.Labels.open(pool) as labels:
+    with findwell.labels.Labels.open(pool) as labels:
         said = labels.frame().select("query", "doc", "grade", "probability")
         frame = labels.candidates().drop("probability").join(said, on=["query", "doc"], how="left")
 
@@ -298,22 +300,22 @@ def test_names_and_order_do_not_matter(world: World, pool: Path) -> None:
         name: {other(query): [other(doc) for doc in docs] for query, docs in reversed(run.items())}
         for name, run in world.runs.items()
     }
-    wanted = findwell.ppi(world.runs, frame, ["P@5", "recall@5"])
+    wanted = findwell.labels.ppi(world.runs, frame, ["P@5", "recall@5"])
     for one, another in zip(
-        wanted.rows, findwell.ppi(runs, renamed, ["P@5", "recall@5"]).rows, strict=True
+        wanted.rows, findwell.labels.ppi(runs, renamed, ["P@5", "recall@5"]).rows, strict=True
     ):
         close(one, another)
 
 
 def test_a_difference_turns_round_with_its_runs(world: World, pool: Path) -> None:
     measures = ["P@10", "DCG@10", "recall@5"]
-    forth = findwell.ppi({"a": world.a, "b": world.b}, pool, measures).differences
-    back = findwell.ppi({"b": world.b, "a": world.a}, pool, measures).differences
+    forth = findwell.labels.ppi({"a": world.a, "b": world.b}, pool, measures).differences
+    back = findwell.labels.ppi({"b": world.b, "a": world.a}, pool, measures).differences
     assert len(forth) == len(back) == 9
     for one, other in zip(forth, back, strict=True):
         assert (one.run, one.baseline) == (other.baseline, other.run) == ("b", "a")
         close(one, other, -1)
-    same = findwell.ppi({"a": world.a, "b": dict(world.a)}, pool, "P@10").differences
+    same = findwell.labels.ppi({"a": world.a, "b": dict(world.a)}, pool, "P@10").differences
     assert [each.value for each in same] == [0.0] * 3
 
 
@@ -328,7 +330,7 @@ def test_a_judge_that_is_asked(world: World, pool: Path) -> None:
 
     measures = ["P@5", "P@5/relevance", "context_precision@5"]
     options: dict[str, Any] = {"judge": judge, "corpus": texts}
-    found = findwell.ppi(world.a, pool, measures, **options)
+    found = findwell.labels.ppi(world.a, pool, measures, **options)
     plain = findwell.evaluate(
         world.a,
         world.truth,
@@ -338,25 +340,27 @@ def test_a_judge_that_is_asked(world: World, pool: Path) -> None:
     )
     for measure in measures[1:]:
         assert found[measure, "judge"].value == pytest.approx(plain[measure])
-    own = findwell.ppi(world.a, pool, "P@5")  # the pool's judge said the same
+    own = findwell.labels.ppi(world.a, pool, "P@5")  # the pool's judge said the same
     for method in ("judge", "labels", "ppi"):
         close(found["P@5", method], own["P@5", method])
         close(found["P@5/relevance", method], own["P@5", method])
     assert found["context_precision@5", "labels"].estimator == "bounds"
-    judged_only = findwell.ppi(world.a, pool, measures[1:], **options)  # no measure reads ids
+    judged_only = findwell.labels.ppi(
+        world.a, pool, measures[1:], **options
+    )  # no measure reads ids
     assert judged_only.rows == found.rows[3:]
 
 
 @pytest.mark.parametrize("useless", ["constant", "contrary"])
 def test_a_useless_judge_leaves_the_labels(world: World, pool: Path, useless: str) -> None:
-    with findwell.Labels.open(pool) as labels:
+    with findwell.labels.Labels.open(pool) as labels:
         said = labels.frame().select("query", "doc", "grade", "probability")
         frame = labels.candidates().drop("probability").join(said, on=["query", "doc"], how="left")
     truth = [world.truth[query][doc] for query, doc in frame.select("query", "doc").rows()]
     verdicts = 1.0 - np.array(truth) if useless == "contrary" else np.ones(len(truth))
     given = frame.with_columns(judge=pl.Series(verdicts), stratum=pl.lit("all"))
     for measure in ("P@10", "recall@5"):
-        found = findwell.ppi(world.a, given, measure)
+        found = findwell.labels.ppi(world.a, given, measure)
         one, other = found[measure, "ppi"], found[measure, "labels"]
         close(one, other)
         assert one.effective == pytest.approx(one.labels)
@@ -366,7 +370,7 @@ def test_some_queries_as_a_whole(world: World) -> None:
     """It is PPI++ over queries; a query that nobody labelled counts by the judge alone."""
     some = {name: world.truth[name] for name in list(world.truth)[:25]}
     run = {name: docs[:DEEP] for name, docs in world.a.items()}
-    found = findwell.ppi(run, some, ["RR", "success@5", "P@5"])
+    found = findwell.labels.ppi(run, some, ["RR", "success@5", "P@5"])
     assert {each.estimator for each in found.rows} == {"queries"}
     assert "random sample" in found.design["measures"]["RR"]["why"]
     known = findwell.evaluate({name: run[name] for name in some}, some, ["RR"])
@@ -378,11 +382,11 @@ def test_some_queries_as_a_whole(world: World) -> None:
     ]
     columns = ("query", "doc", "grade", "probability", "judge")
     table = pl.DataFrame(rows, schema=columns, orient="row", infer_schema_length=None)
-    found = findwell.ppi(
+    found = findwell.labels.ppi(
         run, table.with_columns(pl.col("probability").cast(pl.Float64)), ["RR", "nDCG@10"]
     )
     true, judged = (
-        findwell.evaluate(run, gold, ["RR"]).arrays["run", findwell.parse_measure("RR")]
+        findwell.evaluate(run, gold, ["RR"]).arrays["run", findwell.plugins.parse_measure("RR")]
         for gold in (world.truth, {q: {**d, "other": 1} for q, d in world.judged.items()})
     )
     both = found["RR", "ppi"]
@@ -400,7 +404,7 @@ def test_some_queries_as_a_whole(world: World) -> None:
 
 def test_an_order_that_looks_for_relevant_ones_gives_bounds(world: World, tmp_path: Path) -> None:
     pool = world.pool(tmp_path, purpose="ordering", method="mm-ns", judged=None)
-    found = findwell.ppi(world.a, pool, "P@5")["P@5", "labels"]
+    found = findwell.labels.ppi(world.a, pool, "P@5")["P@5", "labels"]
     assert (found.value, found.estimator) == (None, "bounds")
     assert "mm-ns" in found.reason
     assert found.low is not None
@@ -412,32 +416,32 @@ def test_an_order_that_looks_for_relevant_ones_gives_bounds(world: World, tmp_pa
 
 def test_a_run_that_is_not_in_the_pool(world: World, pool: Path) -> None:
     stranger = {query: ["new", *docs[:9]] for query, docs in world.a.items()}
-    found = findwell.ppi(stranger, pool, "P@5")["P@5", "ppi"]
+    found = findwell.labels.ppi(stranger, pool, "P@5")["P@5", "ppi"]
     assert found.estimator == "bounds"
     assert "60 retrieved documents that count are not in the pool" in found.reason
 
 
 def test_bad_input(world: World, pool: Path) -> None:
     with pytest.raises(MeasureError, match="reads claims"):
-        findwell.ppi(world.a, pool, "context_recall")
+        findwell.labels.ppi(world.a, pool, "context_recall")
     with pytest.raises(MeasureError, match="by cost"):
-        findwell.ppi(world.a, pool, "P@500tokens")
+        findwell.labels.ppi(world.a, pool, "P@500tokens")
     with pytest.raises(MeasureError, match="not a mean"):
-        findwell.ppi(world.a, pool, "num_ret")
+        findwell.labels.ppi(world.a, pool, "num_ret")
     with pytest.raises(OptionError, match="every query counts"):
-        findwell.ppi(world.a, pool, "P@5", missing="skip")
+        findwell.labels.ppi(world.a, pool, "P@5", reading=findwell.Reading(missing="skip"))
     table = pl.DataFrame({"query": ["q0"], "doc": ["q0-d0"], "grade": [1.0], "probability": [0.0]})
     with pytest.raises(InputError, match="probability"):
-        findwell.ppi(world.a, table, "P@5")
+        findwell.labels.ppi(world.a, table, "P@5")
     with pytest.raises(InputError, match="two rows"):
-        findwell.ppi(world.a, pl.concat([table, table]).with_columns(probability=0.5), "P@5")
+        findwell.labels.ppi(world.a, pl.concat([table, table]).with_columns(probability=0.5), "P@5")
     with pytest.raises(InputError, match="no column doc"):
-        findwell.ppi(world.a, table.drop("doc"), "P@5")
+        findwell.labels.ppi(world.a, table.drop("doc"), "P@5")
     unlabelled = table.with_columns(grade=pl.lit(None, pl.Float64), probability=0.5)
     with pytest.raises(InputError, match="no label yet"):
-        findwell.ppi(world.a, unlabelled, "P@5")
+        findwell.labels.ppi(world.a, unlabelled, "P@5")
     with pytest.raises(FindwellError, match="nDCG"):
-        findwell.ppi(world.a, pool, "P@5")["nDCG@5", "ppi"]
+        findwell.labels.ppi(world.a, pool, "P@5")["nDCG@5", "ppi"]
 
 
 def test_a_saved_result_keeps_its_design(world: World, pool: Path, tmp_path: Path) -> None:
@@ -473,7 +477,7 @@ def test_command_line(world: World, pool: Path, tmp_path: Path, cli: Findwell) -
     done = cli("score", a, "-m", "P@5", "-m", "recall@5", "--labels", pool, "--format", "json")
     assert done.code == 0
     printed = json.loads(done.out)
-    found = findwell.ppi({"a": world.a}, pool, ["P@5", "recall@5"])
+    found = findwell.labels.ppi({"a": world.a}, pool, ["P@5", "recall@5"])
     assert printed["estimates"] == [json.loads(json.dumps(each.as_dict())) for each in found.rows]
     assert {each["method"] for each in printed["estimates"]} == {"judge", "labels", "ppi"}
     assert printed["labels"]["labels"] == 250
@@ -486,7 +490,7 @@ def test_command_line(world: World, pool: Path, tmp_path: Path, cli: Findwell) -
     assert csv.splitlines()[0].startswith("run,baseline,measure,method,value")
     done = cli("compare", a, b, "-m", "P@10", "--labels", pool, "--format", "json")
     differences = [each for each in json.loads(done.out)["estimates"] if each["baseline"] == "a"]
-    expected = findwell.ppi({"a": world.a, "b": world.b}, pool, "P@10").differences
+    expected = findwell.labels.ppi({"a": world.a, "b": world.b}, pool, "P@10").differences
     assert [each["value"] for each in differences] == [each.value for each in expected]
     assert "differences" in cli("compare", a, b, "-m", "P@10", "--labels", pool).out
     for refused in (["--no-regression", "P@10"], ["--all-pairs"], ["--gold", a]):
@@ -519,7 +523,7 @@ def test_no_card_corrects_a_score(world: World, cli: Findwell) -> None:
     assert done.code == 2
     assert "--card" in done.err
     with pytest.raises((TypeError, OptionError)):
-        findwell.ppi(world.a, world.truth, "P@5", card="card.json")  # type: ignore[call-arg]
+        findwell.labels.ppi(world.a, world.truth, "P@5", card="card.json")  # type: ignore[call-arg]
 
 
 def test_a_verdict_counts_for_every_run_of_the_pool(tmp_path: Path) -> None:
@@ -531,15 +535,15 @@ def test_a_verdict_counts_for_every_run_of_the_pool(tmp_path: Path) -> None:
 
     runs = {side: [entry(side, number) for number in range(12)] for side in "ab"}
     folder = tmp_path / "pool"
-    findwell.pool(runs, folder, depth=1, purpose="values", budget=16)
-    with findwell.Labels.open(folder) as labels:
+    findwell.labels.pool(runs, folder, depth=1, purpose="values", budget=16)
+    with findwell.labels.Labels.open(folder) as labels:
         while (pair := labels.next("anna")) is not None:
             labels.set(pair.query, pair.doc, 1, annotator="anna")
 
     def judge(sample: Any) -> dict[str, list[int]]:
         return {"relevance": [1] * len(sample.chunks)}
 
-    found = findwell.ppi(runs, folder, measures=["recall@1", "P@1/relevance"], judge=judge)
+    found = findwell.labels.ppi(runs, folder, measures=["recall@1", "P@1/relevance"], judge=judge)
     assert found["a", "recall@1", "judge"].value == 0.5
     assert found["b", "recall@1", "judge"].value == 0.5
     assert found["a", "recall@1", "ppi"].value == pytest.approx(0.5)

@@ -1,4 +1,4 @@
-"""`findwell.Labels`: what is said is kept, counted, undone and never lost."""
+"""`findwell.labels.Labels`: what is said is kept, counted, undone and never lost."""
 
 from __future__ import annotations
 
@@ -24,12 +24,12 @@ QUESTIONS = {"q1": "What is one?", "q2": "What is two?"}
 
 @pytest.fixture
 def pool(tmp_path: Path) -> Path:
-    findwell.pool(RUNS, tmp_path / "pool", queries=QUESTIONS, corpus=TEXTS)
+    findwell.labels.pool(RUNS, tmp_path / "pool", queries=QUESTIONS, corpus=TEXTS)
     return tmp_path / "pool"
 
 
 def test_all_pairs_are_offered_once(pool: Path) -> None:
-    with findwell.Labels.open(pool, "ann") as labels:
+    with findwell.labels.Labels.open(pool, "ann") as labels:
         seen: list[tuple[str, str]] = []
         while (pair := labels.next()) is not None:
             assert pair.text == f"Text of {pair.doc}."
@@ -47,11 +47,11 @@ def test_all_pairs_are_offered_once(pool: Path) -> None:
 
 
 def test_it_goes_on_where_it_stopped(pool: Path) -> None:
-    with findwell.Labels.open(pool, "ann") as labels:
+    with findwell.labels.Labels.open(pool, "ann") as labels:
         first = labels.next()
         assert first is not None
         labels.set(first.query, first.doc, 3, note="clear", start=0, end=4)
-    with findwell.Labels.open(pool / "labels.db", "ann") as labels:
+    with findwell.labels.Labels.open(pool / "labels.db", "ann") as labels:
         second = labels.next()
         assert second is not None
         assert (second.query, second.doc) != (first.query, first.doc)
@@ -63,7 +63,7 @@ def test_it_goes_on_where_it_stopped(pool: Path) -> None:
 
 
 def test_undo_is_of_the_annotator_and_is_recorded(pool: Path) -> None:
-    with findwell.Labels.open(pool) as labels:
+    with findwell.labels.Labels.open(pool) as labels:
         labels.set("q1", "a", 1, annotator="ann")
         labels.set("q1", "a", 2, annotator="ann")
         labels.set("q1", "a", 0, annotator="ben")
@@ -83,7 +83,7 @@ def test_undo_is_of_the_annotator_and_is_recorded(pool: Path) -> None:
 
 
 def test_skipped_and_unsure_pairs(pool: Path) -> None:
-    with findwell.Labels.open(pool, "ann") as labels:
+    with findwell.labels.Labels.open(pool, "ann") as labels:
         labels.skip("q1", "a")
         labels.unsure("q1", "b", note="says half of it")
         progress = labels.progress()
@@ -100,7 +100,7 @@ def test_skipped_and_unsure_pairs(pool: Path) -> None:
 
 
 def test_adjudication_decides(pool: Path) -> None:
-    with findwell.Labels.open(pool) as labels:
+    with findwell.labels.Labels.open(pool) as labels:
         labels.set("q1", "a", 0, annotator="ann")
         labels.set("q1", "a", 2, annotator="ben")
         (open_,) = labels.disagreements()
@@ -116,7 +116,7 @@ def test_adjudication_decides(pool: Path) -> None:
 
 
 def test_most_annotators_decide(pool: Path) -> None:
-    with findwell.Labels.open(pool) as labels:
+    with findwell.labels.Labels.open(pool) as labels:
         for name, first, second in (("a", 3, 0), ("b", 1, 2), ("c", 1, 3)):
             labels.set("q1", "a", first, annotator=name)
             labels.set("q1", "b", second, annotator=name)
@@ -137,7 +137,7 @@ def test_most_annotators_decide(pool: Path) -> None:
 def test_what_cannot_be_said(
     pool: Path, arguments: tuple[str, str, float], error: type[Exception], message: str
 ) -> None:
-    with findwell.Labels.open(pool, "ann") as labels:
+    with findwell.labels.Labels.open(pool, "ann") as labels:
         labels.set("q1", "b", 1)
         with pytest.raises(error, match=message):
             labels.set(*arguments)
@@ -148,14 +148,14 @@ def test_what_cannot_be_said(
 
 def test_somebody_must_say_it(pool: Path) -> None:
     with (
-        findwell.Labels.open(pool) as labels,
+        findwell.labels.Labels.open(pool) as labels,
         pytest.raises(OptionError, match="no annotator is named"),
     ):
         labels.set("q1", "a", 1)
 
 
 def test_notes(pool: Path) -> None:
-    with findwell.Labels.open(pool, "ann") as labels:
+    with findwell.labels.Labels.open(pool, "ann") as labels:
         labels.note("q1", "a", "first")
         assert labels.next() is not None
         assert labels.frame().height == 0  # a note is no label
@@ -172,8 +172,8 @@ def test_many_labels_are_read_at_once(tmp_path: Path) -> None:
     took = []
     for size in (500, 2000):
         run = {f"q{number}": ["a"] for number in range(size)}
-        findwell.pool([run], tmp_path / str(size))
-        with findwell.Labels.open(tmp_path / str(size), "ann") as labels:
+        findwell.labels.pool([run], tmp_path / str(size))
+        with findwell.labels.Labels.open(tmp_path / str(size), "ann") as labels:
             labels.import_labels({query: {"a": 1} for query in run})
             labels.note("q1", "a", "x")
             labels.frame()
@@ -187,18 +187,18 @@ def test_many_labels_are_read_at_once(tmp_path: Path) -> None:
 
 
 def test_guidelines_are_kept(pool: Path) -> None:
-    with findwell.Labels.open(pool, "ann") as labels:
+    with findwell.labels.Labels.open(pool, "ann") as labels:
         assert labels.guidelines == ""
         labels.guidelines = "2 means that it answers the question."
-    with findwell.Labels.open(pool) as labels:
+    with findwell.labels.Labels.open(pool) as labels:
         assert labels.guidelines == "2 means that it answers the question."
 
 
 def test_a_pool_is_never_replaced(pool: Path) -> None:
     with pytest.raises(SaveError, match="never replaced"):
-        findwell.pool(RUNS, pool)
+        findwell.labels.pool(RUNS, pool)
 
 
 def test_no_labels_here(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="there are no labels here"):
-        findwell.Labels.open(tmp_path)
+        findwell.labels.Labels.open(tmp_path)

@@ -30,11 +30,13 @@ def chunk(start: int, end: int) -> dict[str, Any]:
 @pytest.mark.parametrize("chunks", [CHUNKS, BARE], ids=["places known", "places not known"])
 def test_a_mark_survives_the_next_chunker(chunks: list[dict[str, Any]], tmp_path: Path) -> None:
     pool = tmp_path / "pool"
-    findwell.pool([{"q": ["g-1", "g-2"]}], pool, queries={"q": "How do I reset it?"}, corpus=chunks)
-    with findwell.Labels.open(pool, "ann") as labels:
+    findwell.labels.pool(
+        [{"q": ["g-1", "g-2"]}], pool, queries={"q": "How do I reset it?"}, corpus=chunks
+    )
+    with findwell.labels.Labels.open(pool, "ann") as labels:
         labels.set("q", "g-2", 3, start=AT - CUT, end=AT - CUT + len(MARKED))
         labels.set("q", "g-1", 0)
-    anchored = findwell.anchor(pool, {"guide": DOCUMENT, "other": "Press it. " * 9})
+    anchored = findwell.labels.anchor(pool, {"guide": DOCUMENT, "other": "Press it. " * 9})
     assert anchored.findings == ()
     places = anchored.labels.select("doc", "start", "end", "quote", "grade").rows()
     assert places == [

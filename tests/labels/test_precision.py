@@ -56,7 +56,7 @@ class Simulation:
         rng = np.random.default_rng(seed)
         runs, self.relevant = collection(rng)
         judged = judged_by(rng, self.relevant, runs) if judge else None
-        self.pool = findwell.pool(runs, folder, purpose="values", budget=200, judged=judged)
+        self.pool = findwell.labels.pool(runs, folder, purpose="values", budget=200, judged=judged)
         pairs = self.pool.pairs
         self.truth = np.array(
             [doc in self.relevant[query] for query, doc in pairs.select("query", "doc").rows()]
@@ -86,7 +86,7 @@ class Simulation:
 
 
 def announced(
-    pool: findwell.LabelPool, budget: int, measure: str, **how: object
+    pool: findwell.labels.LabelPool, budget: int, measure: str, **how: object
 ) -> tuple[float, str]:
     row = pool.precision([budget], **how).filter(measure=measure).row(0, named=True)  # type: ignore[arg-type]
     return row["these"], row["basis"]
@@ -146,7 +146,7 @@ def test_about_new_queries(tmp_path: Path) -> None:
 def test_more_labels_are_never_worse(tmp_path: Path) -> None:
     for purpose in ("values", "ordering"):
         runs, _ = collection(np.random.default_rng(3))
-        pool = findwell.pool(runs, tmp_path / purpose, purpose=purpose, budget=100)
+        pool = findwell.labels.pool(runs, tmp_path / purpose, purpose=purpose, budget=100)
         for _, rows in pool.precision([50, 100, 200, 400, pool.pairs.height]).group_by(
             "run", "measure"
         ):
@@ -157,14 +157,16 @@ def test_more_labels_are_never_worse(tmp_path: Path) -> None:
 
 def test_orders_have_bounds(tmp_path: Path) -> None:
     runs = [{"q": [f"d{number}" for number in range(10)]}]
-    pool = findwell.pool(runs, tmp_path / "pool", purpose="ordering", method="depth", budget=4)
+    pool = findwell.labels.pool(
+        runs, tmp_path / "pool", purpose="ordering", method="depth", budget=4
+    )
     row = pool.precision([4]).filter(measure="P@10").row(0, named=True)
     assert row["these"] == pytest.approx(0.3)  # six of ten may be relevant or not
 
 
 def test_a_pilot_of_other_pairs(tmp_path: Path) -> None:
     runs, _ = collection(np.random.default_rng(3))
-    pool = findwell.pool(runs, tmp_path / "pool", purpose="values", budget=50)
+    pool = findwell.labels.pool(runs, tmp_path / "pool", purpose="values", budget=50)
     with pytest.raises(AlignError, match="no pair of the pilot"):
         pool.precision(pilot={"other": ["d1"]})
 
@@ -210,7 +212,7 @@ def test_allocation(sizes: list[int]) -> None:
 
 def test_probabilities_stay_with_the_labels(tmp_path: Path) -> None:
     made = Simulation(tmp_path / "pool", judge=True)
-    with findwell.Labels.open(tmp_path / "pool", "ann") as labels:
+    with findwell.labels.Labels.open(tmp_path / "pool", "ann") as labels:
         for _ in range(50):
             pair = labels.next()
             assert pair is not None
@@ -243,7 +245,7 @@ def test_a_pair_out_of_turn_is_no_part_of_the_sample(tmp_path: Path) -> None:
     pairs = made.pool.pairs
     first, later = (pairs.filter(place=place).row(0, named=True) for place in (0, 2))
     other = pairs.filter(pl.col("place").is_null()).row(0, named=True)
-    with findwell.Labels.open(tmp_path / "pool", "ann") as labels:
+    with findwell.labels.Labels.open(tmp_path / "pool", "ann") as labels:
         for each in (first, later, other):
             labels.set(each["query"], each["doc"], 1)
         rows = labels.frame().to_dicts()
@@ -266,7 +268,7 @@ def test_no_precision_is_announced_for_ranks_that_are_not_pooled(tmp_path: Path)
     """Of a pool of 5 documents a run labels cannot tell P@10, however many there are."""
     runs, _ = collection(np.random.default_rng(3))
     for purpose in ("values", "ordering"):
-        pool = findwell.pool(runs, tmp_path / purpose, purpose=purpose, depth=5)
+        pool = findwell.labels.pool(runs, tmp_path / purpose, purpose=purpose, depth=5)
         assert set(pool.precision()["measure"]) == {"P@5", "recall@5"}
         assert set(pool.precision(k=3)["measure"]) == {"P@3", "recall@3"}
         with pytest.raises(OptionError, match=r"its labels cannot tell P@10"):
@@ -275,8 +277,8 @@ def test_no_precision_is_announced_for_ranks_that_are_not_pooled(tmp_path: Path)
 
 def test_a_sample_is_made_larger(tmp_path: Path) -> None:
     made = Simulation(tmp_path / "pool", judge=True)
-    with findwell.Labels.open(tmp_path / "pool", "ann") as labels:
-        other = findwell.Labels.open(tmp_path / "pool", "ben")
+    with findwell.labels.Labels.open(tmp_path / "pool", "ann") as labels:
+        other = findwell.labels.Labels.open(tmp_path / "pool", "ben")
         while (pair := labels.next()) is not None:
             labels.set(pair.query, pair.doc, 1)
         assert other.next() is None
@@ -303,8 +305,8 @@ def test_a_sample_is_made_larger(tmp_path: Path) -> None:
 
 def test_an_order_is_made_longer(tmp_path: Path) -> None:
     runs, _ = collection(np.random.default_rng(3))
-    findwell.pool(runs, tmp_path / "pool", budget=60)
-    with findwell.Labels.open(tmp_path / "pool", "ann") as labels:
+    findwell.labels.pool(runs, tmp_path / "pool", budget=60)
+    with findwell.labels.Labels.open(tmp_path / "pool", "ann") as labels:
         while (pair := labels.next()) is not None:
             labels.set(pair.query, pair.doc, 0)
         assert len(labels) == 60
@@ -314,7 +316,7 @@ def test_an_order_is_made_longer(tmp_path: Path) -> None:
 
 def test_a_pool_is_its_own_pilot(tmp_path: Path) -> None:
     made = Simulation(tmp_path / "pool", judge=False)
-    with findwell.Labels.open(tmp_path / "pool", "ann") as labels:
+    with findwell.labels.Labels.open(tmp_path / "pool", "ann") as labels:
         for _ in range(80):
             pair = labels.next()
             assert pair is not None

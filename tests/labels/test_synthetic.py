@@ -43,7 +43,7 @@ def reasons(made: Any) -> dict[str, int]:
 
 def test_each_kind_has_its_share_and_spans_that_stand_there(server: Server) -> None:
     documents = corpus()
-    made = findwell.questions(documents, judge=model_of(server), n=20)
+    made = findwell.labels.questions(documents, judge=model_of(server), n=20)
     kinds = Counter(record["kind"] for record in made.records)
     assert kinds == {"single-hop": 8, "paraphrased": 6, "multi-hop": 4, "unanswerable": 2}
     assert len({record["query"] for record in made.records}) == 20
@@ -61,7 +61,7 @@ def test_each_kind_has_its_share_and_spans_that_stand_there(server: Server) -> N
 
 
 def test_the_passages_are_spread_over_the_documents(server: Server) -> None:
-    made = findwell.questions(
+    made = findwell.labels.questions(
         corpus(12, 40), judge=model_of(server), n=24, shares=ONLY, passage_tokens=60
     )
     sources = [record["source"] for record in made.records]
@@ -71,18 +71,20 @@ def test_the_passages_are_spread_over_the_documents(server: Server) -> None:
 
 def test_the_seed_decides_and_the_order_of_the_corpus_does_not(server: Server) -> None:
     documents = corpus(30)
-    first = findwell.questions(documents, judge=model_of(server), n=10)
+    first = findwell.labels.questions(documents, judge=model_of(server), n=10)
     pairs = [*documents.items()]
     random.Random(1).shuffle(pairs)
-    again = findwell.questions(dict(pairs), judge=model_of(server), n=10)
-    other = findwell.questions(documents, judge=model_of(server), n=10, seed=1)
+    again = findwell.labels.questions(dict(pairs), judge=model_of(server), n=10)
+    other = findwell.labels.questions(documents, judge=model_of(server), n=10, seed=1)
     assert first.records == again.records
     assert first.records != other.records
 
 
 def test_two_passages_are_needed_where_the_question_has_two_hops(server: Server) -> None:
     documents = corpus()
-    made = findwell.questions(documents, judge=model_of(server), n=4, shares={"multi-hop": 1})
+    made = findwell.labels.questions(
+        documents, judge=model_of(server), n=4, shares={"multi-hop": 1}
+    )
     runs: dict[str, dict[str, list[str]]] = {"both": {}, "one": {}}
     for record in made.records:
         docs = [span["doc"] for span in record["gold"]]
@@ -98,7 +100,7 @@ def test_a_question_that_nothing_answers_is_left_out_of_the_mean(
     server: Server, tmp_path: Path
 ) -> None:
     documents = corpus()
-    made = findwell.questions(documents, judge=model_of(server), n=10)
+    made = findwell.labels.questions(documents, judge=model_of(server), n=10)
     made.write(tmp_path / "questions.jsonl")
     run = {
         record["query"]: [span["doc"] for span in record["gold"]] or ["doc1"]
@@ -117,7 +119,7 @@ def test_a_question_that_nothing_answers_is_left_out_of_the_mean(
 
 def test_what_is_synthetic_says_so_wherever_it_goes(server: Server, tmp_path: Path) -> None:
     documents = corpus()
-    made = findwell.questions(documents, judge=model_of(server), n=5, shares=ONLY)
+    made = findwell.labels.questions(documents, judge=model_of(server), n=5, shares=ONLY)
     records = [*made.records, {"query": "mine", "question": "?", "gold": [{"doc": "doc1"}]}]
     run = {record["query"]: ["doc1"] for record in records}
 
@@ -148,7 +150,7 @@ def test_the_mark_may_be_any_yes_or_no(value: object, count: int) -> None:
 
 def test_a_retriever_is_asked_the_questions(server: Server) -> None:
     documents = corpus()
-    made = findwell.questions(documents, judge=model_of(server), n=5, shares=ONLY)
+    made = findwell.labels.questions(documents, judge=model_of(server), n=5, shares=ONLY)
     index = PassageIndex([*documents.values()])
     names = [*documents]
 
@@ -158,13 +160,15 @@ def test_a_retriever_is_asked_the_questions(server: Server) -> None:
     result = findwell.evaluate(search, made.gold(), ["recall@3"], by="spans", corpus=documents)
     assert result["recall@3"] == 1.0
     asked = findwell.retrieve(search, list(made.records))
-    judged = findwell.judge(asked, ["context_precision"], judge="local:text", corpus=documents)
+    judged = findwell.judges.judge(
+        asked, ["context_precision"], judge="local:text", corpus=documents
+    )
     assert judged.synthetic == 5
 
 
 def drop(spoil: Any, server: Server, kind: str = "single-hop", n: int = 4, **more: Any) -> Any:
     server.script = spoilt(spoil)
-    return findwell.questions(
+    return findwell.labels.questions(
         corpus(4 * n), judge=model_of(server, **more), n=n, shares={kind: 1.0}
     )
 
@@ -243,7 +247,7 @@ def test_a_server_that_is_busy_is_waited_for(server: Server) -> None:
         return error(429, "slow down", headers={"retry-after-ms": "1"})
 
     server.script = busy
-    made = findwell.questions(corpus(4), judge=model_of(server), n=3, shares=ONLY)
+    made = findwell.labels.questions(corpus(4), judge=model_of(server), n=3, shares=ONLY)
     assert len(made) == 3
 
 
@@ -264,7 +268,7 @@ def test_a_quote_is_found_whatever_its_spaces_and_marks_and_taken_as_it_stands(
         return said | {"question": f"Which vessel{number}x carries cargo{number}x?"}
 
     server.script = spoilt(quoted)
-    made = findwell.questions(documents, judge=model_of(server), n=3, shares=ONLY)
+    made = findwell.labels.questions(documents, judge=model_of(server), n=3, shares=ONLY)
     assert len(made) == 3
     for record in made.records:
         [span] = record["gold"]
@@ -275,7 +279,7 @@ def test_a_quote_is_found_whatever_its_spaces_and_marks_and_taken_as_it_stands(
 def test_a_question_that_others_answer_is_dropped(server: Server) -> None:
     documents = corpus(4, 1)
     twins = documents | {f"twin-{name}": f"{text} Again." for name, text in documents.items()}
-    made = findwell.questions(twins, judge=model_of(server), n=4, shares=ONLY)
+    made = findwell.labels.questions(twins, judge=model_of(server), n=4, shares=ONLY)
     assert not made.records
     assert reasons(made).keys() == {DropReason.ELSEWHERE}
     checks = [call for call in server.calls if not kind_of(call)]
@@ -285,7 +289,7 @@ def test_a_question_that_others_answer_is_dropped(server: Server) -> None:
 def test_a_copy_is_found_although_the_question_has_other_words(server: Server) -> None:
     documents = corpus(12, 1)
     many = documents | {f"twin-{name}": f"{text} Again." for name, text in documents.items()}
-    made = findwell.questions(many, judge=model_of(server), n=4, shares={"paraphrased": 1})
+    made = findwell.labels.questions(many, judge=model_of(server), n=4, shares={"paraphrased": 1})
     assert reasons(made) == {DropReason.ELSEWHERE: 12}
 
 
@@ -303,7 +307,7 @@ def test_others_are_judged_where_they_say_it_in_other_words(server: Server) -> N
         return said
 
     server.script = spoilt(straight)
-    made = findwell.questions(both, judge=model_of(server), n=4, shares=ONLY)
+    made = findwell.labels.questions(both, judge=model_of(server), n=4, shares=ONLY)
     assert reasons(made) == {DropReason.ELSEWHERE: 8}
 
 
@@ -373,7 +377,7 @@ def test_overlapping_chunks_have_one_place(server: Server) -> None:
             end = ends[number + 1]
             place = {"source": name, "start": start, "end": end}
             chunks.append({"chunk_id": f"{name}#{number}", "text": text[start:end], **place})
-    made = findwell.questions(chunks, judge=model_of(server), n=8, shares=ONLY)
+    made = findwell.labels.questions(chunks, judge=model_of(server), n=8, shares=ONLY)
     assert len(made) == 8
     for record in made.records:
         [span] = record["gold"]
@@ -392,13 +396,13 @@ def test_chunks_whose_offsets_are_wrong_are_named(server: Server) -> None:
     text = corpus(1)["doc0"]
     good = {"chunk_id": "c1", "text": text, "source": "d", "start": 0, "end": len(text)}
     bad = {"chunk_id": "c2", "text": text, "source": "d", "start": 500, "end": 510}
-    made = findwell.questions([good, bad], judge=model_of(server), n=1, shares=ONLY)
+    made = findwell.labels.questions([good, bad], judge=model_of(server), n=1, shares=ONLY)
     assert len(made) == 1
     assert [(found.kind, found.examples) for found in made.findings] == [
         ("misfit-offsets", ("c2",))
     ]
     with pytest.raises(InputError, match="offsets of the chunks do not fit"):
-        findwell.questions([bad], judge=model_of(server), n=1)
+        findwell.labels.questions([bad], judge=model_of(server), n=1)
 
 
 @pytest.mark.parametrize(
@@ -412,7 +416,7 @@ def test_chunks_whose_offsets_are_wrong_are_named(server: Server) -> None:
 )
 def test_who_cannot_write_is_refused(judge: object, why: str) -> None:
     with pytest.raises(OptionError, match=why) as stop:
-        findwell.questions(corpus(2), judge=judge)
+        findwell.labels.questions(corpus(2), judge=judge)
     assert "openai:MODEL" in str(stop.value)
 
 
@@ -439,19 +443,19 @@ def test_bad_options_are_refused_before_anything_is_asked(
 ) -> None:
     given: dict[str, Any] = {"judge": model_of(server), "n": 3} | more
     with pytest.raises(OptionError, match=message):
-        findwell.questions(corpus(2), **given)
+        findwell.labels.questions(corpus(2), **given)
     assert not server.calls
 
 
 @pytest.mark.parametrize("texts", [{"a": "short"}, {"a": " ", "b": "\n\n"}])
 def test_a_corpus_that_says_nothing_is_refused(texts: dict[str, str], server: Server) -> None:
     with pytest.raises(InputError, match="no passage has 40 characters"):
-        findwell.questions(texts, judge=model_of(server))
+        findwell.labels.questions(texts, judge=model_of(server))
     assert not server.calls
 
 
 def test_a_small_corpus_gives_what_it_can(server: Server) -> None:
-    made = findwell.questions(corpus(3), judge=model_of(server), n=40)
+    made = findwell.labels.questions(corpus(3), judge=model_of(server), n=40)
     assert 3 <= len(made) < 40
     assert made.summary["drafts"].max() == 3  # no passage twice for one kind
     assert "too-few-questions" in [finding.kind for finding in made.findings]
@@ -459,10 +463,10 @@ def test_a_small_corpus_gives_what_it_can(server: Server) -> None:
 
 def test_the_same_again_costs_nothing(server: Server, tmp_path: Path) -> None:
     with Cache.open(tmp_path) as cache:
-        first = findwell.questions(corpus(), judge=model_of(server, cache=cache), n=10)
+        first = findwell.labels.questions(corpus(), judge=model_of(server, cache=cache), n=10)
         calls = len(server.calls)
-        again = findwell.questions(corpus(), judge=model_of(server, cache=cache), n=10)
-        more = findwell.questions(corpus(), judge=model_of(server, cache=cache), n=20)
+        again = findwell.labels.questions(corpus(), judge=model_of(server, cache=cache), n=10)
+        more = findwell.labels.questions(corpus(), judge=model_of(server, cache=cache), n=20)
     assert again.records == first.records
     assert again.manifest["judge"]["calls"] == 0
     assert set(first.jsonl().splitlines()) < set(more.jsonl().splitlines())
@@ -475,13 +479,15 @@ def test_a_budget_ends_it_and_the_rest_is_asked_later(
     limit: dict[str, int], server: Server, tmp_path: Path
 ) -> None:
     server.script = lambda call: chat(json.dumps(answer(call)), usage=(400, 100))
-    expected = findwell.questions(corpus(), judge=model_of(server), n=10)
+    expected = findwell.labels.questions(corpus(), judge=model_of(server), n=10)
     needed = len(server.calls)
     server.calls.clear()
     with Cache.open(tmp_path) as cache:
         rounds, before = 0, -1
         while True:
-            made = findwell.questions(corpus(), judge=model_of(server, cache=cache, **limit), n=10)
+            made = findwell.labels.questions(
+                corpus(), judge=model_of(server, cache=cache, **limit), n=10
+            )
             if "max_calls" in limit:
                 assert len(server.calls) - max(before, 0) <= 11
             assert len(server.calls) > before
@@ -506,7 +512,7 @@ def test_a_dry_run_asks_nobody_and_is_right_if_nothing_is_dropped(
 
         guess = forecast_questions(corpus(), judge=judge(), n=10)
         assert not server.calls
-        findwell.questions(corpus(), judge=judge(), n=10)
+        findwell.labels.questions(corpus(), judge=judge(), n=10)
         calls = len(server.calls)
         after = forecast_questions(corpus(), judge=judge(), n=10)
     assert guess.calls == calls
@@ -519,14 +525,16 @@ def test_a_folder_of_prompts_takes_their_place(server: Server, tmp_path: Path) -
         "version: mine\n\nWrite one question that the passage c1 answers. First a rhyme, then.\n"
     )
     (tmp_path / "relevance.md").write_text("version: x\n\nGrade each id.\n")  # the judge's
-    made = findwell.questions(corpus(3), judge=model_of(server, prompts=tmp_path), n=2, shares=ONLY)
+    made = findwell.labels.questions(
+        corpus(3), judge=model_of(server, prompts=tmp_path), n=2, shares=ONLY
+    )
     assert len(made) == 2
     assert made.manifest["prompts"]["single-hop"]["version"] == "mine"
     assert made.manifest["prompts"]["single-hop"]["own"] is True
     assert any("First a rhyme" in call.prompt for call in server.calls)
     (tmp_path / "singel-hop.md").write_text("version: 1\n\nx\n")
     with pytest.raises(InputError, match="did you mean single-hop"):
-        findwell.questions(corpus(3), judge=model_of(server, prompts=tmp_path), n=2)
+        findwell.labels.questions(corpus(3), judge=model_of(server, prompts=tmp_path), n=2)
 
 
 def test_every_passage_of_a_document_is_cut_where_it_says() -> None:
@@ -569,7 +577,7 @@ def test_the_search_is_bm25() -> None:
 
 
 def test_no_document_comes_twice_before_all_came_once() -> None:
-    table = findwell.load_corpus(corpus(7, 30) | {"long": corpus(1, 300)["doc0"]})
+    table = findwell.io.load_corpus(corpus(7, 30) | {"long": corpus(1, 300)["doc0"]})
     passages, _ = cut_passages(table, 50, "corpus")
     order = spread(passages, np.random.default_rng(5))
     assert sorted(each.number for each in order) == [each.number for each in passages]

@@ -32,14 +32,14 @@ FINAL = {("q1", "a"): 2.0, ("q1", "b"): 0.0, ("q2", "d"): 2.0, ("q2", "e"): 0.0}
 
 
 def new_pool(folder: Path, **how: Any) -> Path:
-    findwell.pool(RUNS, folder, queries=QUESTIONS, corpus=TEXTS, **how)
+    findwell.labels.pool(RUNS, folder, queries=QUESTIONS, corpus=TEXTS, **how)
     return folder
 
 
 @pytest.fixture
 def pool(tmp_path: Path) -> Path:
     folder = new_pool(tmp_path / "pool", purpose="values", judged={"q1": {"a": 1, "c": 1}})
-    with findwell.Labels.open(folder) as labels:
+    with findwell.labels.Labels.open(folder) as labels:
         for each in SAID:
             labels.set(**each)
         labels.adjudicate("q1", "a", 2, annotator="eva")
@@ -47,7 +47,7 @@ def pool(tmp_path: Path) -> Path:
     return folder
 
 
-def grades(labels: findwell.Labels) -> dict[tuple[str, str], float]:
+def grades(labels: findwell.labels.Labels) -> dict[tuple[str, str], float]:
     rows = labels.gold().rows().select("query", "doc", "grade").rows()
     return {(query, doc): grade for query, doc, grade in rows}
 
@@ -61,13 +61,13 @@ KEPT = [
 @pytest.mark.parametrize("suffix", ["csv", "tsv", "parquet", "jsonl", "db"])
 def test_everything_comes_back(suffix: str, pool: Path, tmp_path: Path) -> None:
     """Also who said it when, with which probability, and into a pool of another design."""
-    with findwell.Labels.open(pool) as labels:
+    with findwell.labels.Labels.open(pool) as labels:
         before = labels.frame().filter(pl.col("grade").is_not_null()).select(KEPT)
         file = pool
         if suffix != "db":
             file = tmp_path / f"labels.{suffix}"
             labels.export(file)
-    with findwell.Labels.open(new_pool(tmp_path / "other")) as labels:
+    with findwell.labels.Labels.open(new_pool(tmp_path / "other")) as labels:
         assert labels.import_labels(file) == 6
         after = labels.frame().select(KEPT)
         assert grades(labels) == FINAL
@@ -80,7 +80,7 @@ def test_everything_comes_back(suffix: str, pool: Path, tmp_path: Path) -> None:
 @pytest.mark.parametrize("suffix", ["csv", "tsv", "parquet", "jsonl", "txt"])
 def test_what_is_exported_is_the_same_gold(suffix: str, pool: Path, tmp_path: Path) -> None:
     file = tmp_path / f"labels.{suffix}"
-    with findwell.Labels.open(pool) as labels:
+    with findwell.labels.Labels.open(pool) as labels:
         labels.export(file)
     measures = ["nDCG@3", "P@2", "recall@3", "AP"]
     expected = findwell.evaluate(RUNS["one"], pool, measures).values
@@ -88,7 +88,7 @@ def test_what_is_exported_is_the_same_gold(suffix: str, pool: Path, tmp_path: Pa
 
 
 def test_qrels(pool: Path, tmp_path: Path) -> None:
-    with findwell.Labels.open(pool) as labels:
+    with findwell.labels.Labels.open(pool) as labels:
         labels.export(tmp_path / "qrels.txt")
     assert (tmp_path / "qrels.txt").read_text() == "q1 0 a 2\nq1 0 b 0\nq2 0 d 2\nq2 0 e 0\n"
 
@@ -106,9 +106,9 @@ FORMATS = {  # a file, and whether grades survive
 @pytest.mark.parametrize("form", FORMATS)
 def test_formats_of_others_come_back(form: str, pool: Path, tmp_path: Path) -> None:
     name, graded = FORMATS[form]
-    with findwell.Labels.open(pool) as labels:
+    with findwell.labels.Labels.open(pool) as labels:
         labels.export(tmp_path / name, form)
-    with findwell.Labels.open(new_pool(tmp_path / "other"), "kim") as labels:
+    with findwell.labels.Labels.open(new_pool(tmp_path / "other"), "kim") as labels:
         labels.import_labels(tmp_path / name, form)
         found = grades(labels)
         assert labels.annotators() == ["kim"]
@@ -118,21 +118,21 @@ def test_formats_of_others_come_back(form: str, pool: Path, tmp_path: Path) -> N
 
 
 def test_a_beir_folder_is_whole(pool: Path, tmp_path: Path) -> None:
-    with findwell.Labels.open(pool) as labels:
+    with findwell.labels.Labels.open(pool) as labels:
         labels.export(tmp_path / "beir", "beir")
         with pytest.raises(SaveError, match="there is something already"):
             labels.export(tmp_path / "beir", "beir")
     test = (tmp_path / "beir" / "qrels" / "test.tsv").read_text().splitlines()
     assert test[0] == "query-id\tcorpus-id\tscore"
-    corpus = findwell.load_corpus(tmp_path / "beir")
+    corpus = findwell.io.load_corpus(tmp_path / "beir")
     assert dict(corpus.select("doc", "text").rows()) == TEXTS
-    gold = findwell.load_gold(tmp_path / "beir")
+    gold = findwell.io.load_gold(tmp_path / "beir")
     assert gold.queries["question"].to_list() == list(QUESTIONS.values())
     assert not list(tmp_path.glob(".findwell-*"))
 
 
 def test_ragas_and_deepeval_records(pool: Path, tmp_path: Path) -> None:
-    with findwell.Labels.open(pool) as labels:
+    with findwell.labels.Labels.open(pool) as labels:
         labels.export(tmp_path / "ragas.jsonl", "ragas")
         labels.export(tmp_path / "deepeval.jsonl", "deepeval")
     first = json.loads((tmp_path / "ragas.jsonl").read_text().splitlines()[0])
@@ -145,7 +145,7 @@ def test_ragas_and_deepeval_records(pool: Path, tmp_path: Path) -> None:
 
 
 def test_autorag_tables(pool: Path, tmp_path: Path) -> None:
-    with findwell.Labels.open(pool) as labels:
+    with findwell.labels.Labels.open(pool) as labels:
         labels.export(tmp_path / "autorag", "autorag")
     answers = pl.read_parquet(tmp_path / "autorag" / "qa.parquet")
     assert answers.select("qid", "retrieval_gt").rows() == [("q1", [["a"]]), ("q2", [["d"]])]
@@ -157,14 +157,14 @@ def test_autorag_tables(pool: Path, tmp_path: Path) -> None:
 def test_phoenix(suffix: str, pool: Path, tmp_path: Path) -> None:
     """Annotations are of one run: the position of a document in its list, from 0."""
     file = tmp_path / f"phoenix.{suffix}"
-    with findwell.Labels.open(pool) as labels:
+    with findwell.labels.Labels.open(pool) as labels:
         labels.export(file, "phoenix")
     rows = pl.read_csv(file) if suffix == "csv" else pl.read_parquet(file)
     first = rows.row(0, named=True)
     assert (first["span_id"], first["document_position"]) == ("q1", 0)
     assert (first["label"], first["score"], first["annotator_kind"]) == ("relevant", 3.0, "HUMAN")
     assert first["explanation"] == 'says "it", clearly'
-    with findwell.Labels.open(new_pool(tmp_path / "other")) as labels:
+    with findwell.labels.Labels.open(new_pool(tmp_path / "other")) as labels:
         assert labels.import_labels(file) == 6
         assert sorted(labels.annotators()) == ["ann", "ben", "eva"]
         row = labels.frame().row(0, named=True)
@@ -173,13 +173,13 @@ def test_phoenix(suffix: str, pool: Path, tmp_path: Path) -> None:
             labels.import_labels(rows.with_columns(document_position=9), run="two")
         with pytest.raises(OptionError, match="unknown run 'nine'"):
             labels.import_labels(rows, run="nine")
-    with findwell.Labels.open(pool) as labels:
+    with findwell.labels.Labels.open(pool) as labels:
         labels.export(file, "phoenix", run="two")  # only d is in it, with a label
     assert (pl.read_csv(file) if suffix == "csv" else pl.read_parquet(file)).height == 1
 
 
 def test_subtopics(tmp_path: Path) -> None:
-    with findwell.Labels.open(new_pool(tmp_path / "pool"), "ann") as labels:
+    with findwell.labels.Labels.open(new_pool(tmp_path / "pool"), "ann") as labels:
         with pytest.raises(InputError, match="no label to export"):
             labels.export(tmp_path / "x.txt", "subtopic-qrels")
         labels.set("q1", "a", 1, subtopic="price")
@@ -189,12 +189,12 @@ def test_subtopics(tmp_path: Path) -> None:
         labels.export(tmp_path / "topics.txt", "subtopic-qrels")
         expected = labels.gold()
     assert len(expected.item_grade) == 3  # two subtopics, and a document relevant to none
-    again = findwell.load_gold(tmp_path / "topics.txt")
+    again = findwell.io.load_gold(tmp_path / "topics.txt")
     measures = ["recall@1", "recall@2", "nDCG@3"]
     values = findwell.evaluate(RUNS["one"], expected, measures).values
     assert values["recall@1"] == 0.5
     assert findwell.evaluate(RUNS["one"], again, measures).values == values
-    with findwell.Labels.open(new_pool(tmp_path / "other"), "ann") as labels:
+    with findwell.labels.Labels.open(new_pool(tmp_path / "other"), "ann") as labels:
         labels.import_labels(tmp_path / "topics.txt")
         assert findwell.evaluate(RUNS["one"], labels.gold(), measures).values == values
 
@@ -202,18 +202,18 @@ def test_subtopics(tmp_path: Path) -> None:
 def test_spans_survive_another_chunker(tmp_path: Path) -> None:
     document = "Charge it first. Then press the red button twice. It starts."
     run = [{"query": "q", "question": "How?", "retrieved": [{"id": "c1", "text": document[17:49]}]}]
-    findwell.pool([run], tmp_path / "pool")
-    with findwell.Labels.open(tmp_path / "pool", "ann") as labels:
+    findwell.labels.pool([run], tmp_path / "pool")
+    with findwell.labels.Labels.open(tmp_path / "pool", "ann") as labels:
         labels.set("q", "c1", 1, start=5, end=25)
         labels.export(tmp_path / "spans.jsonl", "spans")
-    anchored = findwell.anchor(tmp_path / "spans.jsonl", {"manual": document})
+    anchored = findwell.labels.anchor(tmp_path / "spans.jsonl", {"manual": document})
     place = anchored.labels.select("doc", "start", "end", "quote").row(0)
     assert place == ("manual", 22, 42, "press the red button")
 
 
 def test_pairs_that_are_not_in_the_pool(pool: Path) -> None:
     other = {"q1": {"a": 1, "zzz": 2}, "q9": {"x": 1}}
-    with findwell.Labels.open(pool) as labels:
+    with findwell.labels.Labels.open(pool) as labels:
         before = labels.frame()
         with pytest.raises(InputError, match=r"2 of 3 labels .* q1 / zzz, q9 / x") as stop:
             labels.import_labels(other, annotator="kim")
@@ -228,7 +228,7 @@ def test_pairs_that_are_not_in_the_pool(pool: Path) -> None:
 
 @pytest.mark.parametrize(("grade", "code"), [(7, 0), (0.5, 0), (-2, 1)])
 def test_grades_of_others(grade: float, code: int, pool: Path) -> None:
-    with findwell.Labels.open(pool) as labels:
+    with findwell.labels.Labels.open(pool) as labels:
         before = labels.history().height
         if code:
             assert labels.import_labels({"q1": {"c": grade}}) == 1
@@ -240,7 +240,7 @@ def test_grades_of_others(grade: float, code: int, pool: Path) -> None:
 
 
 def test_formats_that_are_not_known(pool: Path, tmp_path: Path) -> None:
-    with findwell.Labels.open(pool) as labels:
+    with findwell.labels.Labels.open(pool) as labels:
         with pytest.raises(OptionError, match="does not say which format"):
             labels.export(tmp_path / "labels.doc")
         with pytest.raises(OptionError, match="unknown format of labels 'trek'"):
@@ -255,12 +255,12 @@ def test_formats_that_are_not_known(pool: Path, tmp_path: Path) -> None:
 
 
 def test_ids_that_qrels_cannot_hold(tmp_path: Path) -> None:
-    findwell.pool(
+    findwell.labels.pool(
         [[{"user_input": "Why?", "retrieved_contexts": ["Because it is."]}]], tmp_path / "p"
     )
-    with findwell.Labels.open(tmp_path / "p", "ann") as labels:
+    with findwell.labels.Labels.open(tmp_path / "p", "ann") as labels:
         labels.set("Why?", "Because it is.", 1)
         with pytest.raises(InputError, match="holds white space"):
             labels.export(tmp_path / "qrels.txt")
         labels.export(tmp_path / "ragas.jsonl", "ragas")
-    assert findwell.load_gold(tmp_path / "ragas.jsonl").queries.height == 1
+    assert findwell.io.load_gold(tmp_path / "ragas.jsonl").queries.height == 1

@@ -54,6 +54,7 @@ from ir_measures import (
 )
 
 import findwell
+from findwell.evaluation.plan import grouped
 from tests.strategies import by_measure, random_scored
 
 if TYPE_CHECKING:
@@ -83,8 +84,8 @@ def compare(
 ) -> None:
     """Assert that values by (findwell's name, query) are what findwell finds."""
     # parsed, as the names P and recall stand for lists in trec_eval's dialects
-    names = {name: findwell.parse_measure(name) for name, _ in theirs}
-    found = by_measure(findwell.evaluate(run, gold, list(names.values()), **options))
+    names = {name: findwell.plugins.parse_measure(name) for name, _ in theirs}
+    found = by_measure(findwell.evaluate(run, gold, list(names.values()), **grouped(options)))
     for (name, query), expected in theirs.items():
         value = found[str(names[name])][query]
         assert value == pytest.approx(expected, rel=0, abs=tolerance), (name, query)

@@ -128,11 +128,17 @@ def peer(run: Scored, gold: Graded, asked: set[str], level: int = 1) -> dict[str
 def ours(run: Scored, gold: Graded, dialect: str, level: int = 1) -> dict[str, dict[str, Any]]:
     """Return findwell's values by pytrec_eval's name and by query."""
     # parsed, as P and recall stand for lists where trec_eval's names are asked for
-    parsed = {name: findwell.parse_measure(name) for name in SAME.values()}
+    parsed = {name: findwell.plugins.parse_measure(name) for name in SAME.values()}
     asked = list(parsed.values())
     # num_ret and the like have no level, so it is written into those that have one
     result = findwell.evaluate(
-        run, gold, asked, dialect=dialect, missing="zero", rel=level, by="ids"
+        run,
+        gold,
+        asked,
+        dialect=dialect,
+        reading=findwell.Reading(missing="zero"),
+        rel=level,
+        by="ids",
     )
     values = by_measure(result)
     spelled = {str(measure.with_level(level)): name for name, measure in parsed.items()}
@@ -153,7 +159,7 @@ def has_value(docs: dict[str, int], our_name: str) -> bool:
     much there is to find is unknown.
     """
     judged = any(grade >= 0 for grade in docs.values())
-    return judged and not findwell.parse_measure(our_name).counts_items
+    return judged and not findwell.plugins.parse_measure(our_name).counts_items
 
 
 def agree(run: Scored, gold: Graded, level: int = 1) -> None:
@@ -188,15 +194,21 @@ def means_agree(run: Scored, gold: Graded, level: int = 1) -> None:
     """Assert that the aggregates agree, the geometric mean included."""
     theirs = peer(run, gold, {*ASKED, *GEOMETRIC}, level)
     names = {**SAME, **GEOMETRIC}
-    asked = [findwell.parse_measure(name) for name in names.values()]
+    asked = [findwell.plugins.parse_measure(name) for name in names.values()]
     result = findwell.evaluate(
-        run, gold, asked, dialect="trec_eval-9", missing="zero", rel=level, by="ids"
+        run,
+        gold,
+        asked,
+        dialect="trec_eval-9",
+        reading=findwell.Reading(missing="zero"),
+        rel=level,
+        by="ids",
     )
     for name, our_name in names.items():
         expected = pytrec_eval.compute_aggregated_measure(
             name, [values[name] for values in theirs.values()]
         )
-        found = result[str(findwell.parse_measure(our_name).with_level(level))]
+        found = result[str(findwell.plugins.parse_measure(our_name).with_level(level))]
         assert close(found, expected), name
 
 
@@ -322,7 +334,12 @@ def test_set_f_with_another_x(x: str, level: int) -> None:
     theirs = peer(run, gold, {f"set_F.{x}"}, level)
     beta = math.sqrt(float(x))  # trec_eval's x is beta²
     result = findwell.evaluate(
-        run, gold, [f"F(beta={beta!r})"], dialect="trec_eval-9", missing="zero", rel=level
+        run,
+        gold,
+        [f"F(beta={beta!r})"],
+        dialect="trec_eval-9",
+        reading=findwell.Reading(missing="zero"),
+        rel=level,
     )
     (found,) = by_measure(result).values()
     for query in gold:

@@ -21,15 +21,15 @@ if TYPE_CHECKING:
     from findwell import Measure
 
 # ids are compared even where run and gold share none
-BY_IDS: dict[str, Any] = {"by": "ids", "tokenizer": str.split}
+BY_IDS: dict[str, Any] = {"by": "ids", "reading": findwell.Reading(tokenizer=str.split)}
 CLOSE = 1e-12  # sums in another order
 WORDS = ["press", "the", "red", "button", "twice", "and", "wait"]
 # every measure with every choice of its parameters, at cutoffs and within budgets
-MEASURES = (*ALL, findwell.parse_measure("cost_to(unit=tokens,recall=0.5)"))
-WHOLE_GRADES = tuple(map(findwell.parse_measure, ("nDCG(gain=0:1:3)@3", "DCG(gain=0:2:2)")))
+MEASURES = (*ALL, findwell.plugins.parse_measure("cost_to(unit=tokens,recall=0.5)"))
+WHOLE_GRADES = tuple(map(findwell.plugins.parse_measure, ("nDCG(gain=0:1:3)@3", "DCG(gain=0:2:2)")))
 SEARCHES = tuple(
     map(
-        findwell.parse_measure,
+        findwell.plugins.parse_measure,
         (
             "recall@2hops",
             "nDCG@1hops",
@@ -42,7 +42,7 @@ SEARCHES = tuple(
 
 
 def test_every_measure_has_a_second_implementation() -> None:
-    assert FORMULAS.keys() == findwell.known_measures().keys()
+    assert FORMULAS.keys() == findwell.plugins.known_measures().keys()
 
 
 def plain(measure: Measure, query: Query) -> float | None:
@@ -186,6 +186,6 @@ def test_several_searches(data: Any) -> None:
 
 def test_the_choices_of_parameters_are_those_of_the_registry() -> None:
     """So that a new parameter is compared with the oracle, too."""
-    assert {name for cls in findwell.known_measures().values() for name in cls.parameters()} <= {
-        *CHOICES
-    }
+    assert {
+        name for cls in findwell.plugins.known_measures().values() for name in cls.parameters()
+    } <= {*CHOICES}

@@ -15,6 +15,7 @@ import findwell
 from findwell.core.errors import FindwellError, MeasureError
 from findwell.core.measure import Budget, read_budget
 from findwell.core.relation import Ties, reordered
+from findwell.evaluation.plan import grouped
 from findwell.relations.match import known_matchers
 from tests.test_invariances import OPTIONS, untidy
 
@@ -30,7 +31,7 @@ GOLD = {"q1": ["a", "b"], "q2": ["c"]}
 
 
 def evaluate(*measures: str, **options: Any) -> dict[str, float | None]:
-    return findwell.evaluate(RUN, GOLD, measures, corpus=TEXTS, **options).values
+    return findwell.evaluate(RUN, GOLD, measures, corpus=TEXTS, **grouped(options)).values
 
 
 def saved(save: Save) -> tuple[str, ...]:
@@ -75,14 +76,14 @@ def test_worked_examples(measure: str, value: float) -> None:
     ],
 )
 def test_names(spelling: str, name: str) -> None:
-    measure = findwell.parse_measure(spelling)
+    measure = findwell.plugins.parse_measure(spelling)
     assert str(measure) == name
-    assert findwell.parse_measure(name) == measure
+    assert findwell.plugins.parse_measure(name) == measure
 
 
 def test_mistakes_in_names() -> None:
     with pytest.raises(MeasureError, match="use a rank such as recall@10, or a budget such as"):
-        findwell.parse_measure("recall@5pages")
+        findwell.plugins.parse_measure("recall@5pages")
     with pytest.raises(MeasureError, match="is not a whole number from 1"):
         Budget(0, "tokens")
     with pytest.raises(FindwellError, match="did you mean tokens"):
@@ -106,7 +107,7 @@ def truncated(records: list[dict[str, Any]], chars: int) -> list[dict[str, Any]]
 @pytest.mark.parametrize("seed", [1, 2])
 def test_a_budget_measures_the_list_that_it_cuts(relation: str, seed: int) -> None:
     records = untidy(seed, "findwell")
-    classes = [cls for cls in findwell.known_measures().values() if cls.at == "k"]
+    classes = [cls for cls in findwell.plugins.known_measures().values() if cls.at == "k"]
     # what a judge, a corpus or several searches are needed for is tested elsewhere
     plain = [cls(relation=relation) for cls in classes if cls().facts() <= {"tokens", "chars"}]
     differing = []
@@ -187,7 +188,9 @@ def test_a_relation_without_budgets_knows_no_costs() -> None:
 
 
 def test_saved_and_loaded(tmp_path: Path) -> None:
-    result = findwell.evaluate(RUN, GOLD, ["recall@8tokens"], corpus=TEXTS, tokenizer=str.split)
+    result = findwell.evaluate(
+        RUN, GOLD, ["recall@8tokens"], corpus=TEXTS, reading=findwell.Reading(tokenizer=str.split)
+    )
     result.save(tmp_path / "saved")
     again = findwell.load(tmp_path / "saved")
     assert again.values == result.values
@@ -220,13 +223,13 @@ def test_bounds() -> None:
 
 def test_curves(cli: Findwell, save: Save) -> None:
     result = findwell.evaluate(RUN, GOLD, ["recall@1tokens"], corpus=TEXTS)
-    table = findwell.curve(result, "recall", [3, 8, 11], over="tokens")
+    table = findwell.statistics.curve(result, "recall", [3, 8, 11], over="tokens")
     assert table["value"].to_list() == [0.25, 0.75, 1.0]
-    assert findwell.smallest_k(result, "recall", 0.75, over="tokens") == 6
-    assert findwell.smallest_k(result, "P", 0.75, over="tokens") == 6
-    assert findwell.smallest_k(result, "P", 0.9, over="tokens") is None
+    assert findwell.statistics.smallest_k(result, "recall", 0.75, over="tokens") == 6
+    assert findwell.statistics.smallest_k(result, "P", 0.75, over="tokens") == 6
+    assert findwell.statistics.smallest_k(result, "P", 0.9, over="tokens") is None
     with pytest.raises(FindwellError, match="did you mean tokens"):
-        findwell.curve(result, "recall", over="token")
+        findwell.statistics.curve(result, "recall", over="token")
     done = cli(
         "curve", *saved(save), "--over", "chars", "--at", "12,40",
         "-m", "recall", "--reach", "recall>=0.7",

@@ -99,7 +99,9 @@ def test_forbidden_by_query_and_by_corpus() -> None:
 def test_forbidden_after_normalising() -> None:
     gold = [{"query": "q", "gold": ["a"], "forbidden": ["x#2"]}]
     run = {"q": ["a#1", "x#1", "x#2"]}
-    found = findwell.evaluate(run, gold, ["forbidden@2", "forbidden@3"], ids="chunk-to-doc:#")
+    found = findwell.evaluate(
+        run, gold, ["forbidden@2", "forbidden@3"], reading=findwell.Reading(ids="chunk-to-doc:#")
+    )
     assert list(found.values.values()) == [0.0, 1.0]
 
 
@@ -140,12 +142,12 @@ def test_age_that_is_not_known() -> None:
     with pytest.raises(FindwellError, match="'May' is not a date"):
         value(["a"], ["a"], "age", corpus=[{"doc": "a", "text": "A", "date": "May"}])
     with pytest.raises(FindwellError, match="on is a date"):
-        findwell.parse_measure("age(on=yesterday)")
+        findwell.plugins.parse_measure("age(on=yesterday)")
 
 
 def test_units_of_costs() -> None:
     with pytest.raises(FindwellError, match="unit is one of"):
-        findwell.parse_measure("cost_to(unit=bytes)")
+        findwell.plugins.parse_measure("cost_to(unit=bytes)")
     texts = {"a": "one two three", "x": "four"}
     found = findwell.evaluate(
         {"q": ["x", "a"]},

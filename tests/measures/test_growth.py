@@ -80,7 +80,7 @@ def relation_of(shape: str, size: int) -> Relation:
 
 
 def _formulas() -> dict[str, Measure]:
-    plain = [cls() for cls in findwell.known_measures().values()]
+    plain = [cls() for cls in findwell.plugins.known_measures().values()]
     cut = [replace(each, k=1000) for each in plain if each.at == "k"]
     every = {f"{each}": each for each in (*plain, *cut)}
     for dialect in known_dialects().values():
@@ -110,7 +110,7 @@ def test_a_measure_costs_what_was_hit(name: str, shape: str) -> None:
         lambda: measure.values(replace(large)),
         LARGE // SMALL,
     )
-    usual = cpu_seconds(lambda: findwell.parse_measure("nDCG").values(replace(large)), 3)
+    usual = cpu_seconds(lambda: findwell.plugins.parse_measure("nDCG").values(replace(large)), 3)
     assert seconds <= DEAREST * usual + SLACK
 
 

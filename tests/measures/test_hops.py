@@ -66,9 +66,9 @@ def test_tokens_until_a_recall() -> None:
 
 def test_curve_over_hops() -> None:
     result = findwell.evaluate(RECORDS, None, "recall@1hops")
-    table = findwell.curve(result, "recall", [1, 2, 3], over="hops")
+    table = findwell.statistics.curve(result, "recall", [1, 2, 3], over="hops")
     assert table["value"].to_list() == pytest.approx([1 / 6, 5 / 6, 5 / 6])
-    assert findwell.smallest_k(result, "recall", 0.5, over="hops") == 2
+    assert findwell.statistics.smallest_k(result, "recall", 0.5, over="hops") == 2
 
 
 def test_formats(save: Save, tmp_path: Path) -> None:

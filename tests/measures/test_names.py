@@ -237,27 +237,27 @@ OTHERS = {
 
 @pytest.mark.parametrize(("name", "canonical"), TREC_EVAL.items())
 def test_names_of_trec_eval(name: str, canonical: str) -> None:
-    assert str(findwell.parse_measure(name)) == canonical
+    assert str(findwell.plugins.parse_measure(name)) == canonical
 
 
 @pytest.mark.parametrize(("name", "canonical"), RANX.items())
 def test_names_of_ranx(name: str, canonical: str) -> None:
-    assert str(findwell.parse_measure(name)) == canonical
+    assert str(findwell.plugins.parse_measure(name)) == canonical
 
 
 @pytest.mark.parametrize(("name", "canonical"), IR_MEASURES.items())
 def test_names_of_ir_measures(name: str, canonical: str) -> None:
-    assert str(findwell.parse_measure(name)) == canonical
+    assert str(findwell.plugins.parse_measure(name)) == canonical
 
 
 @pytest.mark.parametrize(("name", "canonical"), OTHERS.items())
 def test_names_of_other_tools(name: str, canonical: str) -> None:
-    assert str(findwell.parse_measure(name)) == canonical
+    assert str(findwell.plugins.parse_measure(name)) == canonical
 
 
 @pytest.mark.parametrize(("name", "canonical"), OWN.items())
 def test_names_of_our_own(name: str, canonical: str) -> None:
-    assert str(findwell.parse_measure(name)) == canonical
+    assert str(findwell.plugins.parse_measure(name)) == canonical
 
 
 @pytest.mark.parametrize("name", [*TREC_EVAL, *RANX, *IR_MEASURES, *OTHERS, *OWN])
@@ -265,9 +265,9 @@ def test_every_name_in_any_case(name: str) -> None:
     # values of parameters, names of relations and ranx's -l keep their case
     if "(" not in name and "/" not in name and "-l" not in name:
         assert (
-            findwell.parse_measure(name.upper())
-            == findwell.parse_measure(name.lower())
-            == findwell.parse_measure(name)
+            findwell.plugins.parse_measure(name.upper())
+            == findwell.plugins.parse_measure(name.lower())
+            == findwell.plugins.parse_measure(name)
         )
 
 
@@ -286,7 +286,7 @@ def test_every_name_in_any_case(name: str) -> None:
 )
 def test_an_unknown_name_is_answered_with_the_nearest(name: str, suggestion: str) -> None:
     with pytest.raises(MeasureError, match="unknown measure") as caught:
-        findwell.parse_measure(name)
+        findwell.plugins.parse_measure(name)
     assert "did you mean" in caught.value.fix
     assert suggestion in caught.value.fix
 
@@ -363,7 +363,7 @@ def test_an_unknown_name_is_answered_with_the_nearest(name: str, suggestion: str
 )
 def test_what_is_not_a_measure(name: str) -> None:
     with pytest.raises(MeasureError) as caught:
-        findwell.parse_measure(name)
+        findwell.plugins.parse_measure(name)
     assert caught.value.what
     assert caught.value.fix
 
@@ -402,22 +402,22 @@ def test_what_is_not_a_measure(name: str) -> None:
 def test_a_very_long_name_is_refused(name: str) -> None:
     # a pattern that backtracks would not come back from these
     with pytest.raises(MeasureError):
-        findwell.parse_measure(name)
+        findwell.plugins.parse_measure(name)
 
 
 def test_a_measure_error_is_a_value_error() -> None:
     with pytest.raises(ValueError, match="unknown measure"):
-        findwell.parse_measure("nonsense")
+        findwell.plugins.parse_measure("nonsense")
 
 
 def test_the_error_names_what_was_written() -> None:
     with pytest.raises(MeasureError, match="nonsense"):
-        findwell.parse_measure("nonsense@10")
+        findwell.plugins.parse_measure("nonsense@10")
 
 
 def test_canonical_names_stay() -> None:
     # people keep them in files, dashboards and gates: add, never change
-    assert list(findwell.known_measures()) == [
+    assert list(findwell.plugins.known_measures()) == [
         "11pt",
         "age",
         "all_found",
@@ -467,12 +467,12 @@ def test_canonical_names_stay() -> None:
 
 
 def test_canonical_spellings_stay() -> None:
-    spelled = {name: str(cls()) for name, cls in findwell.known_measures().items()}
+    spelled = {name: str(cls()) for name, cls in findwell.plugins.known_measures().items()}
     assert {name: text for name, text in spelled.items() if name != text} == {
         "IPrec": "IPrec@0.1",
         "Rprec_mult": "Rprec_mult@1",
     }
-    assert {name: cls.parameters() for name, cls in findwell.known_measures().items()} == {
+    assert {name: cls.parameters() for name, cls in findwell.plugins.known_measures().items()} == {
         "11pt": {"rel": 1.0},
         "all_found": {"rel": 1.0, "support": 0.0},
         "age": {"on": "", "of": "mean"},

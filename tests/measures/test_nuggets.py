@@ -83,7 +83,7 @@ def test_labels_that_are_none() -> None:
     with pytest.raises(FindwellError, match="is not a number from 0 to 1"):
         findwell.evaluate({"q": ["a"]}, [{"query": "q", "gold": [{"docs": {"a": 2}}]}], "recall")
     with pytest.raises(FindwellError, match="support is a number from 0 to 1"):
-        findwell.parse_measure("recall(support=2)")
+        findwell.plugins.parse_measure("recall(support=2)")
 
 
 def by_hand(run: list[str], items: list[dict[str, float]], k: int, least: float) -> float:
@@ -181,7 +181,9 @@ def test_the_best_support_of_a_document_that_is_told_twice() -> None:
     gold = [{"query": "q", "gold": [[{"docs": {"a": 0.25}}, {"docs": {"a": 0.75}}, "b"]]}]
     assert findwell.evaluate({"q": ["a"]}, gold, "recall").values == {"recall": 0.75}
     upper = [{"query": "q", "gold": [{"docs": {"a": 0.25, "A": 0.75}}]}]
-    assert findwell.evaluate({"q": ["a"]}, upper, "recall", ids="lower").values == {"recall": 0.75}
+    assert findwell.evaluate(
+        {"q": ["a"]}, upper, "recall", reading=findwell.Reading(ids="lower")
+    ).values == {"recall": 0.75}
 
 
 WHOLE = ("ids", "exact", "rouge", "containment", "spans", "semantic")  # which compare documents

@@ -1,7 +1,7 @@
 """What holds for every measure of the registry, so that a new one is tested by existing.
 
-The measures are taken from `findwell.known_measures()`: each with its defaults, at some cutoffs,
-and with every choice of `CHOICES` for the parameters that it has.
+The measures are taken from `findwell.plugins.known_measures()`: each with its defaults, at some
+cutoffs, and with every choice of `CHOICES` for the parameters that it has.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ BUDGETS = (Budget(4, "tokens"), Budget(60, "chars"))
 # that may be undefined though an item is relevant: recall is not reached, nothing has a date
 SOMETIMES = {"cost_to", "age"}
 BELOW_ZERO = {"utility"}  # what noise costs may be more than what hits are worth
-CLASSES = findwell.known_measures()
+CLASSES = findwell.plugins.known_measures()
 each_class = pytest.mark.parametrize("cls", CLASSES.values(), ids=list(CLASSES))
 each_cut = pytest.mark.parametrize(
     "cls",
@@ -128,24 +128,24 @@ def test_the_choices_reach_every_parameter() -> None:
 
 @each_measure
 def test_the_name_spells_the_measure(measure: Measure) -> None:
-    again = findwell.parse_measure(str(measure))
+    again = findwell.plugins.parse_measure(str(measure))
     assert again == measure
     assert hash(again) == hash(measure)
     assert str(again) == str(measure)
-    assert findwell.parse_measure(measure) is measure
+    assert findwell.plugins.parse_measure(measure) is measure
 
 
 @each_class
 def test_lookup_ignores_case(cls: type[Measure]) -> None:
     for spelling in (cls.name, cls.name.lower(), cls.name.upper(), f"  {cls.name} "):
-        assert findwell.parse_measure(spelling) == cls()
+        assert findwell.plugins.parse_measure(spelling) == cls()
 
 
 @each_class
 def test_every_alias_is_an_alias_of_this_measure(cls: type[Measure]) -> None:
     for alias in cls.aliases:
         written = re.sub(r"\{\w+\}", "0.5", alias.replace("{k}", "7"))
-        assert type(findwell.parse_measure(written)) is cls, written
+        assert type(findwell.plugins.parse_measure(written)) is cls, written
 
 
 @each_class
@@ -163,7 +163,7 @@ def test_a_measure_is_a_value(cls: type[Measure]) -> None:
 )
 def test_a_cutoff_is_a_whole_number_from_one(cls: type[Measure], cutoff: str) -> None:
     with pytest.raises(MeasureError):
-        findwell.parse_measure(f"{cls.name}@{cutoff}")
+        findwell.plugins.parse_measure(f"{cls.name}@{cutoff}")
 
 
 @each_cut
@@ -177,13 +177,13 @@ def test_a_cutoff_below_one_cannot_be_made(cls: type[Measure], k: int) -> None:
 def test_a_cutoff_where_none_is_taken_is_refused(cls: type[Measure]) -> None:
     if cls.at is None:
         with pytest.raises(MeasureError, match="no cutoff"):
-            findwell.parse_measure(f"{cls.name}@5")
+            findwell.plugins.parse_measure(f"{cls.name}@5")
 
 
 @each_class
 def test_an_unknown_parameter_is_refused(cls: type[Measure]) -> None:
     with pytest.raises(MeasureError, match="no parameter 'nonsense'"):
-        findwell.parse_measure(f"{cls.name}(nonsense=1)")
+        findwell.plugins.parse_measure(f"{cls.name}(nonsense=1)")
 
 
 @each_class
@@ -191,7 +191,7 @@ def test_an_unknown_parameter_is_refused(cls: type[Measure]) -> None:
 def test_a_relevance_level_is_a_positive_number(cls: type[Measure], rel: str) -> None:
     if "rel" in cls.parameters():
         with pytest.raises(MeasureError):
-            findwell.parse_measure(f"{cls.name}(rel={rel})")
+            findwell.plugins.parse_measure(f"{cls.name}(rel={rel})")
 
 
 @each_class

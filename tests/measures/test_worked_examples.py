@@ -123,8 +123,10 @@ def test_a_flat_list(name: str, expected: float) -> None:
 
 
 def test_every_measure_has_a_worked_example() -> None:
-    shown = {findwell.parse_measure(name).name for name in (*FLAT, *GRADED, *GROUPED)} | {"infAP"}
-    assert shown | BESIDE == set(findwell.known_measures())
+    shown = {findwell.plugins.parse_measure(name).name for name in (*FLAT, *GRADED, *GROUPED)} | {
+        "infAP"
+    }
+    assert shown | BESIDE == set(findwell.plugins.known_measures())
 
 
 def test_the_course_notes() -> None:
@@ -207,7 +209,7 @@ GRADED = {
 
 @pytest.mark.parametrize(("name", "expected"), GRADED.items())
 def test_a_graded_list(name: str, expected: float) -> None:
-    canonical = str(findwell.parse_measure(name))
+    canonical = str(findwell.plugins.parse_measure(name))
     found = value(canonical, GRADED_RUN, GRADED_GOLD)
     assert found == pytest.approx(expected, rel=1e-14, abs=1e-15)
 

@@ -43,7 +43,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture
 def monitor(folder: Path) -> Iterator[Monitor]:
-    with findwell.Monitor.open(folder) as opened:
+    with findwell.monitor.Monitor.open(folder) as opened:
         yield opened
 
 
@@ -136,7 +136,7 @@ def test_what_a_judge_says_is_what_findwell_judge_says(monitor: Monitor) -> None
         for row in answered.iter_rows(named=True)
     ]
     measures = ["context_relevancy", "context_precision", "context_sufficiency"]
-    result = findwell.judge(records, measures, judge=told)
+    result = findwell.judges.judge(records, measures, judge=told)
     for name, measure in zip(sorted(TOLD - {"sufficiency"}), sorted(measures[:2]), strict=True):
         values = dict(result.per_query.filter(measure=measure).select("query", "value").rows())
         for span, value in found.select("span", name).rows():
@@ -250,7 +250,7 @@ def test_estimates_from_labels_are_those_of_ppi(monitor: Monitor) -> None:
     found = monitor.ppi(labels, "P@3", judge=told)
     assert (
         found["P@3", "ppi"].value
-        == findwell.ppi(run, labels, "P@3", judge=told)["P@3", "ppi"].value
+        == findwell.labels.ppi(run, labels, "P@3", judge=told)["P@3", "ppi"].value
     )
 
 

@@ -273,12 +273,12 @@ def test_the_same_data_gives_the_same_values(name: str, by: str | None, save: Sa
 def test_gold_and_corpus_take_the_same_objects(name: str) -> None:
     answer = ANSWERS[name]
     for given in (answer, answer if name in DICTS else _as_object(answer)):
-        loaded = findwell.load_gold([{"query": "q1", "gold": given}], texts=True)
+        loaded = findwell.io.load_gold([{"query": "q1", "gold": given}], texts=True)
         assert sorted(loaded.rows()["doc"]) == sorted(IDS)
         assert set(loaded.rows()["text"]) == set(TEXTS)
         if name in {"langchain, scored", "haystack, a pipeline"}:
             continue
-        corpus = findwell.load_corpus(given)
+        corpus = findwell.io.load_corpus(given)
         assert corpus.select("doc", "text").rows() == list(zip(IDS, TEXTS, strict=True))
 
 
@@ -291,7 +291,9 @@ def _documents(**metadata: str) -> list[dict[str, Any]]:
 
 def test_ids_come_from_the_field_that_is_named(save: Save, cli: Findwell) -> None:
     gold = {"q1": ["3.md"]}
-    found = findwell.evaluate({"q1": _documents()}, gold, "RR", id_from="metadata.source")
+    found = findwell.evaluate(
+        {"q1": _documents()}, gold, "RR", reading=findwell.Reading(id_from="metadata.source")
+    )
     assert found["RR"] == 0.5
     assert not found.findings
     run = save("run.json", json.dumps({"q1": _documents()}))
@@ -326,16 +328,24 @@ def test_the_field_of_the_id_may_be_named_in_several_ways(answer: object, id_fro
 
 def test_a_named_field_that_is_missing_is_an_error() -> None:
     with pytest.raises(InputError, match=r"no 'metadata.url'.* holds source \(query 'q1'\)"):
-        findwell.load_run({"q1": _documents()}, id_from="metadata.url")
+        findwell.io.load_run({"q1": _documents()}, id_from="metadata.url")
 
 
 def test_ids_and_own_entries_need_no_named_field() -> None:
     gold: Any = {"q1": ["3.md", {"doc": "x", "grade": 0}]}
     assert (
-        findwell.evaluate({"q1": _documents()}, gold, "RR", id_from="metadata.source")["RR"] == 0.5
+        findwell.evaluate(
+            {"q1": _documents()}, gold, "RR", reading=findwell.Reading(id_from="metadata.source")
+        )["RR"]
+        == 0.5
     )
     saved = [{"doc": "text-1", "text": "…", "metadata": {"source": "3.md"}}]
-    assert findwell.evaluate({"q1": saved}, gold, "RR", id_from="metadata.source")["RR"] == 1
+    assert (
+        findwell.evaluate(
+            {"q1": saved}, gold, "RR", reading=findwell.Reading(id_from="metadata.source")
+        )["RR"]
+        == 1
+    )
 
 
 def test_an_id_in_the_metadata_serves_and_a_finding_says_so() -> None:
@@ -359,7 +369,7 @@ def test_without_an_id_the_text_serves_and_a_finding_says_so() -> None:
 
 
 def test_equal_texts_have_equal_ids_wherever_they_stand() -> None:
-    corpus = findwell.load_corpus(_documents())
+    corpus = findwell.io.load_corpus(_documents())
     assert corpus["doc"].to_list() == [each["doc"] for each in entries_of(_documents())]
 
 
@@ -399,14 +409,16 @@ def test_fields_of_texts_hold_objects() -> None:
     both = [record | {"retrieved_contexts": known, "reference_contexts": [known[2]]}]
     assert findwell.evaluate(both, measures="RR")["RR"] == pytest.approx(1 / 3)
     assert findwell.evaluate(both, measures="RR", by="exact")["RR"] == pytest.approx(1 / 3)
-    assert findwell.evaluate(both, measures="RR", id_from="metadata.source")["RR"] == (
-        pytest.approx(1 / 3)
-    )
+    assert findwell.evaluate(
+        both, measures="RR", reading=findwell.Reading(id_from="metadata.source")
+    )["RR"] == (pytest.approx(1 / 3))
 
 
 def test_groups_of_the_gold_hold_objects() -> None:
     one, two, three = ({"id": doc, "content": "…", **NO_BLOB} for doc in IDS)
-    gold = findwell.load_gold({"q1": [[one, two], [(three, 0.5)], {**one, "id": "9", "grade": 2}]})
+    gold = findwell.io.load_gold(
+        {"q1": [[one, two], [(three, 0.5)], {**one, "id": "9", "grade": 2}]}
+    )
     assert sorted(gold.rows().select("doc", "grade").rows()) == [
         ("3", 1.0),
         ("5", 1.0),

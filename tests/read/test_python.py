@@ -38,8 +38,8 @@ RUNS: dict[str, Callable[[], object]] = {
     "numpy ids": lambda: {
         np.str_(query): [np.str_(doc) for doc in docs] for query, docs in ranked().items()
     },
-    "a stream": lambda: findwell.load_run(sample.RUN),
-    "a run": lambda: findwell.load_run(sample.RUN).collect(),
+    "a stream": lambda: findwell.io.load_run(sample.RUN),
+    "a run": lambda: findwell.io.load_run(sample.RUN).collect(),
     "a generator of records": lambda: (
         {"query": query, "retrieved": docs} for query, docs in ranked().items()
     ),
@@ -50,7 +50,7 @@ GOLDS: dict[str, Callable[[], object]] = {
         query: {doc: np.int32(grade) for doc, grade in docs.items()}
         for query, docs in sample.GOLD.items()
     },
-    "a gold": lambda: findwell.load_gold(sample.GOLD),
+    "a gold": lambda: findwell.io.load_gold(sample.GOLD),
     "lists of objects": lambda: {
         query: [{"docs": [doc], "grade": grade} for doc, grade in docs.items()]
         for query, docs in sample.GOLD.items()
@@ -176,7 +176,9 @@ def test_inputs_are_never_changed() -> None:
     run, gold = copy.deepcopy(sample.RUN), copy.deepcopy(sample.GOLD)
     lists, items = ranked(), {"q1": ["d1", ["d2", "d3"]], "q2": [{"docs": ["7"], "grade": 2}]}
     before = copy.deepcopy((run, gold, lists, items))
-    findwell.evaluate(run, gold, ["AP"], ids="chunk-to-doc:#", bounds=True, rel=2)
+    findwell.evaluate(
+        run, gold, ["AP"], reading=findwell.Reading(ids="chunk-to-doc:#"), bounds=True, rel=2
+    )
     findwell.evaluate(lists, items, ["AP"], queries={"q1": {"topic": "x"}})
     assert (run, gold, lists, items) == before
 

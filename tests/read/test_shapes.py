@@ -501,7 +501,7 @@ def test_a_wrong_literal_in_a_cell(cell: str, cli: Findwell, save: Save) -> None
 
 
 PLUGIN = """
-from findwell import Shape, register_shape
+from findwell.plugins import Shape, register_shape
 
 register_shape(Shape("mine", query=("key",), retrieved=("hits",), gold=("truth",)))
 """

@@ -49,7 +49,7 @@ def test_a_bad_line_of_a_run(case: str, cli: Findwell, save: Save) -> None:
     if "again" not in case:
         assert error.value.where == f"{path}, {place}"
     assert score(path, skip_bad=True) == score(sample.RUN)
-    result = findwell.evaluate(path, sample.GOLD, ["RR"], skip_bad=True)
+    result = findwell.evaluate(path, sample.GOLD, ["RR"], reading=findwell.Reading(skip_bad=True))
     (found,) = [entry for entry in result.findings if entry.kind == "skipped-record"]
     assert (found.count, found.run) == (1, "run")
     assert found.examples[0].startswith(f"{path}, {place}: ")
@@ -107,7 +107,7 @@ def test_a_bad_record_is_left_out_of_run_and_gold(bad: Any, place: int, save: Sa
     for data in (given, save("s.jsonl", jsonl(given))):
         with pytest.raises(InputError):
             load_samples(data)
-        result = findwell.evaluate(data, measures=["RR"], skip_bad=True)
+        result = findwell.evaluate(data, measures=["RR"], reading=findwell.Reading(skip_bad=True))
         assert kinds(result) == {"skipped-record": 1}
         assert result.queries["query"].to_list() == ["a", "c"]
         assert result["RR"] == (0.75 if repeats else 0.5)
@@ -117,7 +117,7 @@ def test_positions_count_what_was_left_out(save: Save) -> None:
     run: list[Any] = [{"retrieved": ["a"]}, {"retrieved": 5}, {"retrieved": ["c"]}]
     gold = [{"gold": ["a"]}, {"gold": ["b"]}, {"gold": ["c"]}]
     for data in (run, save("run.jsonl", jsonl(run))):
-        result = findwell.evaluate(data, gold, ["RR"], skip_bad=True)
+        result = findwell.evaluate(data, gold, ["RR"], reading=findwell.Reading(skip_bad=True))
         assert result["RR"] == pytest.approx(2 / 3)
         assert kinds(result) == {"skipped-record": 1, "missing-query": 1}
 
@@ -148,6 +148,6 @@ def test_frames_are_skipped_through_too() -> None:
 
 
 def test_without_bad_records_nothing_is_said() -> None:
-    assert kinds(findwell.evaluate(sample.RUN, sample.GOLD, ["RR"], skip_bad=True)) == kinds(
-        findwell.evaluate(sample.RUN, sample.GOLD, ["RR"])
-    )
+    assert kinds(
+        findwell.evaluate(sample.RUN, sample.GOLD, ["RR"], reading=findwell.Reading(skip_bad=True))
+    ) == kinds(findwell.evaluate(sample.RUN, sample.GOLD, ["RR"]))

@@ -71,7 +71,7 @@ def _as_float32(table: pl.DataFrame) -> pl.DataFrame:
 def test_every_frame_gives_the_numbers_of_the_dict(frame: str) -> None:
     run, gold = FRAMES[frame](run_table()), FRAMES[frame](gold_table())
     assert score(run, gold) == score(sample.RUN)
-    assert [found.kind for found in findwell.check(run, gold)] == ["tied-scores"]
+    assert [found.kind for found in findwell.io.check(run, gold)] == ["tied-scores"]
 
 
 @pytest.mark.parametrize("frame", FRAMES)
@@ -108,7 +108,7 @@ def test_text_tables_by_the_names_people_give(
         for role, table in (("run", run), ("gold", gold))
     ]
     assert score(*paths) == score(sample.RUN)
-    assert [found.kind for found in findwell.check(*paths)] == ["tied-scores"]
+    assert [found.kind for found in findwell.io.check(*paths)] == ["tied-scores"]
 
 
 TEXTS: dict[str, Callable[[str], bytes]] = {

@@ -124,7 +124,9 @@ def test_ids_of_queries_from_an_attribute(tmp_path: Path, cli: Findwell) -> None
     path.write_bytes(FILES["otlp.pb"](CALLS))
     records = [each | {"query": f"q{n}"} for n, each in enumerate(RECORDS)]
     expected = findwell.evaluate(lines(tmp_path / "run.jsonl", records), ids, MEASURES)
-    result = findwell.evaluate(path, ids, MEASURES, query_from="metadata.query_id")
+    result = findwell.evaluate(
+        path, ids, MEASURES, reading=findwell.Reading(query_from="metadata.query_id")
+    )
     assert renamed(values(result)) == renamed(values(expected))
     given = cli("score", path, "-g", ids, "-m", "RR", "--read", "query_from=metadata.query_id")
     assert f"{expected['RR']:.4f}" in given.out

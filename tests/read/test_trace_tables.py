@@ -108,7 +108,7 @@ def test_the_id_of_a_query_may_be_an_attribute_of_a_table() -> None:
     table = spans()
     table["attributes.query.id"] = ["q1", "q2", "q3", None]
     gold = {each["query"]: each["gold"] for each in GOLD}
-    found = findwell.evaluate(table, gold, "RR", query_from="query.id")
+    found = findwell.evaluate(table, gold, "RR", reading=findwell.Reading(query_from="query.id"))
     assert found["RR"] == pytest.approx(EXPECTED)
 
 

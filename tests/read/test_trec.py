@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 import findwell
 from findwell.core.errors import InputError
+from findwell.evaluation.plan import grouped
 from findwell.io.read import known_formats
 from findwell.io.read.format import Look
 from tests import sample
@@ -59,7 +60,7 @@ def test_every_layout_gives_the_numbers_of_the_dict(layout: str, save: Save) -> 
     run = save("run.trec", LAYOUTS[layout](sample.trec_run()))
     gold = save("qrels.txt", LAYOUTS[layout](sample.qrels()))
     assert score(run, gold) == score(sample.RUN, sample.GOLD)
-    assert [found.kind for found in findwell.check(run, gold)] == ["tied-scores"]
+    assert [found.kind for found in findwell.io.check(run, gold)] == ["tied-scores"]
 
 
 @pytest.mark.parametrize("layout", LAYOUTS)
@@ -126,7 +127,7 @@ def test_a_document_judged_for_several_subtopics_makes_groups(
 ) -> None:
     gold = save("qrels.txt", SUBTOPICS)
     assert score(SUBTOPIC_RUN, gold, **options) == score(SUBTOPIC_RUN, AS_RECORDS)
-    assert not findwell.check(SUBTOPIC_RUN, gold, **options)
+    assert not findwell.io.check(SUBTOPIC_RUN, gold, **grouped(options))
 
 
 def test_subtopics_without_a_shared_document_must_be_named(save: Save) -> None:
@@ -135,7 +136,9 @@ def test_subtopics_without_a_shared_document_must_be_named(save: Save) -> None:
     plain = findwell.evaluate(run, gold, ["recall"])
     assert plain["recall"] == pytest.approx(2 / 3)
     assert kinds(plain) == {"iteration-column": 2}
-    named = findwell.evaluate(run, gold, ["recall"], gold_format="subtopic-qrels")
+    named = findwell.evaluate(
+        run, gold, ["recall"], reading=findwell.Reading(gold_format="subtopic-qrels")
+    )
     assert named["recall"] == 1
     assert kinds(named) == {}
 
@@ -151,7 +154,7 @@ def test_an_iteration_column_that_varies_is_a_finding(save: Save) -> None:
 
 def test_one_constant_iteration_is_no_finding(save: Save) -> None:
     gold = save("qrels.txt", "1 7 a 1\n2 7 b 1\n")
-    assert not findwell.check({"1": ["a"], "2": ["b"]}, gold)
+    assert not findwell.io.check({"1": ["a"], "2": ["b"]}, gold)
 
 
 def test_a_repeated_judgement_in_the_same_iteration_is_no_subtopic(save: Save) -> None:

@@ -11,6 +11,7 @@ import polars as pl
 import pytest
 
 import findwell
+from findwell.evaluation.plan import grouped
 from tests.sample import kinds
 
 if TYPE_CHECKING:
@@ -57,7 +58,9 @@ def test_places_in_one_document_are_not_repetitions() -> None:
 
 
 def test_a_judge_sees_chunks_that_share_a_document() -> None:
-    result = findwell.judge([SAMPLE], ["context_recall", "context_precision"], judge="local:text")
+    result = findwell.judges.judge(
+        [SAMPLE], ["context_recall", "context_precision"], judge="local:text"
+    )
     assert result.values == {"context_recall": 1, "context_precision": pytest.approx(1 / 3)}
 
 
@@ -93,16 +96,22 @@ QUOTES = {
 def test_a_document_that_the_gold_quotes_twice_is_one_id(ids: str) -> None:
     """Whether or not texts are read for another measure, or kept for a report."""
     values = [
-        findwell.evaluate([QUOTES], measures="recall", ids=ids)["recall"],
-        findwell.evaluate([QUOTES], measures="recall", ids=ids, keep=5)["recall"],
-        findwell.evaluate([QUOTES], measures=["recall", "recall/exact"], ids=ids)["recall"],
+        findwell.evaluate([QUOTES], measures="recall", reading=findwell.Reading(ids=ids))["recall"],
+        findwell.evaluate([QUOTES], measures="recall", reading=findwell.Reading(ids=ids, keep=5))[
+            "recall"
+        ],
+        findwell.evaluate(
+            [QUOTES], measures=["recall", "recall/exact"], reading=findwell.Reading(ids=ids)
+        )["recall"],
     ]
     assert values == [0.5, 0.5, 0.5]
 
 
 def test_normalised_ids_leave_texts_alone() -> None:
     for ids in ("identity", "chunk-to-doc", lambda _: "all the same"):
-        result = findwell.evaluate([QUOTES], measures="recall", by="exact", ids=ids)
+        result = findwell.evaluate(
+            [QUOTES], measures="recall", by="exact", reading=findwell.Reading(ids=ids)
+        )
         assert result["recall"] == pytest.approx(1 / 3)
 
 
@@ -142,7 +151,7 @@ def test_a_group_of_one_document_is_that_document(name: str, company: bool, tmp_
         forms += [lists, pl.DataFrame(lists), tmp_path / "a.jsonl"]
         (tmp_path / "a.jsonl").write_text(json.dumps(lists[0]) + "\n", encoding="utf-8")
     for given in forms:
-        found = findwell.evaluate(given, None, ["recall", "num_rel"], **options).per_query
+        found = findwell.evaluate(given, None, ["recall", "num_rel"], **grouped(options)).per_query
         values = found.filter(pl.col("query") == "q")["value"].to_list()
         assert values == [0.5, 2.0], given
 
@@ -150,8 +159,15 @@ def test_a_group_of_one_document_is_that_document(name: str, company: bool, tmp_
 def test_subtopics_of_one_document_stay_items_of_their_own(save: Save) -> None:
     gold = save("gold.qrels", "q 1 a 1\nq 2 a 1\nq 3 B 1\nq 4 b 1\n")
     for ids in ("identity", "lower"):
-        result = findwell.evaluate({"q": ["a"]}, gold, ["recall", "num_rel"], ids=ids)
+        result = findwell.evaluate(
+            {"q": ["a"]}, gold, ["recall", "num_rel"], reading=findwell.Reading(ids=ids)
+        )
         assert list(result.values.values()) == [0.5, 4.0]
     named = save("gold.csv", "query,doc,grade,group\nq,a,1,one\nq,a,1,two\nq,A,1,\nq,a,1,\n")
     for ids, items in (("identity", 4.0), ("lower", 3.0)):
-        assert findwell.evaluate({"q": ["a"]}, named, "num_rel", ids=ids)["num_rel"] == items
+        assert (
+            findwell.evaluate({"q": ["a"]}, named, "num_rel", reading=findwell.Reading(ids=ids))[
+                "num_rel"
+            ]
+            == items
+        )

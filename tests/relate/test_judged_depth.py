@@ -266,7 +266,7 @@ def test_an_explanation_shows_what_was_judged(server: Server) -> None:
         measures=["context_precision@3"],
         query="q1",
         judge="openai:m",
-        base_url=server.url,
+        reading=findwell.Reading(base_url=server.url),
     )
     assert [step.rank for step in told.ranking] == [1, 2, 3]
     assert {step.mark for step in told.ranking} == {"hit", "rejected"}
@@ -291,7 +291,7 @@ def test_each_aspect_is_asked_as_deep_as_its_own_measures() -> None:
         samples,
         measures=measures,
         judge=Listening(judge_alone),
-        keep=20,
+        reading=findwell.Reading(keep=20),
         progress=lambda step: steps.append((step.done, step.total)),
     )
     shallow, deep = frozenset({"relevance", "statements"}), frozenset({"claims"})
@@ -325,7 +325,12 @@ def test_a_panel_is_asked_no_deeper_either() -> None:
 @pytest.mark.parametrize("aspect", sorted(FOUR))
 def test_a_saved_result_knows_what_it_lacks(aspect: str, tmp_path: Path) -> None:
     at_five = f"{AT[aspect]}@5"
-    fresh = findwell.evaluate(long_lists((20, 3)), measures=[at_five], judge=judge_alone, keep=20)
+    fresh = findwell.evaluate(
+        long_lists((20, 3)),
+        measures=[at_five],
+        judge=judge_alone,
+        reading=findwell.Reading(keep=20),
+    )
     fresh.save(tmp_path / "saved")
     whole = findwell.evaluate(long_lists((20, 3)), measures=[AT[aspect]], judge=judge_alone)
     for result in (fresh, findwell.load(tmp_path / "saved")):
@@ -336,10 +341,10 @@ def test_a_saved_result_knows_what_it_lacks(aspect: str, tmp_path: Path) -> None
                 _ = result.score([name]).values
             assert name in stop.value.fix
         with pytest.raises(MeasureError, match="only the first 5"):
-            findwell.curve(result, [AT[aspect]], [1, 10])
+            findwell.statistics.curve(result, [AT[aspect]], [1, 10])
         with pytest.raises(MeasureError, match="only the first 5"):
-            findwell.smallest_k(result, AT[aspect], 0.5)
-        assert findwell.curve(result, [AT[aspect]], [1, 5])["value"].null_count() == 0
+            findwell.statistics.smallest_k(result, AT[aspect], 0.5)
+        assert findwell.statistics.curve(result, [AT[aspect]], [1, 5])["value"].null_count() == 0
     with pytest.raises(MeasureError, match="only the first 5"):
         findwell.compare(tmp_path / "saved", tmp_path / "saved", measures=[AT[aspect]])
 
@@ -354,7 +359,10 @@ def test_lists_that_are_shorter_lack_nothing() -> None:
 @pytest.mark.parametrize("aspect", sorted(FOUR))
 def test_a_report_says_nothing_about_what_was_not_judged(aspect: str) -> None:
     result = findwell.evaluate(
-        long_lists(), measures=[f"{AT[aspect]}@5"], judge=judge_alone, keep=20
+        long_lists(),
+        measures=[f"{AT[aspect]}@5"],
+        judge=judge_alone,
+        reading=findwell.Reading(keep=20),
     )
     (system,) = gather([result])
     told = QueryDetails(system).of("q0")

@@ -19,7 +19,8 @@ import sys
 import findwell
 from findwell.retrievers.memory import peak_bytes
 run, gold, keep = sys.argv[1:]
-result = findwell.evaluate(run, gold, ["recall@5", "recall"], by="rouge", keep=int(keep))
+reading = findwell.Reading(keep=int(keep))
+result = findwell.evaluate(run, gold, ["recall@5", "recall"], by="rouge", reading=reading)
 print(*result.values.values(), int(peak_bytes()) >> 20)
 """
 

@@ -47,7 +47,7 @@ def _letters(texts: Sequence[str]) -> np.ndarray[Any, np.dtype[np.float64]]:
 
 
 def _measures(relation: str) -> list[findwell.Measure]:
-    every = [cls() for cls in findwell.known_measures().values()]
+    every = [cls() for cls in findwell.plugins.known_measures().values()]
     every += (
         []
         if known_matchers()[relation].about_list

@@ -95,7 +95,7 @@ def test_every_measure_stays_in_its_range_over_every_relation(
 ) -> None:
     result = evaluate(brute.with_texts(made), MEASURES, by)
     for name, values in by_measure(result).items():
-        measure = findwell.parse_measure(name)
+        measure = findwell.plugins.parse_measure(name)
         for value in values.values():
             assert value is None or np.isfinite(value)
             assert value is None or value >= 0 or name == "utility"  # what noise costs
@@ -136,7 +136,7 @@ def test_names_are_canonical_and_read_back(spelled: str, canonical: str) -> None
     assert find_matcher(str(matcher)) == matcher
     (measure,) = resolve_measures(f"P@5/{spelled}", "findwell")
     assert str(measure) == f"P@5/{canonical}"
-    assert findwell.parse_measure(str(measure)) == measure
+    assert findwell.plugins.parse_measure(str(measure)) == measure
 
 
 @pytest.mark.parametrize(
@@ -220,10 +220,10 @@ def test_repeated_chunks_are_noise_and_equal_gold_counts_once() -> None:
 
 
 def test_a_matcher_takes_parameters_that_no_name_can_spell() -> None:
-    by = findwell.find_matcher("rouge-sentence", splitter=lambda text: text.split("|"))
+    by = findwell.plugins.find_matcher("rouge-sentence", splitter=lambda text: text.split("|"))
     run, gold = {"q": ["a b|c d"]}, {"q": ["c d|e f"]}
     assert findwell.evaluate(run, gold, "recall", by=by)["recall"] == 0.5
     with pytest.raises(
         findwell.FindwellError, match="unknown parameter of rouge-sentence 'spliter'"
     ):
-        findwell.find_matcher("rouge-sentence", spliter="lines")
+        findwell.plugins.find_matcher("rouge-sentence", spliter="lines")

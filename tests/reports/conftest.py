@@ -25,7 +25,7 @@ def demo_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
         [DEMO / "bm25.trec", DEMO / "minilm.trec"],
         DEMO / "questions.jsonl",
         corpus=DEMO / "passages.jsonl",
-        keep=50,
+        reading=findwell.Reading(keep=50),
     )
     return result.save(tmp_path_factory.mktemp("results") / "monday")
 

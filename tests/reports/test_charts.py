@@ -67,7 +67,7 @@ def test_the_curve_shows_what_findwell_curve_says(
     demo_folder: Path, figures: dict[str, Chart]
 ) -> None:
     table = figures["curve recall"].table
-    curve = findwell.curve(
+    curve = findwell.statistics.curve(
         findwell.load(demo_folder), "recall", [int(k[1:]) for k in table.header[1:]]
     )
     for name, *cells in table.rows:

@@ -49,7 +49,9 @@ def test_it_tells_what_explain_tells(demo_folder: Path) -> None:
 
 def test_marks_and_gold_are_those_of_the_relevance_level() -> None:
     run, gold = {"q": ["a", "b", "x"]}, {"q": {"a": 1, "b": 2, "c": 2}}
-    result = findwell.evaluate(run, gold, ["P@2", "nDCG@2"], rel=2, keep=5)
+    result = findwell.evaluate(
+        run, gold, ["P@2", "nDCG@2"], rel=2, reading=findwell.Reading(keep=5)
+    )
     case = told(result, "q")
     (explained,) = findwell.explain(run, gold, ["P@2", "nDCG@2"], rel=2)
     assert [each["mark"] for each in case["list"]] == ["rejected", "hit", "unjudged"]
@@ -84,7 +86,9 @@ SENTENCES = [
 
 @pytest.mark.parametrize("by", ["rouge", "rouge-sentence", "exact-sentence"])
 def test_the_matched_sentence_is_highlighted(by: str) -> None:
-    result = findwell.evaluate(SENTENCES, None, ["recall", "P"], by=by, keep=5)
+    result = findwell.evaluate(
+        SENTENCES, None, ["recall", "P"], by=by, reading=findwell.Reading(keep=5)
+    )
     first, second = told(result, "q")["list"]
     assert first["mark"] == "hit"
     assert [first["text"][low:high] for low, high in first["matched"]] == [
@@ -120,7 +124,11 @@ JUDGED = {
 
 def test_verdicts_point_into_the_text_and_repeat_nothing() -> None:
     result = findwell.evaluate(
-        [JUDGED], None, ["P@3/relevance", "recall@3/claims", "P@3/statements"], judge=judged, keep=5
+        [JUDGED],
+        None,
+        ["P@3/relevance", "recall@3/claims", "P@3/statements"],
+        judge=judged,
+        reading=findwell.Reading(keep=5),
     )
     case = told(result, "q")
     first = case["list"][0]
@@ -150,7 +158,10 @@ def test_verdicts_point_into_the_text_and_repeat_nothing() -> None:
 @pytest.mark.parametrize("cutoff", [1, 2])
 def test_verdicts_end_with_the_deepest_cutoff(cutoff: int) -> None:
     measures = [f"P@{cutoff}/relevance", "recall/claims"]
-    case = told(findwell.evaluate([JUDGED], None, measures, judge=judged, keep=5), "q")
+    case = told(
+        findwell.evaluate([JUDGED], None, measures, judge=judged, reading=findwell.Reading(keep=5)),
+        "q",
+    )
     for aspect, deepest in (("relevance", cutoff), ("claims", 3)):
         having = [
             chunk["rank"]
@@ -159,14 +170,21 @@ def test_verdicts_end_with_the_deepest_cutoff(cutoff: int) -> None:
         ]
         assert having == list(range(1, deepest + 1))
     assert case["cutoff"] is None  # recall reads the whole list
-    only = told(findwell.evaluate([JUDGED], None, measures[:1], judge=judged, keep=5), "q")
+    only = told(
+        findwell.evaluate(
+            [JUDGED], None, measures[:1], judge=judged, reading=findwell.Reading(keep=5)
+        ),
+        "q",
+    )
     assert only["cutoff"] == cutoff
 
 
 def test_the_gold_is_one_table_for_all_systems() -> None:
     gold = {"q": {"a": 2, "b": 1, "c": 1}}
     runs = {"one": {"q": ["x", "a", "b"]}, "two": {"q": ["a", "c"]}}
-    panel = lay_side_by_side([findwell.evaluate(runs, gold, ["P@2", "nDCG@3"], rel=2, keep=5)])
+    panel = lay_side_by_side(
+        [findwell.evaluate(runs, gold, ["P@2", "nDCG@3"], rel=2, reading=findwell.Reading(keep=5))]
+    )
     case = query_details(panel, [QueryDetails(system) for system in panel.systems], 0)
     (table,) = case["gold"]
     assert table["systems"] == [0, 1]
@@ -186,7 +204,7 @@ def test_the_gold_is_one_table_for_all_systems() -> None:
 def test_systems_of_another_gold_have_a_table_of_their_own() -> None:
     run = {"q": ["a", "b"]}
     results = {
-        name: findwell.evaluate(run, {"q": docs}, ["recall"], keep=5)
+        name: findwell.evaluate(run, {"q": docs}, ["recall"], reading=findwell.Reading(keep=5))
         for name, docs in (("one", ["a"]), ("two", ["b", "c"]), ("three", ["a"]))
     }
     panel = lay_side_by_side([results])
@@ -215,7 +233,7 @@ def test_a_judge_is_quoted() -> None:
 def test_repeats_and_empty_lists_and_lists_that_were_not_kept() -> None:
     run = {"q1": ["a", "a", "b"], "q2": []}
     gold = {"q1": ["a", "b"], "q2": ["c"], "q3": ["d"]}
-    result = findwell.evaluate(run, gold, ["recall@2"], keep=5)
+    result = findwell.evaluate(run, gold, ["recall@2"], reading=findwell.Reading(keep=5))
     assert [each["mark"] for each in told(result, "q1")["list"]] == ["hit", "repeated", "hit"]
     empty = told(result, "q2")
     assert (empty["depth"], empty["list"], empty["gold"][0]["met"]) == (0, [], 0)
@@ -227,7 +245,9 @@ def test_repeats_and_empty_lists_and_lists_that_were_not_kept() -> None:
 
 
 def test_a_query_without_a_value_says_why() -> None:
-    result = findwell.evaluate({"q": ["a"]}, {"q": {"a": 0}, "r": ["a"]}, ["recall"], keep=5)
+    result = findwell.evaluate(
+        {"q": ["a"]}, {"q": {"a": 0}, "r": ["a"]}, ["recall"], reading=findwell.Reading(keep=5)
+    )
     assert told(result, "q")["steps"] == ["recall (findwell) has no value: no relevant item"]
     assert told(result, "q")["list"][0]["mark"] == "rejected"
 
@@ -270,8 +290,11 @@ def test_spans_that_touch_are_one() -> None:
 
 def test_a_verdict_about_the_whole_list_stands_below_it() -> None:
     sample = {"query": "q", "question": "Where is Rio?", "contexts": ["Rio lies by the sea.", ""]}
-    result = findwell.judge(
-        [sample], "context_sufficiency", judge=lambda _: {"sufficiency": 1}, keep=5
+    result = findwell.judges.judge(
+        [sample],
+        "context_sufficiency",
+        judge=lambda _: {"sufficiency": 1},
+        reading=findwell.Reading(keep=5),
     )
     case = told(result, "q")
     assert [(each["aspect"], each["value"]) for each in case["verdicts"]] == [("sufficiency", 1)]

@@ -73,7 +73,7 @@ def test_what_is_unclear_says_how_many_queries_would_tell() -> None:
     assert found["recall"]["verdict"] == "unclear"
     assert needed is not None
     assert needed > 30
-    plan = findwell.power(
+    plan = findwell.statistics.power(
         {"old": values.run(OLD), "new": values.run(noisy)},
         gold=values.gold(30),
         measures="recall",
@@ -139,7 +139,7 @@ def test_what_python_prints_fits_a_screen() -> None:
     assert "0.52 … 0.71" in str(result)
     assert "note: 4 × query without a relevant item" in str(result)
     assert str(findwell.gate(result, "recall@5>=0.2")).startswith("requirements: pass")
-    assert "to see a difference" in str(findwell.power(sd=0.3, difference=0.05))
+    assert "to see a difference" in str(findwell.statistics.power(sd=0.3, difference=0.05))
     assert max(map(cell_len, repr(result).splitlines())) <= 80
 
 

@@ -15,7 +15,8 @@ pytestmark = pytest.mark.slow
 CELLS = {
     "load": f"import findwell\nfrom pathlib import Path\ndemo = Path({str(DEMO)!r})",
     "result": "result = findwell.evaluate([demo / 'bm25.trec', demo / 'minilm.trec'],\n"
-    "    demo / 'questions.jsonl', corpus=demo / 'passages.jsonl', keep=20)\nresult",
+    "    demo / 'questions.jsonl', corpus=demo / 'passages.jsonl',\n"
+    "    reading=findwell.Reading(keep=20))\nresult",
     "plot": "result.plot('heat wording')",
     "comparison": "found = findwell.compare(result, slices='wording')\nfound",
     "forest": "found.plot()",

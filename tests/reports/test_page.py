@@ -156,7 +156,9 @@ def test_data_cannot_leave_its_element(value: object) -> None:
 
 
 def test_a_report_of_one_system() -> None:
-    content = report(findwell.evaluate(RUN, GOLD, ["recall@2", "nDCG@3"], keep=5))
+    content = report(
+        findwell.evaluate(RUN, GOLD, ["recall@2", "nDCG@3"], reading=findwell.Reading(keep=5))
+    )
     data = data_of(content)
     assert data["systems"] == ["run"]
     assert data["values"] == [[[0.5] * 6, pytest.approx([0.9197] * 6)]]
@@ -197,7 +199,15 @@ def test_names_may_be_long() -> None:
         for number in (0,)
     }
     data = data_of(
-        report(findwell.evaluate(runs, gold, ["recall@5", "nDCG(gain='exp')@10"], by="ids", keep=5))
+        report(
+            findwell.evaluate(
+                runs,
+                gold,
+                ["recall@5", "nDCG(gain='exp')@10"],
+                by="ids",
+                reading=findwell.Reading(keep=5),
+            )
+        )
     )
     assert data["systems"] == names
     assert data["cases"][0]["gold"][0]["items"][0]["docs"] == [f"{queries[0]}-document"]
@@ -382,7 +392,7 @@ def test_mistakes_are_told(
     ],
 )
 def test_small_and_odd_results_have_a_page(run: Any, gold: Any, options: dict[str, Any]) -> None:
-    result = findwell.evaluate(run, gold, **options, keep=3)
+    result = findwell.evaluate(run, gold, **options, reading=findwell.Reading(keep=3))
     data = data_of(report(result))
     assert len(data["cases"]) == len(data["query"]) == result.queries.height
 
@@ -404,7 +414,9 @@ def test_what_is_missing_is_named(
 def test_the_judge_is_named_at_the_top() -> None:
     sample = {"user_input": "Why not?", "retrieved_contexts": ["Because so."], "reference": "So."}
     systems = {
-        name: findwell.judge([sample], "context_recall", judge=name, keep=3)
+        name: findwell.judges.judge(
+            [sample], "context_recall", judge=name, reading=findwell.Reading(keep=3)
+        )
         for name in ("local:text", "local:text(claims=0.9)")
     }
     content = page(prepare(lay_side_by_side([systems])))

@@ -27,7 +27,7 @@ def test_the_gold_is_a_matrix_with_changes_of_rank(watched: Watched, tmp_path: P
     one = ["down", "same", "x", "up", "lost", *"abcdef", "deep"]
     other = ["up", "same", "down", "found", *"abcdef", "y", "deep"]
     runs = {"one": {"q": one}, "two": {"q": other}}
-    result = findwell.evaluate(runs, gold, ["recall@10"], keep=20)
+    result = findwell.evaluate(runs, gold, ["recall@10"], reading=findwell.Reading(keep=20))
     path = tmp_path / "matrix.html"
     path.write_text(make_page(prepare(lay_side_by_side([result]))), encoding="utf-8")
     page = watched.page
@@ -87,7 +87,9 @@ def test_ten_thousand_queries_open_and_search(watched: Watched, tmp_path: Path) 
         for system, run in enumerate(runs.values()):
             run.append({"query": f"q{number}", "retrieved": made_of(number, system)[1]})
     corpus = [{"doc": doc, "text": text} for doc, text in docs.items()]
-    result = findwell.evaluate(runs, gold, ["recall@10", "nDCG@10"], corpus=corpus, keep=20)
+    result = findwell.evaluate(
+        runs, gold, ["recall@10", "nDCG@10"], corpus=corpus, reading=findwell.Reading(keep=20)
+    )
     path = tmp_path / "big.html"
     path.write_text(make_page(prepare(lay_side_by_side([result]))), encoding="utf-8")
     assert path.stat().st_size < 12_000_000
@@ -166,7 +168,7 @@ def test_a_judged_report_is_small_and_readable(watched: Watched, tmp_path: Path)
     ]
     measures = ["recall@10/claims", "nDCG@10/relevance", "P@10/statements"]
     results = {
-        name: findwell.evaluate(run, None, measures, judge=judge, keep=20)
+        name: findwell.evaluate(run, None, measures, judge=judge, reading=findwell.Reading(keep=20))
         for name, run in zip(("one", "two"), records, strict=True)
     }
     path = tmp_path / "judged.html"

@@ -17,7 +17,9 @@ OLD, NEW = {"q": ["a"], "r": ["x"]}, {"q": ["a", "b"], "r": ["c"]}
 
 
 def test_results_folders_and_runs_make_the_same_page(tmp_path: Path) -> None:
-    result = findwell.evaluate({"old": OLD, "new": NEW}, GOLD, ["recall@2"], keep=50)
+    result = findwell.evaluate(
+        {"old": OLD, "new": NEW}, GOLD, ["recall@2"], reading=findwell.Reading(keep=50)
+    )
     result.save(tmp_path / "saved")
     pages = {
         report(result),

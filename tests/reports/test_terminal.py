@@ -94,7 +94,7 @@ def test_a_judge_card_says_what_its_numbers_mean() -> None:
         {"question": f"q{at}", "chunk": said, "label": int(truth)}
         for at, (said, truth) in enumerate(pairs)
     ]
-    card = findwell.judge_card(
+    card = findwell.judges.card(
         labels, judge=lambda sample: {"relevance": [int(each == "yes") for each in sample.chunks]}
     )
     shown = render(card, "table")

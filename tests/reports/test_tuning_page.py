@@ -20,8 +20,8 @@ DEMO = Path(findwell.__file__).parent / "demo"
 
 
 @pytest.fixture(scope="module", params=["weaviate-relative", "opensearch-min_max-arithmetic"])
-def tuning(request: Any) -> findwell.Tuning:
-    found: findwell.Tuning = findwell.tune(
+def tuning(request: Any) -> findwell.tuning.Tuning:
+    found: findwell.tuning.Tuning = findwell.tuning.tune(
         {"bm25": DEMO / "bm25.trec", "minilm": DEMO / "minilm.trec"},
         DEMO / "questions.jsonl",
         "nDCG@10",
@@ -33,27 +33,27 @@ def tuning(request: Any) -> findwell.Tuning:
     return found
 
 
-def test_the_snippet_can_be_copied(tuning: findwell.Tuning) -> None:
+def test_the_snippet_can_be_copied(tuning: findwell.tuning.Tuning) -> None:
     (shown,) = re.findall(r"<pre>\n(.*?)</pre>", page(tuning), re.DOTALL)
     assert unescape(shown) == tuning.snippet
     assert shown.count("\n") > 2
 
 
-def test_the_navigation_has_the_order_of_the_page(tuning: findwell.Tuning) -> None:
+def test_the_navigation_has_the_order_of_the_page(tuning: findwell.tuning.Tuning) -> None:
     html = page(tuning)
     linked = re.findall(r'<li><a href="#(\w+)">', html)
     assert linked == re.findall(r'<section id="(\w+)"', html)
     assert linked == ["choice", "curve", "gains", "paste", "findings"]
 
 
-def test_every_column_has_a_name(tuning: findwell.Tuning) -> None:
+def test_every_column_has_a_name(tuning: findwell.tuning.Tuning) -> None:
     assert not re.findall(r"<th[^>]*></th>", page(tuning))
 
 
 @pytest.mark.slow
 @pytest.mark.xdist_group("browser")
 def test_it_is_no_wider_than_the_screen_and_accessible(
-    watched: Watched, tuning: findwell.Tuning, tmp_path: Path
+    watched: Watched, tuning: findwell.tuning.Tuning, tmp_path: Path
 ) -> None:
     file = tmp_path / "tuning.html"
     file.write_text(page(tuning))

@@ -22,13 +22,13 @@ def test_many_cutoffs_in_one_name() -> None:
 
 def test_curve_is_the_measure_at_each_cutoff() -> None:
     result = findwell.evaluate(RUN, GOLD)
-    table = findwell.curve(result, ["recall", "nDCG(gain=exp)"], [1, 2, 5])
+    table = findwell.statistics.curve(result, ["recall", "nDCG(gain=exp)"], [1, 2, 5])
     assert table.columns == ["run", "measure", "k", "value", "n", "undefined"]
     for row in table.to_dicts():
         name = f"{row['measure']}@{row['k']}"
         assert row["value"] == findwell.evaluate(RUN, GOLD, name)[name]
     with pytest.raises(findwell.FindwellError, match="Rprec takes no cutoff"):
-        findwell.curve(result, "Rprec")
+        findwell.statistics.curve(result, "Rprec")
 
 
 @pytest.mark.parametrize(
@@ -36,17 +36,17 @@ def test_curve_is_the_measure_at_each_cutoff() -> None:
     [("recall", 0.5, 1), ("recall", 0.75, 2), ("recall", 1, 4), ("recall", 1.1, None)],
 )
 def test_smallest_k(measure: str, target: float, k: int | None) -> None:
-    assert findwell.smallest_k(findwell.evaluate(RUN, GOLD), measure, target) == k
+    assert findwell.statistics.smallest_k(findwell.evaluate(RUN, GOLD), measure, target) == k
 
 
 def test_smallest_k_agrees_with_looking_at_every_cutoff() -> None:
     result = findwell.evaluate(DEMO / "minilm.trec", DEMO / "questions.jsonl")
     for target in (0.3, 0.6, 0.8, 0.9, 0.99):
-        values = findwell.curve(result, "recall", range(1, 21))["value"].to_list()
+        values = findwell.statistics.curve(result, "recall", range(1, 21))["value"].to_list()
         expected = next((k for k, value in enumerate(values, start=1) if value >= target), None)
-        assert findwell.smallest_k(result, "recall", target) == expected
-    precision = findwell.curve(result, "P", range(1, 21))["value"].to_list()
-    assert findwell.smallest_k(result, "P", 0.5) == (1 if precision[0] >= 0.5 else None)
+        assert findwell.statistics.smallest_k(result, "recall", target) == expected
+    precision = findwell.statistics.curve(result, "P", range(1, 21))["value"].to_list()
+    assert findwell.statistics.smallest_k(result, "P", 0.5) == (1 if precision[0] >= 0.5 else None)
 
 
 CURVE = ("curve", DEMO / "bm25.trec", "--gold", DEMO / "questions.jsonl")

@@ -169,7 +169,7 @@ def test_a_result_of_another_layout_is_refused(result: findwell.Result, tmp_path
 
 def test_documents_that_never_meet_are_noticed() -> None:
     def fix(run: list[str], gold: list[str]) -> str:
-        findings = findwell.check({"q": run}, {"q": gold}, by="ids")
+        findings = findwell.io.check({"q": run}, {"q": gold}, by="ids")
         return next(f.fix for f in findings if f.kind == "no-shared-document")
 
     assert "--read ids=chunk-to-doc:#" in fix(["guide#1"], ["guide"])
@@ -248,13 +248,17 @@ def test_lists_are_remembered_where_asked_for(tmp_path: Path) -> None:
     ]
     plain = findwell.evaluate(records, measures="RR")
     assert dict(plain.kept.listed) == {}
-    kept = findwell.evaluate(records, measures=["RR", "recall/exact"], keep=1)
+    kept = findwell.evaluate(
+        records, measures=["RR", "recall/exact"], reading=findwell.Reading(keep=1)
+    )
     assert kept.kept.listed["run"].to_dicts() == [
         {"query": "q", "rank": 1, "doc": "a", "score": 2.0, "text": "text a"}
     ]
     again = findwell.load(kept.save(tmp_path / "r"))
     assert again.kept.listed["run"].equals(kept.kept.listed["run"])
-    found = findwell.evaluate({"q": ["a"]}, {"q": ["a"]}, "RR", keep=5, corpus={"a": "A!"})
+    found = findwell.evaluate(
+        {"q": ["a"]}, {"q": ["a"]}, "RR", reading=findwell.Reading(keep=5), corpus={"a": "A!"}
+    )
     assert found.kept.listed["run"]["text"].to_list() == ["A!"]
 
 
@@ -263,8 +267,8 @@ ASKED = [{"query": "q1", "gold": ["x"], "topic": "tea"}, {"query": "q2", "gold":
 
 
 def test_one_run_of_several() -> None:
-    result = findwell.evaluate(TWO, ASKED, ["RR"], keep=2)
-    alone = findwell.evaluate(TWO["b"], ASKED, ["RR"], keep=2)
+    result = findwell.evaluate(TWO, ASKED, ["RR"], reading=findwell.Reading(keep=2))
+    alone = findwell.evaluate(TWO["b"], ASKED, ["RR"], reading=findwell.Reading(keep=2))
     only = result.only("b")
     assert only.runs == list(only.kept.listed) == ["b"]
     assert only.values == alone.values == {"RR": 0.5}
@@ -273,7 +277,7 @@ def test_one_run_of_several() -> None:
 
 
 def test_the_queries_of_a_slice() -> None:
-    result = findwell.evaluate(TWO, ASKED, ["RR"], keep=2)
+    result = findwell.evaluate(TWO, ASKED, ["RR"], reading=findwell.Reading(keep=2))
     tea, rest = result.where("topic", "tea"), result.where("topic", "(none)")
     assert tea.values == {"a: RR": 1.0, "b: RR": 0.0}
     assert rest.values == {"a: RR": 0.0, "b: RR": 1.0}

@@ -244,7 +244,7 @@ class TestKilled:
         worse = ["--baseline", path, "--update-baseline", "--require", "recall@1>=baseline"]
         for use, expected in (
             (lambda: len(gather([path])), 1),
-            (lambda: findwell.agree(path, path).kind, "systems"),
+            (lambda: findwell.labels.agree(path, path).kind, "systems"),
             (lambda: _require_input(path), None),
             (lambda: cli("score", record, *worse, "--decide", "value").code, 1),
         ):
@@ -337,7 +337,9 @@ class TestReading:
         ]
         gold = [{"query": f"q{n}", "question": f"{n}?", "gold": ["ab"[n % 2]]} for n in range(9)]
         measures = ["recall", "P/relevance"]
-        result = findwell.evaluate(rows, gold, measures, judge=Jury(), keep=3, level=None)
+        result = findwell.evaluate(
+            rows, gold, measures, judge=Jury(), reading=findwell.Reading(keep=3), level=None
+        )
         folder = result.save(tmp_path / "r")
         assert {path.name for path in folder.iterdir()} == FILES
         chance = random.Random(12)

@@ -50,7 +50,7 @@ def brute(run: dict[str, float], gold: dict[str, int], measure: str) -> tuple[fl
 def test_bounds_over_all_orders(run: dict[str, float], gold: dict[str, int], measure: str) -> None:
     if not any(gold.values()):
         gold = gold | {"x": 1}
-    loaded, known = findwell.load_run({"q": run}), findwell.load_gold({"q": gold})
+    loaded, known = findwell.io.load_run({"q": run}), findwell.io.load_gold({"q": gold})
     bound = find_matcher("ids").bind(known, MatchContext())
     related = LocalEngine().draw(loaded, bound, dialect("findwell").policy)
     none = np.zeros(0, dtype=np.int64)
@@ -83,15 +83,17 @@ def test_an_all_tied_run_is_odd(cli: Findwell, save: Save) -> None:
 def test_ties_of_queries_that_are_left_out() -> None:
     run = {"q2": {"a": 1.0, "b": 1.0}, "q3": {"a": 2.0, "b": 1.0}}
     gold = {"q1": ["a"], "q2": ["a"], "q3": ["a"]}
-    found = findwell.evaluate(run, gold, "RR", missing="skip").findings
+    found = findwell.evaluate(run, gold, "RR", reading=findwell.Reading(missing="skip")).findings
     (tied,) = (each for each in found if each.kind == "tied-scores")
     assert tied.examples == ("q2",)
     assert "RR from 0.7500 to 1.0000" in tied.message
 
 
 def test_ties_are_found_in_any_order_of_queries() -> None:
-    run = findwell.load_run({"b": {"x": 1.0, "y": 1.0}, "a": {"x": 1.0, "y": 1.0}}).collect()
-    aligned = align(run, findwell.load_gold({"a": ["x"], "b": ["y"]}), dialect("findwell").policy)
+    run = findwell.io.load_run({"b": {"x": 1.0, "y": 1.0}, "a": {"x": 1.0, "y": 1.0}}).collect()
+    aligned = align(
+        run, findwell.io.load_gold({"a": ["x"], "b": ["y"]}), dialect("findwell").policy
+    )
     assert aligned.ties is not None
     assert aligned.ties.query.tolist() == [0, 1]
     at = aligned.ties.around(np.array([0, 0, 1, 1]), np.array([1, 3, 2, 9]))

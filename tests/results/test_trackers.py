@@ -46,7 +46,7 @@ def test_runs_are_parted_and_undefined_values_left_out() -> None:
 
 
 def test_all_measures_have_names_that_are_accepted_and_different() -> None:
-    names = list(findwell.known_measures())
+    names = list(findwell.plugins.known_measures())
     names += [f"{name}@5" for name in ("P", "recall", "nDCG(gain=exp)", "RBP(p=0.8)", "nDCG")]
     relations = [f"{name}/rouge(threshold=0.8)" for name in names]
     spelled = [metric_name(name) for name in (*names, *relations)]

@@ -108,7 +108,7 @@ def qdrant() -> dict[str, Any]:
     def search(question: str, k: int = 10) -> object:
         return client.query_points("docs", query=embed(question), limit=k, with_payload=True)
 
-    return {"search": findwell.Retriever(search, id_from="payload.chunk_id")}
+    return {"search": findwell.retrievers.Retriever(search, id_from="payload.chunk_id")}
 
 
 FRAMEWORKS: dict[str, Callable[[], dict[str, Any]]] = {

@@ -85,7 +85,7 @@ def engine() -> Iterator[Search]:
 
 def test_a_template_is_filled_and_hits_are_found(engine: Search) -> None:
     for hits in (None, "hits.hits"):
-        retriever = findwell.HttpRetriever(engine.url, BODY, hits=hits)
+        retriever = findwell.retrievers.HttpRetriever(engine.url, BODY, hits=hits)
         run = findwell.retrieve(retriever, QUERIES, k=2)
         assert run.rows["doc"].to_list() == ["d1", "d2"] * 2
         assert run.rows["text"].to_list() == ["one", "two"] * 2
@@ -96,7 +96,7 @@ def test_a_template_is_filled_and_hits_are_found(engine: Search) -> None:
 
 def test_an_address_alone_is_asked_by_get(engine: Search) -> None:
     engine.answer = lambda _: {"data": [{"chunks": ["d7", "d8"]}]}
-    retriever = findwell.HttpRetriever(
+    retriever = findwell.retrievers.HttpRetriever(
         engine.url + "?q={{question}}&n={{k}}", hits="data.0.chunks", k=5
     )
     run = findwell.retrieve(retriever, QUERIES)
@@ -108,11 +108,11 @@ def test_an_address_alone_is_asked_by_get(engine: Search) -> None:
 def test_nothing_follows_a_redirect(engine: Search) -> None:
     engine.status, engine.headers = 307, {"Location": "http://127.0.0.1:9/elsewhere"}
     with pytest.raises(RetrieverError, match="status 307: it sends elsewhere"):
-        findwell.retrieve(findwell.HttpRetriever(engine.url, BODY), QUERIES)
+        findwell.retrieve(findwell.retrievers.HttpRetriever(engine.url, BODY), QUERIES)
     engine.headers = {"Location": engine.url}  # nor to itself: one question is one request
     engine.bodies.clear()
     with pytest.raises(RetrieverError):
-        findwell.retrieve(findwell.HttpRetriever(engine.url, BODY), {"q1": "?"})
+        findwell.retrieve(findwell.retrievers.HttpRetriever(engine.url, BODY), {"q1": "?"})
     assert len(engine.bodies) == 1
 
 
@@ -120,7 +120,10 @@ def test_a_local_server_is_not_asked_through_a_public_proxy(
     engine: Search, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("http_proxy", "http://proxy.example.com:3128")
-    assert findwell.retrieve(findwell.HttpRetriever(engine.url, BODY), QUERIES).rows.height == 4
+    assert (
+        findwell.retrieve(findwell.retrievers.HttpRetriever(engine.url, BODY), QUERIES).rows.height
+        == 4
+    )
 
 
 def test_secrets_come_from_elsewhere_and_are_not_shown(
@@ -130,7 +133,9 @@ def test_secrets_come_from_elsewhere_and_are_not_shown(
     (tmp_path / "key").write_text(f"{SECRET}\n")
     engine.status, engine.answer = 401, lambda _: {"error": f"bad key {SECRET}"}
     for value in ("env:ENGINE_KEY", f"file:{tmp_path / 'key'}"):
-        retriever = findwell.HttpRetriever(engine.url, BODY, headers={"Authorization": value})
+        retriever = findwell.retrievers.HttpRetriever(
+            engine.url, BODY, headers={"Authorization": value}
+        )
         with pytest.raises(RetrieverError, match="status 401") as failed:
             findwell.retrieve(retriever, QUERIES)
         assert SECRET not in str(failed.value)
@@ -152,7 +157,7 @@ def test_secrets_come_from_elsewhere_and_are_not_shown(
 )
 def test_mistakes(url: str, options: dict[str, Any], message: str) -> None:
     with pytest.raises(OptionError, match=message) as failed:
-        findwell.HttpRetriever(url, **{"template": BODY, **options})
+        findwell.retrievers.HttpRetriever(url, **{"template": BODY, **options})
     assert SECRET not in str(failed.value)
     assert "word" not in str(failed.value)
 
@@ -160,7 +165,7 @@ def test_mistakes(url: str, options: dict[str, Any], message: str) -> None:
 def test_a_template_that_is_no_json(tmp_path: Path) -> None:
     (tmp_path / "body.json").write_text('{"size": {{k}}}')
     with pytest.raises(InputError, match="the template is no JSON") as failed:
-        findwell.HttpRetriever("http://localhost/x", tmp_path / "body.json")
+        findwell.retrievers.HttpRetriever("http://localhost/x", tmp_path / "body.json")
     assert "write placeholders in quotes" in failed.value.fix
 
 
@@ -176,7 +181,7 @@ def test_a_template_that_is_no_json(tmp_path: Path) -> None:
 def test_reasons(engine: Search, change: dict[str, Any], reason: str) -> None:
     for name, value in change.items():
         setattr(engine, name, value)
-    retriever = findwell.HttpRetriever(engine.url, BODY, hits="hits.hits", timeout=0.2)
+    retriever = findwell.retrievers.HttpRetriever(engine.url, BODY, hits="hits.hits", timeout=0.2)
     with pytest.raises(RetrieverError, match=reason.replace("'", ".")):
         findwell.retrieve(retriever, {"q1": "?"})
 
@@ -184,7 +189,9 @@ def test_reasons(engine: Search, change: dict[str, Any], reason: str) -> None:
 def test_several_at_a_time(engine: Search) -> None:
     engine.wait = 0.25
     many = {f"q{n}": f"question {n}" for n in range(16)}
-    run = findwell.retrieve(findwell.HttpRetriever(engine.url, BODY), many, concurrency=8)
+    run = findwell.retrieve(
+        findwell.retrievers.HttpRetriever(engine.url, BODY), many, concurrency=8
+    )
     found = findwell.evaluate(run, {query: ["d1"] for query in many}, "RR")
     timing = found.timing[run.name]
     assert found["RR"] == 1.0

@@ -380,7 +380,7 @@ def test_what_is_no_retriever() -> None:
 
 
 def test_evaluate_and_compare_ask_on_the_way() -> None:
-    one = findwell.Retriever(lambda _: ["x", "d1"], k=1)
+    one = findwell.retrievers.Retriever(lambda _: ["x", "d1"], k=1)
     both = {"one": one, "two": search}
     result = findwell.evaluate(both, GOLD, ["success@1"], by="ids")
     assert (result["one", "success@1"], result["two", "success@1"]) == (0.0, 1.0)
@@ -412,7 +412,7 @@ def test_a_judge_needs_no_gold() -> None:
     def find(question: str) -> list[dict[str, str]]:
         return [{"id": "a", "text": f"The answer to {question}"}, {"id": "b", "text": "Noise."}]
 
-    judged = findwell.judge(
+    judged = findwell.judges.judge(
         find,
         ["context_precision@2"],
         queries=QUERIES,

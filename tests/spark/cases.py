@@ -66,7 +66,7 @@ def refused(kind: type[FindwellError], text: str, work: Callable[[], Any]) -> No
 @case
 def every_measure_of_every_dialect(spark: Any, _: Path) -> None:
     """All dialects share one frame each; the gold is sent to all tasks or shuffled, in turns."""
-    for number, dialect in enumerate(findwell.known_dialects()):
+    for number, dialect in enumerate(findwell.plugins.known_dialects()):
         run, gold = hard_case(20 + number, dialect)
         measures = resolve_measures(EVERY, dialect)
         result = findwell.spark.evaluate(
@@ -251,7 +251,7 @@ def comparisons_and_gates_are_those_of_one_machine(spark: Any, folder: Path) -> 
     assert verdict.outcome == "undecided"
     assert "one cluster" in verdict.reason
     skipped = findwell.spark.evaluate(
-        frames[0].limit(0), on_spark(spark, gold), "AP", missing="skip"
+        frames[0].limit(0), on_spark(spark, gold), "AP", reading=findwell.Reading(missing="skip")
     )
     assert skipped.summary["n"].to_list() == [0]
     (verdict,) = findwell.gate(skipped, "AP>=0.01").verdicts
@@ -317,9 +317,8 @@ def property_many_small_frames_at_once(spark: Any, _: Path) -> None:
                 pl.DataFrame(rows, schema=kinds[kind], orient="row"),
                 pl.DataFrame(golds[kind], strict=False),
             ]
-            result = findwell.spark.evaluate(
-                *(on_spark(spark, each) for each in frames), MEASURES, partitions=2, batch_rows=7
-            )
+            on = [on_spark(spark, each) for each in frames]
+            result = findwell.spark.evaluate(on[0], on[1], MEASURES, partitions=2, batch_rows=7)
             found = per_query(result).sort("query", "measure")
             expected = pl.concat(wanted[kind]).sort("query", "measure")
             assert found["query"].equals(expected["query"])
@@ -375,9 +374,10 @@ def text_tables_and_questions_are_read_as_on_one_machine(_: Any, folder: Path) -
     for sides in (("run.csv", "gold.csv"), ("asked.tsv", "answers.csv")):
         places = [str(folder / name) for name in sides]
         local = findwell.evaluate(places[0], places[1], MEASURES)
-        assert_same(per_query(findwell.spark.evaluate(*places, MEASURES)), local)
+        assert_same(per_query(findwell.spark.evaluate(places[0], places[1], MEASURES)), local)
         if "asked.tsv" in sides:
-            mapped = findwell.spark.evaluate(*places, MEASURES, columns={"query": "question"})
+            columns = {"query": "question"}
+            mapped = findwell.spark.evaluate(places[0], places[1], MEASURES, columns=columns)
             assert_same(per_query(mapped), local)
 
 
@@ -389,7 +389,7 @@ def what_is_wrong_is_said_and_where(spark: Any, _: Path) -> None:
     broken = pl.concat([run, pl.DataFrame({"query": ["q9"], "doc": [None], "score": [1.0]})])
     bad = on_spark(spark, broken)
     refused(InputError, "query 'q9': the doc is missing", lambda: evaluate(bad, frames[1], "RR"))
-    result = evaluate(bad, frames[1], "RR", skip_bad=True)
+    result = evaluate(bad, frames[1], "RR", reading=findwell.Reading(skip_bad=True))
     assert_same(per_query(result), findwell.evaluate(run, gold, "RR"))
     assert "skipped-record" in [each.kind for each in result.findings]
     refused(
@@ -422,7 +422,7 @@ def what_is_wrong_is_said_and_where(spark: Any, _: Path) -> None:
     refused(
         AlignError,
         "of the gold are missing",
-        lambda: evaluate(*frames, "RR", missing="error"),
+        lambda: evaluate(*frames, "RR", reading=findwell.Reading(missing="error")),
     )
     for name in ("no", "grade", "group"):  # the last two are about documents
         refused(
@@ -446,7 +446,11 @@ def a_task_that_is_killed_is_done_again(spark: Any, folder: Path) -> None:
         return doc
 
     result = findwell.spark.evaluate(
-        on_spark(spark, run), on_spark(spark, gold), MEASURES, ids=kill_once, partitions=2
+        on_spark(spark, run),
+        on_spark(spark, gold),
+        MEASURES,
+        reading=findwell.Reading(ids=kill_once),
+        partitions=2,
     )
     assert Path(marker).exists()
     assert_same(per_query(result), findwell.evaluate(run, gold, MEASURES))
@@ -460,7 +464,11 @@ def a_task_that_is_killed_is_done_again(spark: Any, folder: Path) -> None:
         SparkError,
         "the job failed",
         lambda: findwell.spark.evaluate(
-            on_spark(spark, run), on_spark(spark, gold), "RR", ids=kill_always, partitions=1
+            on_spark(spark, run),
+            on_spark(spark, gold),
+            "RR",
+            reading=findwell.Reading(ids=kill_always),
+            partitions=1,
         ),
     )
 
@@ -478,7 +486,7 @@ def a_model_judges_through_the_driver(spark: Any, folder: Path) -> None:
     os.environ["FINDWELL_CACHE_DIR"] = str(folder / "cache")
     with serve(spoilt(lambda _, said: said)) as server:
         judge = findwell.Judge("openai:m", base_url=server.url, key="a-real-key-0123456789")
-        local = findwell.judge(given, ["P@3/relevance"], judge=judge)
+        local = findwell.judges.judge(given, ["P@3/relevance"], judge=judge)
         calls = len(server.calls)
         assert calls >= 10
         few = findwell.spark.evaluate(

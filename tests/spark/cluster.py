@@ -137,9 +137,14 @@ def check(folder: Path, spark: Any, workers: list[psutil.Process]) -> None:
 
     killer = threading.Thread(target=kill_in_task, daemon=True)
     killer.start()
-    frames = [spark.createDataFrame(each.to_arrow()).repartition(4) for each in (run, gold)]
+    there, known = (spark.createDataFrame(each.to_arrow()).repartition(4) for each in (run, gold))
     result = findwell.spark.evaluate(
-        *frames, MEASURES, ids=pause_once, partitions=8, batch_rows=100
+        there,
+        known,
+        MEASURES,
+        reading=findwell.Reading(ids=pause_once),
+        partitions=8,
+        batch_rows=100,
     )
     killer.join(DEADLINE)
     assert len(seen) == 1, "no executor was killed while a task ran"

@@ -184,7 +184,7 @@ def test_verdicts_that_failed_in_some_batches_bound_the_values_as_on_one_machine
         rows=8,
     )
     found = result_of(plan, stacked(side(frame, RUN), batch=5))
-    local = findwell.judge(given, measures, by="relevance", judge=judge)
+    local = findwell.judges.judge(given, measures, by="relevance", judge=judge)
     assert found.summary["failed"].to_list() == [2, 2]
     assert found.summary.equals(local.summary)
     assert found.per_query.equals(local.per_query)

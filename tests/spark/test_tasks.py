@@ -13,7 +13,7 @@ import pytest
 
 import findwell
 from findwell.core.errors import InputError
-from findwell.evaluation.plan import EvaluationOptions, Plan
+from findwell.evaluation.plan import Plan, PlanOptions
 from findwell.evaluation.spark.columns import (
     GOLD,
     POSITION,
@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 
     import pyarrow as pa
 
-DIALECTS = list(findwell.known_dialects())
+DIALECTS = list(findwell.plugins.known_dialects())
 
 
 def side(rows: pl.DataFrame, number: int, key: str = "query") -> pl.DataFrame:
@@ -60,7 +60,7 @@ def stacked(*sides: pl.DataFrame, batch: int = 10_000) -> Iterator[pa.RecordBatc
 
 def plan_of(measures: Any, dialect: str = "findwell", **more: Any) -> TaskPlan:
     """Return what a task is sent; `more` are options of an evaluation, or fields of it."""
-    options = {name: more.pop(name) for name in EvaluationOptions.__optional_keys__ & more.keys()}
+    options = {name: more.pop(name) for name in PlanOptions.__optional_keys__ & more.keys()}
     judge = options.get("judge")
     plan = Plan.of(resolve_measures(measures, dialect), dialect=dialect, **options)
     chosen: dict[str, Any] = {
@@ -220,7 +220,7 @@ def test_findings_are_counted_over_all_batches() -> None:
     found = list(
         evaluate_batches(plan_of(["AP"], rows=30), stacked(side(gold, GOLD), side(run, RUN)))
     )
-    local = findwell.check(run, gold)
+    local = findwell.io.check(run, gold)
     ours = {each.kind: each.count for each in _notes(found).findings}
     theirs = {each.kind: each.count for each in local if each.kind != "unsorted"}
     assert {kind: ours[kind] for kind in theirs} == theirs

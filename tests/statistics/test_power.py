@@ -11,7 +11,7 @@ from statsmodels.stats.power import TTestPower
 
 from findwell.core.errors import OptionError
 from findwell.statistics.paired import paired
-from findwell.statistics.power import (
+from findwell.statistics.sample_size import (
     NO_DIFFERENCE,
     NO_SPREAD,
     OUT_OF_REACH,

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from findwell.statistics.power import PlannedComparison
+from findwell.statistics.sample_size import PlannedComparison
 from findwell.statistics.significance import EXACT_UNITS, sign_flip, tukey
 from tests.statistics.scores import POPULATIONS
 

@@ -33,7 +33,7 @@ print(json.dumps({{"numbers": numbers, "scipy": "scipy.stats" in sys.modules}}))
 BLOCKED = "sys.modules['scipy'] = None"
 EXTRAS = [
     "from findwell.statistics.significance import paired_t; paired_t([0.1, 0.2])",
-    "from findwell.statistics.power import PlannedComparison as P; P(sd=0.2).queries_needed(0.1)",
+    "from findwell.statistics.sample_size import PlannedComparison as C; C(.2).queries_needed(.1)",
     "from findwell.statistics.agreement import kendall_tau; kendall_tau([1, 2], [1, 2])",
 ]
 

@@ -49,8 +49,10 @@ def _result(folder: Path) -> None:
 
 def _pool(folder: Path) -> None:
     runs = [{"q1": [("a", 2.0), ("b", 1.0)]}]
-    findwell.pool(runs, folder / "pools" / "pool", depth=2, purpose="ordering", method="depth")
-    with findwell.Labels.open(folder / "pools" / "pool") as labels:  # also its log
+    findwell.labels.pool(
+        runs, folder / "pools" / "pool", depth=2, purpose="ordering", method="depth"
+    )
+    with findwell.labels.Labels.open(folder / "pools" / "pool") as labels:  # also its log
         labels.set("q1", "a", 1, annotator="anna")
 
 

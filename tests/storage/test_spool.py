@@ -114,11 +114,11 @@ def test_a_device_as_standard_input(process: Process, files: tuple[Path, Path]) 
 
 def test_nothing_and_a_terminal_are_no_endless_devices() -> None:
     with pytest.raises(InputError, match="the pipe was empty"):
-        findwell.load_run(os.devnull)
+        findwell.io.load_run(os.devnull)
     ours, theirs = pty.openpty()
     typed = threading.Thread(target=os.write, args=(ours, b"q1 Q0 d1 1 1 t\n\x04"))
     typed.start()
-    run = findwell.load_run(os.ttyname(theirs)).collect()
+    run = findwell.io.load_run(os.ttyname(theirs)).collect()
     typed.join()
     assert run.rows["doc"].to_list() == ["d1"]
     os.close(ours)

@@ -68,7 +68,11 @@ def test_files(tmp_path: Path) -> None:
     assert found.count(pl.Series(["red button, again"])).to_list() == [4]
     run, gold, corpus = {"q": ["a"]}, {"q": ["a"]}, {"a": "red button, again"}
     values = findwell.evaluate(
-        run, gold, ["recall@3,4tokens"], corpus=corpus, tokenizer=f"tokenizers:{path}"
+        run,
+        gold,
+        ["recall@3,4tokens"],
+        corpus=corpus,
+        reading=findwell.Reading(tokenizer=f"tokenizers:{path}"),
     ).values
     assert values == {"recall@3tokens": 0.0, "recall@4tokens": 1.0}
 

@@ -505,7 +505,7 @@ def test_a_score_that_is_missing_is_an_error(name: str, score: float | None) -> 
 
 
 def test_the_public_name_is_the_same() -> None:
-    assert findwell.fuse is fuse
+    assert findwell.tuning.fuse is fuse
     assert Setting(weights=(0.7, 0.3), k=60) == Setting(weights=(0.7, 0.3), k=60.0)
 
 

@@ -28,12 +28,12 @@ def memory(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
     return path
 
 
-def reused(found: Any) -> list[findwell.Finding]:
+def reused(found: Any) -> list[findwell.types.Finding]:
     return [each for each in found.findings if each.kind == "reused-held-out"]
 
 
 def tune(engine: str = "elasticsearch-linear", runs: Any = RUNS, gold: Any = GOLD) -> Any:
-    return findwell.tune(runs, gold, "RR", engine=engine, permutations=50)
+    return findwell.tuning.tune(runs, gold, "RR", engine=engine, permutations=50)
 
 
 def test_the_second_tuning_of_the_same_queries_says_so() -> None:
@@ -65,7 +65,7 @@ def test_other_queries_are_not_reused() -> None:
 
 def test_spaces_and_retrievers_are_remembered() -> None:
     space = {"knobs": {"engine": ["qdrant-rrf", "course-rrf"], "k": [2, 60]}}
-    findwell.tune(RUNS, GOLD, "RR", space=space)
+    findwell.tuning.tune(RUNS, GOLD, "RR", space=space)
     (found,) = reused(tune())
     assert "a space by RR" in found.examples[0]
     records = [
@@ -76,7 +76,7 @@ def test_spaces_and_retrievers_are_remembered() -> None:
         def make(shift: int) -> Any:
             return lambda question: [f"d{int(question) + shift}", "x"]
 
-        return findwell.tune(make, records, "RR", space={"knobs": {"shift": list(shifts)}})
+        return findwell.tuning.tune(make, records, "RR", space={"knobs": {"shift": list(shifts)}})
 
     assert not reused(ask(0, 1))
     assert not reused(ask(0, 1))

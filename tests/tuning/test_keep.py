@@ -40,15 +40,15 @@ def noisy() -> tuple[dict[str, Any], dict[str, list[str]]]:
 
 
 @pytest.fixture(scope="module")
-def found() -> findwell.Tuning:
+def found() -> findwell.tuning.Tuning:
     runs, gold = noisy()
-    made: findwell.Tuning = findwell.tune(
+    made: findwell.tuning.Tuning = findwell.tuning.tune(
         runs, gold, "RR", engine="elasticsearch-rrf", permutations=200
     )
     return made
 
 
-def test_python_says_what_to_keep_and_has_no_snippet(found: findwell.Tuning) -> None:
+def test_python_says_what_to_keep_and_has_no_snippet(found: findwell.tuning.Tuning) -> None:
     best = {gain.over: gain.value for gain in found.gains}["bm25"]
     assert (found.choice.held_out.value or 0.0) <= (best or 0.0)
     assert (found.keep, found.snippet) == ("bm25", None)
@@ -56,7 +56,7 @@ def test_python_says_what_to_keep_and_has_no_snippet(found: findwell.Tuning) -> 
     assert (said["keep"], said["snippet"]) == ("bm25", None)
 
 
-def test_the_first_line_of_every_text_says_what_to_keep(found: findwell.Tuning) -> None:
+def test_the_first_line_of_every_text_says_what_to_keep(found: findwell.tuning.Tuning) -> None:
     for text in (render(found, "table", width=80), repr(found), found.to_markdown()):
         assert text.splitlines()[0].lstrip("*").startswith("Keep bm25: fusing is not better")
         assert "paste" not in text
@@ -87,7 +87,9 @@ def test_a_hybrid_that_is_better_has_a_snippet() -> None:
         {query: [docs[at], f"x{at}", f"y{at}", "z"] for query, docs in gold.items()}
         for at in range(2)
     ]
-    made: findwell.Tuning = findwell.tune(halves, gold, "recall@3", engine="elasticsearch-rrf")
+    made: findwell.tuning.Tuning = findwell.tuning.tune(
+        halves, gold, "recall@3", engine="elasticsearch-rrf"
+    )
     assert made.keep is None
     assert made.snippet is not None
     assert "Keep" not in repr(made).splitlines()[0]
@@ -103,14 +105,14 @@ def test_the_current_setting_of_a_retriever_is_kept() -> None:
     def make(shift: int = 0) -> Any:
         return lambda question: [f"d{int(question) + shift + at}" for at in range(3)]
 
-    made = findwell.tune(make, records, "RR", space={"knobs": {"shift": [-1, 0, 1]}})
+    made = findwell.tuning.tune(make, records, "RR", space={"knobs": {"shift": [-1, 0, 1]}})
     assert made.keep == "current"
     assert made.as_dict()["keep"] == "current"
     said = "Keep the current setting (shift=0): the search found nothing better"
     assert repr(made).startswith(said)
     assert said in tuning.page(made)
     assert made._repr_html_().index("Keep") < made._repr_html_().index("<table")
-    worse = findwell.tune(
+    worse = findwell.tuning.tune(
         make, records, "RR", space={"knobs": {"shift": [-2, 0]}}, current={"shift": -2}
     )
     assert worse.keep is None

@@ -49,7 +49,7 @@ class Document:
 
 def test_hashes_against_uuids_are_refused_and_explained() -> None:
     with pytest.raises(AlignError) as refused:
-        findwell.fuse([lists(hashed), lists(as_uuid)], ENGINE)
+        findwell.tuning.fuse([lists(hashed), lists(as_uuid)], ENGINE)
     said = str(refused.value)
     assert "share no document (0 of 150 possible documents, over 30 queries" in said
     assert f"{hashed('d0')!r}" in said
@@ -61,9 +61,9 @@ def test_hashes_against_uuids_are_refused_and_explained() -> None:
 def test_tune_refuses_too_with_runs_records_and_retrievers() -> None:
     runs = [lists(hashed), lists(as_uuid)]
     with pytest.raises(AlignError, match="share no document"):
-        findwell.tune(runs, GOLD, "RR", engine=ENGINE)
+        findwell.tuning.tune(runs, GOLD, "RR", engine=ENGINE)
     with pytest.raises(AlignError, match="share no document"):
-        findwell.tune(runs, GOLD, "RR", space={"knobs": {"engine": [ENGINE, "qdrant-rrf"]}})
+        findwell.tuning.tune(runs, GOLD, "RR", space={"knobs": {"engine": [ENGINE, "qdrant-rrf"]}})
     with pytest.raises(AlignError, match="share no document"):
         tune_weight([_scored(run) for run in runs], GOLD, "RR")
     with pytest.raises(AlignError, match="share no document"):
@@ -76,7 +76,7 @@ def test_tune_refuses_too_with_runs_records_and_retrievers() -> None:
     gold = [{"query": query, "question": query, "gold": docs} for query, docs in GOLD.items()]
     retrievers: Any = {"bm25": by_text.__getitem__, "dense": by_id.__getitem__}
     with pytest.raises(AlignError, match="the ids of bm25 were made from texts") as refused:
-        findwell.tune(retrievers, gold, "RR", engine=ENGINE)
+        findwell.tuning.tune(retrievers, gold, "RR", engine=ENGINE)
     assert refused.value.where == "run bm25 and run dense"
 
 
@@ -111,9 +111,9 @@ def test_different_collections_are_fused_when_that_is_meant() -> None:
     assert fused.rows.height == 2 * 5 * len(QUERIES)
     assert not fused.findings
     gold = {query: [*docs, f"faq-{docs[0]}"] for query, docs in GOLD.items()}
-    assert findwell.tune(runs, gold, "RR", engine="qdrant-rrf", disjoint=True).choice.n == len(
-        QUERIES
-    )
+    assert findwell.tuning.tune(
+        runs, gold, "RR", engine="qdrant-rrf", disjoint=True
+    ).choice.n == len(QUERIES)
 
 
 def test_runs_may_meet_through_a_third() -> None:
@@ -134,7 +134,7 @@ def test_few_shared_documents_are_a_finding_with_counts() -> None:
     (found,) = fuse([run, other], ENGINE).findings
     assert (found.kind, found.count) == ("few-shared-documents", 28)
     assert "they share 10 of 150 possible documents, over 30 queries" in found.message
-    tuned = findwell.tune([run, other], GOLD, "RR", engine=ENGINE)
+    tuned = findwell.tuning.tune([run, other], GOLD, "RR", engine=ENGINE)
     assert "few-shared-documents" in [each.kind for each in tuned.findings]
     other[QUERIES[1]] = [as_uuid(doc) for doc in run[QUERIES[1]]]
     other[QUERIES[0]] = [run[QUERIES[0]][0], *map(as_uuid, run[QUERIES[0]][1:])]
@@ -173,5 +173,5 @@ def test_a_fused_run_keeps_texts_and_places(cli: Findwell, tmp_path: Path) -> No
     assert set(kept["c"]) == {"score"}
     assert second["retrieved"] == []
     gold = [{"query": "q", "gold": [{"doc": "b", "start": 7, "end": 12}]}]
-    fused = findwell.fuse([one, other], ENGINE)
+    fused = findwell.tuning.fuse([one, other], ENGINE)
     assert findwell.evaluate(fused, gold, "recall@3", by="spans")["recall@3"] == 1.0

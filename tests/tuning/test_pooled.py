@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 import findwell
+from findwell.evaluation.plan import grouped
 from findwell.loop.tuning.engines import find_engine
 from findwell.loop.tuning.fused_values import RecordedRuns
 from findwell.loop.tuning.fusion import fuse
@@ -81,7 +82,7 @@ def assert_same_values(
     fused |= data["runs"]
     evaluated = {**chosen, "level": None}
     for number, run in enumerate(fused.values()):
-        result = findwell.evaluate(run, data["gold"], wanted, **evaluated)
+        result = findwell.evaluate(run, data["gold"], wanted, **grouped(evaluated))
         (name,) = result.runs
         for measure in result.measures:
             at = values.measures.index(measure)

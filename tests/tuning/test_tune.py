@@ -34,15 +34,15 @@ def hybrid(queries: int = 40, seed: int = 0) -> tuple[list[Scores], dict[str, li
     return [run(0.35), run(0.55)], gold
 
 
-def tuned(runs: Any, gold: Any, **options: Any) -> findwell.Tuning:
+def tuned(runs: Any, gold: Any, **options: Any) -> findwell.tuning.Tuning:
     chosen: dict[str, Any] = {"engine": "elasticsearch-linear", "measures": "nDCG@5"}
-    found: findwell.Tuning = findwell.tune(
+    found: findwell.tuning.Tuning = findwell.tuning.tune(
         runs, gold, **{**chosen, "permutations": 2_000, **options}
     )
     return found
 
 
-def numbers(found: findwell.Tuning) -> dict[str, Any]:
+def numbers(found: findwell.tuning.Tuning) -> dict[str, Any]:
     """Return everything that was found out, without the names of runs and queries."""
     said = found.as_dict()
     for name in ("runs", "keep", "snippet", "findings"):
@@ -151,7 +151,7 @@ class _Point:
         self.setting, self.value = point["setting"], point["value"]
 
 
-def _curve(found: findwell.Tuning) -> list[_Point]:
+def _curve(found: findwell.tuning.Tuning) -> list[_Point]:
     return [_Point(point) for point in found.as_dict()["curve"]]
 
 
@@ -260,7 +260,7 @@ def test_the_current_setting_is_found_in_the_grid_by_its_shares() -> None:
         ({"current": "1,2,3"}, "3 weights for 2 runs"),
         ({"step": 0.3}, "do not add up to 1"),
         ({"k": 60}, "has no k to set"),
-        ({"measures": "recall@5/sufficiency"}, "list as a whole"),
+        ({"measures": "recall@5/sufficiency", "judge": "local"}, "list as a whole"),
         ({"slices": "topic"}, "topic"),
         ({"folds": 41}, "41 folds"),
         ({"engine": "course-rrf", "step": 0.1}, "no effect"),
@@ -331,7 +331,7 @@ def test_texts_beside_the_ids_of_the_runs_are_enough() -> None:
         for query, docs in gold.items()
     ]
     engine, by = "elasticsearch-linear", "exact"
-    found = findwell.tune(records, wanted, "nDCG@5", engine=engine, by=by, permutations=50)
+    found = findwell.tuning.tune(records, wanted, "nDCG@5", engine=engine, by=by, permutations=50)
     fused = fuse(records, engine, weights=found.chosen.weights)
     expected = findwell.evaluate(fused, wanted, "nDCG@5", by=by)
     assert found.choice.in_sample.value == expected["nDCG@5"]
@@ -369,8 +369,8 @@ def test_the_order_of_runs_changes_no_value() -> None:
 
     one, two = run(), run()
     how: Any = {"engine": "opensearch-min_max-arithmetic", "step": 0.1}
-    first = findwell.tune({"one": one, "two": two}, gold, "nDCG@5", **how)
-    second = findwell.tune({"two": two, "one": one}, gold, "nDCG@5", **how)
+    first = findwell.tuning.tune({"one": one, "two": two}, gold, "nDCG@5", **how)
+    second = findwell.tuning.tune({"two": two, "one": one}, gold, "nDCG@5", **how)
     assert first.chosen.weights == pytest.approx(second.chosen.weights[::-1])
     assert first.choice.in_sample.value == pytest.approx(second.choice.in_sample.value, abs=1e-12)
     assert first.choice.held_out.value == pytest.approx(second.choice.held_out.value, abs=1e-12)

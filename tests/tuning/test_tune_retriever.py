@@ -25,9 +25,9 @@ SPACE = {"knobs": {"k1": [0.5, 1.0, 1.5, 2.0], "b": [0.25, 0.75, 1.0]}}
 SMALL = {"knobs": {"k1": [0.5, 1.5], "b": [0.25, 0.75]}}
 
 
-def tune(make: Any = make_retriever, gold: Any = GOLD, **options: Any) -> findwell.Tuning:
+def tune(make: Any = make_retriever, gold: Any = GOLD, **options: Any) -> findwell.tuning.Tuning:
     chosen = {"measures": "nDCG@10", "space": SPACE, "retrieval": {"k": 10}, **options}
-    found: findwell.Tuning = tune_any(make, gold, **chosen)
+    found: findwell.tuning.Tuning = tune_any(make, gold, **chosen)
     return found
 
 
@@ -50,7 +50,7 @@ def test_the_values_are_those_of_evaluate_on_the_same_queries() -> None:
     }
     gold = [row for row in map(json.loads, GOLD.read_text().splitlines()) if row["query"] in final]
     row = findwell.compare(
-        {name: findwell.Retriever(each, k=10) for name, each in both.items()},
+        {name: findwell.retrievers.Retriever(each, k=10) for name, each in both.items()},
         gold,
         measures="nDCG@10",
     )["chosen", "nDCG@10"]
@@ -76,7 +76,7 @@ def test_any_measure_over_any_relation_chooses(measure: str, options: dict[str, 
     found = tune(space=SMALL, measures=measure, **options)
     means = {}
     for setting, knobs in enumerate(found.asked.settings):
-        retriever = findwell.Retriever(make_retriever(**knobs.setting), k=10)
+        retriever = findwell.retrievers.Retriever(make_retriever(**knobs.setting), k=10)
         result = findwell.evaluate(retriever, GOLD, measure, **options)
         (values,) = result.arrays.values()
         by_query = dict(zip(result.queries["query"], values, strict=True))
@@ -158,7 +158,7 @@ def test_latency_stands_beside_quality() -> None:
 
 def test_queries_on_which_nothing_can_be_found_are_not_asked() -> None:
     found = tune(space=SMALL)
-    gold = findwell.load_gold(GOLD)
+    gold = findwell.io.load_gold(GOLD)
     unanswerable = set(gold.queries["query"].filter(np.diff(gold.item_offset) == 0))
     assert unanswerable
     assert not unanswerable & set(found.asked.queries)
@@ -237,8 +237,8 @@ def test_threads_and_tasks_find_the_same() -> None:
 
 
 def test_what_a_function_returns_may_be_a_retriever_with_options() -> None:
-    def make(k1: float = 1.5, b: float = 0.75) -> findwell.Retriever:
-        return findwell.Retriever(make_retriever(k1, b), k=3)
+    def make(k1: float = 1.5, b: float = 0.75) -> findwell.retrievers.Retriever:
+        return findwell.retrievers.Retriever(make_retriever(k1, b), k=3)
 
     ten, three = tune(space=SMALL), tune(make, space=SMALL, retrieval={})
     assert tune(make, space=SMALL).held_out == ten.held_out  # what is asked for here comes first

@@ -48,7 +48,9 @@ GETS = (
 @pytest.fixture(scope="module")
 def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("pool") / "pool"
-    findwell.pool(RUNS, folder, queries=QUESTIONS, corpus=TEXTS, overlap=1.0, guidelines="Be fair.")
+    findwell.labels.pool(
+        RUNS, folder, queries=QUESTIONS, corpus=TEXTS, overlap=1.0, guidelines="Be fair."
+    )
     return folder
 
 
@@ -226,7 +228,9 @@ def test_the_list_holds_the_passages_of_a_question(client: TestClient) -> None:
 
 
 def test_the_list_of_a_sample_holds_what_was_drawn(tmp_path: Path) -> None:
-    findwell.pool(RUNS, tmp_path / "p", queries=QUESTIONS, corpus=TEXTS, purpose="values", budget=3)
+    findwell.labels.pool(
+        RUNS, tmp_path / "p", queries=QUESTIONS, corpus=TEXTS, purpose="values", budget=3
+    )
     with Labels.open(tmp_path / "p") as labels:
         client = asking(labels)
         docs = [
@@ -510,7 +514,9 @@ def test_hostile_texts_are_only_texts(tmp_path: Path) -> None:
     texts = {f"d{attack}": f"{attack} is text" for attack in hostile.ATTACKS}
     asked = {attack: f"{attack}?" for attack in hostile.ATTACKS}
     folder = tmp_path / "pool"
-    findwell.pool(runs, folder, queries=asked, corpus=texts, guidelines=" ".join(hostile.ATTACKS))
+    findwell.labels.pool(
+        runs, folder, queries=asked, corpus=texts, guidelines=" ".join(hostile.ATTACKS)
+    )
     with Labels.open(folder) as labels:
         client = asking(labels)
         for number, attack in enumerate(hostile.ATTACKS):

@@ -43,7 +43,7 @@ GRADES = "2130"
 def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Pool what the two systems of the demo found; every pair is for every annotator."""
     folder = tmp_path_factory.mktemp("pool") / "pool"
-    findwell.pool(
+    findwell.labels.pool(
         [str(DEMO / "bm25.trec"), str(DEMO / "minilm.trec")],
         folder,
         queries=str(DEMO / "questions.jsonl"),
@@ -491,7 +491,7 @@ def test_nothing_hostile_runs(watched: Watched, tmp_path: Path) -> None:
     runs = [{attack: [f"d{attack}", f"e{attack}"] for attack in attacks}]
     texts = {f"{kind}{attack}": f"{attack} is text" for kind in "de" for attack in attacks}
     folder = tmp_path / "hostile"
-    findwell.pool(
+    findwell.labels.pool(
         runs, folder, queries={attack: f"{attack}?" for attack in attacks}, corpus=texts,
         overlap=1.0, guidelines=" ".join(attacks),
     )  # fmt: skip
@@ -523,7 +523,7 @@ def test_nothing_hostile_runs(watched: Watched, tmp_path: Path) -> None:
 def test_yes_and_no(watched: Watched, tmp_path: Path) -> None:
     runs = [{"q": ["a", "b", "c"]}]
     texts = {name: f"Text {name}." for name in "abc"}
-    findwell.pool(runs, tmp_path / "pool", queries={"q": "Why?"}, corpus=texts, highest=1)
+    findwell.labels.pool(runs, tmp_path / "pool", queries={"q": "Why?"}, corpus=texts, highest=1)
     server = Server(tmp_path / "pool")
     server.start()
     try:

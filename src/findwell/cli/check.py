@@ -42,10 +42,13 @@ def command(
     findwell check run.jsonl --gold spans.jsonl --corpus docs --chunks all.jsonl
     """
     from findwell.evaluation.evaluate import check  # noqa: PLC0415
+    from findwell.evaluation.plan import grouped  # noqa: PLC0415
 
     files, gold = options.paths(runs, gold)
     with options.progress("checking") as progress:
-        findings = check(files, gold, chunks=list(chunks) or None, progress=progress, **choices)
+        findings = check(
+            files, gold, chunks=list(chunks) or None, progress=progress, **grouped(choices)
+        )
     if how == "json":
         text = to_json({"findings": [finding.as_dict() for finding in findings]})
     else:

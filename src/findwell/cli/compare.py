@@ -94,6 +94,7 @@ def command(
     """
     from findwell.evaluation.comparison import gates  # noqa: PLC0415
     from findwell.evaluation.comparison.compare import compare  # noqa: PLC0415
+    from findwell.evaluation.plan import grouped  # noqa: PLC0415
     from findwell.show import render  # noqa: PLC0415
     from findwell.show.comparison import unmeasured  # noqa: PLC0415
 
@@ -111,7 +112,7 @@ def command(
             return _estimate(files, labels, named, chosen, how, output, judge)
         if judge.forecast_systems(files, named, chosen, how, output):
             return 0
-        comparison = compare(*files, measures=named, **chosen)
+        comparison = compare(*files, measures=named, **grouped(chosen))
     requirements = gates.no_regression(comparison, guarded, margin) if guarded else []
     gate = gates.gate(comparison, requirements, undecided=undecided, decide=decide)
     screen = options.screen(output)
@@ -136,14 +137,14 @@ def _estimate(  # noqa: PLR0917
     judge: judging.JudgeChoice,
 ) -> int:
     """Estimate the systems and their differences from labels of some pairs."""
-    from findwell.evaluation.plan import EvaluationOptions  # noqa: PLC0415
+    from findwell.evaluation.plan import PlanOptions  # noqa: PLC0415
     from findwell.loop.labels.estimates import evaluate_with_labels  # noqa: PLC0415
     from findwell.measures import DEFAULTS  # noqa: PLC0415
     from findwell.show import render  # noqa: PLC0415
 
     given = {name: value for name, value in chosen.items() if value not in (None, ())}
     given.pop("moved", None)
-    refused = given.keys() - EvaluationOptions.__optional_keys__ - {"level"}
+    refused = given.keys() - PlanOptions.__optional_keys__ - {"level"}
     if refused:
         name = min(refused).replace("_", "-")
         raise click.UsageError(f"--{name} and --labels exclude each other")

@@ -53,13 +53,18 @@ def command(
     findwell explain monday -q q17
     """
     from findwell.evaluation.explanation.explain import explain  # noqa: PLC0415
+    from findwell.evaluation.plan import grouped  # noqa: PLC0415
     from findwell.show import render  # noqa: PLC0415
 
     result = options.saved_result([run], "rel")
     (file,), gold = options.paths([run], gold)
     source = file if result is None else result
     explained = explain(
-        source, gold, measures or None, dialects=dialects or None, **choices, **judge.options
+        source,
+        gold,
+        measures or None,
+        dialects=dialects or None,
+        **grouped(choices | judge.options),
     )
     if judge.write_forecast(how, output):
         return

@@ -186,7 +186,7 @@ def check(
     from findwell.judges.llm.check import forecast_check, judge_check  # noqa: PLC0415
     from findwell.show import render  # noqa: PLC0415
 
-    chosen = judging.JudgeChoice(judge, judge_settings).asked
+    chosen = judging.JudgeChoice(judge, judge_settings).asked or judge
     if dry_run:
         estimate = forecast_check(chosen, ways or None)
         options.write(judging.render_forecast(estimate, how), output)

@@ -9,7 +9,6 @@ from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 
 import click
-from click.core import ParameterSource
 
 from findwell.cli import options
 from findwell.cli.command import Decorator, Settings, option, option_set
@@ -92,7 +91,7 @@ dry_run = option("--dry-run", "Only estimate calls, tokens and cost. No model is
 
 
 def judged(
-    default: str | None = "local",
+    default: str | None = None,
     about: str = f"Who judges context_recall and the like. One of: {JUDGES}.",
     *,
     verdicts: bool = True,
@@ -126,18 +125,13 @@ class JudgeChoice:
     dry_run: bool = False
 
     @property
-    def is_named(self) -> bool:
-        """Whether a judge was chosen, here or in the configuration file."""
-        source = click.get_current_context().get_parameter_source("judge")
-        return source is not ParameterSource.DEFAULT
-
-    @property
-    def asked(self) -> str | Judge:
-        """The judge as the library takes it: a name, or a name with settings."""
+    def asked(self) -> str | Judge | None:
+        """The judge as the library takes it: a name, or a name with settings; None: not named."""
         from findwell.judges.settings import Judge  # noqa: PLC0415
 
-        settings = dict(self.settings)
-        name = self.name or "local"
+        settings, name = dict(self.settings), self.name
+        if name is None:
+            return None
         if _embeds_remotely() and not Judge(name).asks_model:  # it is the embedder's
             settings.pop("base_url", None)
         return Judge(name, **settings) if settings else name
@@ -161,8 +155,8 @@ class JudgeChoice:
         from findwell.judges.find import find_judge  # noqa: PLC0415
 
         found = {name: value for name, value in self.options.items() if value is not None}
-        if found["judge"] == "local":  # none was named: a saved result needs none
-            return {name: value for name, value in found.items() if name != "judge"}
+        if "judge" not in found:  # a saved result needs none
+            return found
         return found | {"judge": find_judge(found["judge"])}
 
     def forecast_systems(
@@ -177,9 +171,9 @@ class JudgeChoice:
         if not self.dry_run:
             return False
         from findwell.evaluation.comparison.systems import gather  # noqa: PLC0415
-        from findwell.evaluation.plan import EvaluationOptions  # noqa: PLC0415
+        from findwell.evaluation.plan import PlanOptions  # noqa: PLC0415
 
-        options_of = EvaluationOptions.__optional_keys__ - {"rel"}
+        options_of = PlanOptions.__optional_keys__ - {"rel"}
         known = {name: value for name, value in chosen.items() if name in options_of}
         gather(files, chosen["gold"], measures, rel=chosen.get("rel"), options=known)
         return self.write_forecast(how, output)

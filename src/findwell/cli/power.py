@@ -67,6 +67,7 @@ def command(
     --correlation says how another system follows it; without any, give --sd or --changed.
     """
     from findwell.evaluation.comparison.power import power  # noqa: PLC0415
+    from findwell.evaluation.plan import grouped  # noqa: PLC0415
     from findwell.show import render  # noqa: PLC0415
 
     if gold is not None and not results:
@@ -76,7 +77,7 @@ def command(
     named = list(measures) or None
     if judge.forecast_systems(files, named, chosen, how, output):
         return 0
-    found = power(*files, measures=named, **chosen)
+    found = power(*files, measures=named, **grouped(chosen))
     if how == "json":
         options.write(to_json(found.as_dict()), output)
     else:

@@ -196,11 +196,7 @@ def _measure(
         return execute(Plan.of(measures, **plan, **judge.options), files, gold, progress)
     from findwell.loop.labels.estimates import evaluate_with_labels  # noqa: PLC0415
 
-    # without a judge by name, only measures that name a relation ask one
-    asked = {
-        name: each for name, each in judge.options.items() if judge.is_named or name != "judge"
-    }
-    return evaluate_with_labels(files, labels, measures, progress=progress, **plan, **asked)
+    return evaluate_with_labels(files, labels, measures, progress=progress, **plan, **judge.options)
 
 
 def _check_labels(

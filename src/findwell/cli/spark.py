@@ -80,9 +80,15 @@ def score(
     plan: dict[str, Any],
 ) -> int:
     """Measure a run on Spark, print it, and return the exit code."""
+    from findwell.evaluation.plan import grouped  # noqa: PLC0415
     from findwell.evaluation.results.store import load as load_folder  # noqa: PLC0415
     from findwell.evaluation.results.summaries import unmeasured  # noqa: PLC0415
-    from findwell.evaluation.spark.job import LOCAL_OPTIONS, SparkOptions, evaluate  # noqa: PLC0415
+    from findwell.evaluation.spark.job import (  # noqa: PLC0415
+        LOCAL_OPTIONS,
+        READING_ON_SPARK,
+        SparkOptions,
+        evaluate,
+    )
     from findwell.evaluation.spark.result import load  # noqa: PLC0415
     from findwell.io.storage.folders import MANIFEST, refuse_foreign  # noqa: PLC0415
     from findwell.measures import DEFAULTS  # noqa: PLC0415
@@ -104,7 +110,7 @@ def score(
 
     gates = replace(gates, load=load_baseline)
     gates.check()
-    shared = (SparkOptions.__annotations__.keys() | {"queries"}) - LOCAL_OPTIONS - {"level"}
+    shared = (READING_ON_SPARK | SparkOptions.__optional_keys__ | {"queries"}) - {"level"}
     wanted = {name: plan[name] for name in shared & plan.keys()} | judge.options
     place = settings.pop("write", None)
     result = evaluate(
@@ -113,8 +119,7 @@ def score(
         dict.fromkeys([*(measures or DEFAULTS), *gates.measures]),
         slices=slices,
         level=level or None,
-        **wanted,
-        **settings,
+        **grouped(wanted | settings),
     )
     if place is not None:
         result.write(place)

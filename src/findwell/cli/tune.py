@@ -114,6 +114,7 @@ def command(
     asked by successive halving; what is claimed rests on questions that chose nothing. After an
     interruption the same command goes on where it ended.
     """
+    from findwell.evaluation.plan import grouped  # noqa: PLC0415
     from findwell.loop.tuning.choice import TooFewQueriesError  # noqa: PLC0415
     from findwell.loop.tuning.tune import tune  # noqa: PLC0415
 
@@ -130,7 +131,7 @@ def command(
     chosen = {name: value for name, value in chosen.items() if value is not None}
     with options.progress("judging") as progress:
         try:
-            tuning = tune(files, gold, named, progress=progress, **chosen)
+            tuning = tune(files, gold, named, progress=progress, **grouped(chosen))
         except TooFewQueriesError:
             if judge.write_forecast(how, None):  # no judge answered, so there is no value
                 return 0
@@ -155,6 +156,7 @@ def _tune_retriever(  # noqa: PLR0917
     judge: judging.JudgeChoice,
 ) -> int:
     """Ask configurations of a retriever; answers are kept until the end, or for good."""
+    from findwell.evaluation.plan import grouped  # noqa: PLC0415
     from findwell.loop.tuning.retriever_trials import remove_answers  # noqa: PLC0415
     from findwell.loop.tuning.tune import tune  # noqa: PLC0415
     from findwell.retrievers.retriever import import_retriever  # noqa: PLC0415
@@ -189,8 +191,7 @@ def _tune_retriever(  # noqa: PLR0917
             answers=None if judge.dry_run else folder,
             announce=announce,
             progress=progress,
-            **given,
-            **asked,
+            **grouped(given | asked),
         )
     _write(tuning, how, outputs)
     if not kept["answers"]:

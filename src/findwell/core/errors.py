@@ -110,8 +110,12 @@ class EndpointError(FindwellError):
         self.status = status
 
 
-def nearest(word: str, known: Iterable[str], *, most: int = 3) -> str:
+def nearest(
+    word: str, known: Iterable[str], *, most: int = 3, spelled: Mapping[str, str] | None = None
+) -> str:
     """Return a sentence that suggests the known words nearest to a mistyped one.
+
+    Some of them may be `spelled` in another way there.
 
     >>> nearest("ndgc", ["nDCG", "DCG", "AP"])
     'did you mean nDCG or DCG?'
@@ -120,14 +124,18 @@ def nearest(word: str, known: Iterable[str], *, most: int = 3) -> str:
     """
     folded = {name.casefold(): name for name in known}
     close = difflib.get_close_matches(word.casefold(), folded, n=most, cutoff=0.5)
-    names = list(dict.fromkeys(folded[name] for name in close))
+    found = dict.fromkeys(folded[name] for name in close)
+    names = [(spelled or {}).get(name, name) for name in found]
     return f"did you mean {' or '.join(names)}?" if names else ""
 
 
-def takes_options(options: type) -> Callable[[Callable[P, R]], Callable[P, R]]:
-    """Decorator: a function takes these options as keywords, and refuses others with a suggestion.
+def takes_options(
+    options: type | None = None, elsewhere: Mapping[str, str] | None = None
+) -> Callable[[Callable[P, R]], Callable[P, R]]:
+    """Decorator: a function refuses keywords that it does not take, with a suggestion.
 
-    `options` is a TypedDict. Python itself does not look at what `**options` holds.
+    It takes its own, and those of `options`, a TypedDict: Python itself does not look at what
+    `**options` holds. `elsewhere` are options that others take, with how they are given instead.
 
     >>> from typing import TypedDict
     >>> class Colours(TypedDict, total=False):
@@ -138,20 +146,26 @@ def takes_options(options: type) -> Callable[[Callable[P, R]], Callable[P, R]]:
     Traceback (most recent call last):
     findwell.core.errors.OptionError: draw has no option 'color'
       fix: did you mean colour?
+    >>> @takes_options(elsewhere={"width": "Pen(width=…)"})
+    ... def write(text): ...
+    >>> write("a", widht=2)
+    Traceback (most recent call last):
+    findwell.core.errors.OptionError: write has no option 'widht'
+      fix: did you mean Pen(width=…)?
     """
 
     def decorate(function: Callable[P, R]) -> Callable[P, R]:
         code = function.__code__
         named = code.co_varnames[: code.co_argcount + code.co_kwonlyargcount]
-        known = {*named, *options.__annotations__} - {"self"}
+        known = {*named, *(options.__annotations__ if options else ())} - {"self"}
 
         @wraps(function)
         def checked(*args: P.args, **given: P.kwargs) -> R:
-            for name in given:
-                if name not in known:
-                    guess = nearest(name, sorted(known), most=2)
-                    fix = guess or f"the options are {', '.join(sorted(known))}"
-                    raise OptionError(f"{function.__qualname__} has no option {name!r}", fix=fix)
+            for name in sorted(given.keys() - known):
+                others = {each: how for each, how in (elsewhere or {}).items() if each not in known}
+                guess = nearest(name, sorted({*known, *others}), most=1, spelled=others)
+                fix = guess or f"the options are {', '.join(sorted(known))}"
+                raise OptionError(f"{function.__qualname__} has no option {name!r}", fix=fix)
             return function(*args, **given)
 
         return checked

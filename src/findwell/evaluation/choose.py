@@ -1,4 +1,4 @@
-"""`findwell.choose`: the measures that fit a job, with reasons, from a few answers about it."""
+"""`findwell.statistics.choose`: the measures that fit a job, with reasons, from a few answers."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from dataclasses import asdict, dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from findwell.core.errors import choose as choose_option
+from findwell.core.errors import takes_options
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -180,6 +181,7 @@ class Advice:
         return asdict(self)
 
 
+@takes_options()
 def choose(
     *,
     known: str = "ids",
@@ -211,7 +213,7 @@ def choose(
         for rule in RULES
         if all(answers[name] in allowed for name, allowed in rule.when.items())
     }
-    for name in measures:  # a cutoff that is none is refused
+    for name in measures:  # an invalid cutoff is refused
         parse_measure(name)
     judged = known not in LABELLED
     by = RELATIONS.get(known)

@@ -22,12 +22,12 @@ from findwell.relations.spans.place import (
 )
 
 if TYPE_CHECKING:
-    from findwell.evaluation.plan import Reading
+    from findwell.evaluation.plan import InputReading
 
 CHUNK = ("doc", "text", "source", "start", "end")
 
 
-def check_chunks(run: object, gold: object, chunks: object, reading: Reading) -> list[Finding]:
+def check_chunks(run: object, gold: object, chunks: object, reading: InputReading) -> list[Finding]:
     """Compare chunks with the documents of the corpus, and with the labels that have a place there.
 
     The chunks are those given, one file for each way of chunking. Without any they are those that
@@ -102,7 +102,9 @@ def _places(
     )
 
 
-def _labels(run: object, gold: object, documents: pl.DataFrame, reading: Reading) -> pl.DataFrame:
+def _labels(
+    run: object, gold: object, documents: pl.DataFrame, reading: InputReading
+) -> pl.DataFrame:
     """Return the relevant labels that are a part of a document: query, doc, start and end."""
     whole: Any = gold
     if gold is None:

@@ -6,14 +6,14 @@ from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Unpack
 
-from findwell.core.errors import OptionError, choose_column, takes_options
+from findwell.core.errors import OptionError, choose_column
 from findwell.core.findings import Finding, FindingKind, first_findings, merge_findings
 from findwell.core.frames import as_given, changed, pl
 from findwell.core.texts.tokens import find_tokenizer
 from findwell.core.timing import error_column, failures, in_units
 from findwell.engines.local import LocalEngine
 from findwell.evaluation.inputs import Stages, read_inputs
-from findwell.evaluation.plan import EvaluationOptions, Plan, facts_of
+from findwell.evaluation.plan import EvaluationOptions, Plan, facts_of, flat_options, takes_plan
 from findwell.evaluation.results.result import Kept, Provenance, Result, SummaryOptions
 from findwell.evaluation.results.summaries import short_lists, tied_scores
 from findwell.measures import DEFAULTS
@@ -24,13 +24,12 @@ from findwell.relations.preflight import SYNTHETIC, synthetic_questions
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
-    from findwell.core.columns import Normaliser
     from findwell.core.data import Gold, RunStream
-    from findwell.core.findings import Finding
     from findwell.core.progress import Report
     from findwell.core.relation import Relation
     from findwell.engines import Engine
     from findwell.evaluation.inputs import Input
+    from findwell.evaluation.plan import Reading
     from findwell.io.read import GoldLike, RunLike
     from findwell.judges.verdicts import JudgeProtocol
     from findwell.measures import Measure
@@ -46,7 +45,7 @@ JUDGED = ("context_precision", "context_recall", "context_entities_recall", "con
 ABOUT_IDS = frozenset({FindingKind.TEXT_AS_ID, FindingKind.SHARED_ID, "id-from-metadata"})
 
 
-@takes_options(EvaluationOptions)
+@takes_plan(EvaluationOptions)
 def evaluate(
     run: RunLike | RetrieverLike | Mapping[str, RunLike | RetrieverLike],
     gold: GoldLike | None = None,
@@ -55,24 +54,14 @@ def evaluate(
     by: str | Matcher | None = None,
     dialect: str | Dialect = "findwell",
     rel: float | None = None,
-    ids: Normaliser = "identity",
-    missing: str | None = None,
-    queries: object = None,
+    judge: object = None,
     corpus: object = None,
+    queries: object = None,
     embedder: object = None,
-    tokenizer: object = None,
-    judge: object = "local",
-    base_url: str | None = None,
-    bounds: bool = False,
     level: float | None = 0.95,
     cluster: str | None = None,
-    latency_unit: str | None = None,
-    run_format: str | None = None,
-    gold_format: str | None = None,
-    skip_bad: bool = False,
-    id_from: str | None = None,
-    query_from: str | None = None,
-    keep: int = 0,
+    bounds: bool = False,
+    reading: Reading | None = None,
     progress: Report | None = None,
 ) -> Result:
     """Measure how well one or several runs found the gold.
@@ -80,38 +69,32 @@ def evaluate(
     `run` is a path, `{query: {doc: score}}`, `{query: [doc, …]}` in rank order, a data frame, a
     list of records, a `Run`, or several of these as a dict by name or a list of paths. A doc may be
     an object of LangChain, LlamaIndex, Haystack, Qdrant, … (docs/inputs.md lists them), and instead
-    of a list a whole response will do; `id_from` is the field that holds their ids, such as
-    `metadata.chunk`, if not the usual one. A path may also be traces of production
-    (docs/traces.md): their questions are those of the gold, or `query_from` is the attribute that
-    holds the ids of queries. Without
-    `gold` the records hold both, and several runs must agree about the queries that they share.
-    It may also be a retriever, a function or an object of a framework, which is asked the questions
-    of the gold or of `queries`; `findwell.Retriever(…)` says how, see docs/retrievers.md.
-    `rel` is the grade from which an item counts as relevant, `ids` how document ids are normalised,
-    `queries` a table that adds columns to slice by, `bounds` asks for the values if all unjudged
-    documents were relevant, or all were not. `skip_bad` leaves out records that cannot be read and
-    says so in the findings. `dialect` and `missing` decide what tools decide differently; see
-    `findwell.core.policy.Policy`.
+    of a list a whole response will do. A path may also be traces of production (docs/traces.md).
+    Without `gold` the records hold both, and several runs must agree about the queries that they
+    share. It may also be a retriever, a function or an object of a framework, which is asked the
+    questions of the gold or of `queries`; `findwell.retrievers.Retriever(…)` says how, see
+    docs/retrievers.md. `reading` says how inputs are read and brought together where that is not
+    plain: formats, bad records, ids, missing queries (`findwell.Reading`).
+
+    `rel` is the grade from which an item counts as relevant, `queries` a table that adds columns to
+    slice by, `bounds` asks for the values if all unjudged documents were relevant, or all were not.
+    `dialect` decides what tools decide differently; see `findwell.types.Policy`.
 
     `by` says what makes a retrieved unit cover a gold item: equal `ids` (the default), `spans` (the
     default where the gold labels places, see docs/spans.md), or texts: `exact`,
     `rouge`, `rouge-sentence(threshold=0.9)`, … (`findwell measures --relations` lists them).
     Texts stand next to the ids, or `corpus` gives them; `embedder` is what `semantic` embeds them
-    with, and `tokenizer` what counts the tokens of a budget such as `recall@2000tokens`: a rule
-    that needs no download (None), `tokenizers:PATH` for the file of a model, or a function; see
-    docs/cost.md. A measure may name a relation of its own, such as `recall@5/rouge`. Some relations
-    are drawn by a `judge`: `relevance`, `claims`, `entities`, `statements` and `sufficiency`, over
-    which context_precision, context_recall, context_entities_recall, context_relevancy and
-    context_sufficiency are measured. The judge is `local`, `openai:MODEL` or another, and
-    `findwell.Judge("openai:MODEL", …)` says how it is asked, see docs/judging.md. `base_url` is
-    where models named `openai:MODEL` are, the judge's and the embedder's. `progress` is called with
-    how far it is (`findwell.core.progress`). `keep` is how many documents of each list the result
-    remembers, with their texts, for reports.
+    with: a name, a function, or `findwell.judges.find_embedder(…)`. A measure may name a relation
+    of its own, such as `recall@5/rouge`. Some relations are drawn by a `judge`: `relevance`,
+    `claims`, `entities`, `statements` and `sufficiency`, over which context_precision,
+    context_recall, context_entities_recall, context_relevancy and context_sufficiency are measured.
+    The judge has no default: it is `local`, `openai:MODEL` or another, a function, or
+    `findwell.Judge("openai:MODEL", …)`, which says how it is asked, see docs/judging.md. `progress`
+    is called with how far it is (`findwell.core.progress`).
 
     Every aggregated number has an interval of this `level` (None: none). Queries that share the
     value of the column `cluster` are not independent and count as one; without it a
-    column `source` in which values repeat is taken for one. `latency_unit` (ms, s, us or ns) is
-    that of times whose names do not say one, as `latency_ms` does.
+    column `source` in which values repeat is taken for one.
 
     >>> result = evaluate({"q1": ["a", "b"]}, {"q1": ["b", "c"]}, measures=["P@2", "RR"])
     >>> result["P@2"], result["RR"]
@@ -122,24 +105,14 @@ def evaluate(
         by=by,
         dialect=dialect,
         rel=rel,
-        ids=ids,
-        missing=missing,
-        queries=queries,
-        corpus=corpus,
-        embedder=embedder,
-        tokenizer=tokenizer,
         judge=judge,
-        base_url=base_url,
-        bounds=bounds,
+        corpus=corpus,
+        queries=queries,
+        embedder=embedder,
         level=level,
         cluster=cluster,
-        latency_unit=latency_unit,
-        run_format=run_format,
-        gold_format=gold_format,
-        skip_bad=skip_bad,
-        id_from=id_from,
-        query_from=query_from,
-        keep=keep,
+        bounds=bounds,
+        reading=reading,
     )
     return execute(plan, run, gold, progress)
 
@@ -377,7 +350,7 @@ def cluster_column(queries: pl.DataFrame, named: str | None) -> str | None:
     return "source" if shared else None
 
 
-@takes_options(EvaluationOptions)
+@takes_plan(EvaluationOptions)
 def check(
     run: RunLike | RetrieverLike | Mapping[str, RunLike | RetrieverLike],
     gold: GoldLike | None = None,
@@ -402,13 +375,12 @@ def check(
         )
     from findwell.evaluation.chunking import check_chunks  # noqa: PLC0415
 
-    options.setdefault("missing", "zero")
-    plan = Plan.of(DEFAULTS, **options)
+    plan = Plan.of(DEFAULTS, **({"missing": "zero"} | flat_options(options)))
     findings = execute(plan, run, gold, options.get("progress")).findings
     return (*findings, *check_chunks(run, gold, chunks, plan.reading))
 
 
-@takes_options(EvaluationOptions)
+@takes_plan(EvaluationOptions)
 def judge(
     samples: RunLike | RetrieverLike | Mapping[str, RunLike | RetrieverLike],
     measures: Iterable[str | Measure] | str = JUDGED,

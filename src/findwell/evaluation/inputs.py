@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     from findwell.core.data import NamedBy
     from findwell.core.findings import Finding
     from findwell.core.progress import Report
-    from findwell.evaluation.plan import Plan, Reading
+    from findwell.evaluation.plan import InputReading, Plan
 
 NamedInputs = list[tuple[str, Any]]  # each input with its name; "" where it has none
 
@@ -189,7 +189,7 @@ def read_inputs(
     sources = [Input.of("samples" if gold is None else "run", each.data) for each in given]
     sources += [] if gold is None else [Input.of("gold", gold)]
 
-    def read(gold: Any, reading: Reading) -> tuple[list[RunStream], Gold]:  # noqa: ANN401
+    def read(gold: Any, reading: InputReading) -> tuple[list[RunStream], Gold]:  # noqa: ANN401
         if gold is not None:
             return _run_and_gold(named, gold, reading, held)
         streams, golds = (_runs_alone if plan.unlabelled else _samples)(named, reading)
@@ -233,7 +233,7 @@ def _require_places(gold: Gold) -> None:
 def _run_and_gold(
     named: NamedInputs,
     gold: Any,  # noqa: ANN401
-    reading: Reading,
+    reading: InputReading,
     held: ExitStack,
 ) -> tuple[list[RunStream], Gold]:
     """Open the runs, begin to read the first, and read the gold meanwhile."""
@@ -263,13 +263,13 @@ def _joined_by(
     return join_queries(stream, gold, partial(opened, *given))
 
 
-def _corpus(corpus: object, reading: Reading) -> pl.DataFrame:
+def _corpus(corpus: object, reading: InputReading) -> pl.DataFrame:
     from findwell.io.read.corpus import load_corpus  # noqa: PLC0415 - most have none
 
     return load_corpus(corpus, id_from=reading.id_from)
 
 
-def _runs_alone(named: NamedInputs, reading: Reading) -> tuple[list[RunStream], list[Gold]]:
+def _runs_alone(named: NamedInputs, reading: InputReading) -> tuple[list[RunStream], list[Gold]]:
     """Read records that need no gold: what they say about the queries is all of it."""
     streams = [load_run(data, name=name, about=True, **reading.run) for name, data in named]
     runs = [stream.collect() for stream in streams]
@@ -280,7 +280,7 @@ def _runs_alone(named: NamedInputs, reading: Reading) -> tuple[list[RunStream], 
     return [run.stream() for run in runs], golds
 
 
-def _samples(named: NamedInputs, reading: Reading) -> tuple[list[RunStream], list[Gold]]:
+def _samples(named: NamedInputs, reading: InputReading) -> tuple[list[RunStream], list[Gold]]:
     """Read records that hold both run and gold."""
     read = [load_samples(data, name=name, **reading.samples) for name, data in named]
     return [each.run for each in read], [each.gold for each in read]
@@ -324,7 +324,7 @@ def default_relation(
     )
 
 
-def _asked(given: Given, gold: Gold | None, reading: Reading, stages: Stages) -> Given:
+def _asked(given: Given, gold: Gold | None, reading: InputReading, stages: Stages) -> Given:
     """Return the run that a retriever makes."""
     # few evaluations ask a retriever
     from findwell.retrievers.retrieve import (  # noqa: PLC0415
@@ -377,7 +377,7 @@ def unlabelled_gold(run: Run) -> Gold:
     return Gold.build(none, queries=queries)
 
 
-def collect_runs(run: object, reading: Reading) -> tuple[dict[str, Run], pl.DataFrame]:
+def collect_runs(run: object, reading: InputReading) -> tuple[dict[str, Run], pl.DataFrame]:
     """Read runs whole, by name, and return the queries that they answer, with what is known."""
     how = {**reading.with_texts().samples, "about": True}
     streams = [load_run(data, name=name, **how) for name, data in each_input(run)]

@@ -6,15 +6,16 @@ looks at an option again.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, field, fields, replace
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, TypedDict, Unpack, cast, get_args
+from typing import TYPE_CHECKING, Any, ParamSpec, TypedDict, TypeVar, Unpack, cast, get_args
 
-from findwell.core.errors import OptionError, choose
+from findwell.core.errors import OptionError, choose, takes_options
 from findwell.core.forks import refuse_after_fork
 from findwell.core.measure import COUNTED
 from findwell.core.policy import Missing
 from findwell.judges.find import find_judge, on_server
+from findwell.judges.settings import Judge
 from findwell.measures.dialects import dialect as find_dialect
 from findwell.measures.dialects import expand_measures
 from findwell.relations.match import Matcher, find_matcher
@@ -22,7 +23,7 @@ from findwell.relations.match.matcher import MatchContext
 from findwell.statistics.values import check_share
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Callable, Iterable, Mapping
 
     import polars as pl
 
@@ -34,54 +35,62 @@ if TYPE_CHECKING:
     from findwell.measures.dialects import Dialect
     from findwell.relations.judged.judging import Judging
 
-
-class InputOptions(TypedDict, total=False):
-    """How run and gold are read and brought together: options of `evaluate` and `explain`."""
-
-    by: str | Matcher | None
-    ids: Normaliser
-    missing: str | None
-    corpus: object
-    embedder: object
-    tokenizer: object
-    judge: object
-    base_url: str | None
-    run_format: str | None
-    gold_format: str | None
-    skip_bad: bool
-    id_from: str | None
-    query_from: str | None
-
-
-class RunOptions(InputOptions, total=False):
-    """The options of `evaluate` that `compare` and `power` hand on."""
-
-    dialect: str | Dialect
-    bounds: bool
-    latency_unit: str | None
-    keep: int
-    progress: Report | None
-
-
-class EvaluationOptions(RunOptions, total=False):
-    """All options of `evaluate`."""
-
-    queries: object
-    rel: float | None
-    level: float | None
-    cluster: str | None
+    P = ParamSpec("P")
+    R = TypeVar("R")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Reading:
-    """How inputs are read."""
+class SourceReading:
+    """How files, frames and objects are read."""
 
     run_format: str | None = None
     gold_format: str | None = None
     skip_bad: bool = False
-    id_from: str | None = None  # the field of an object that holds its id
-    query_from: str | None = None  # the attribute of a trace that holds the id of its query
-    latency_unit: str | None = None  # of times whose names do not say one
+    id_from: str | None = None
+    query_from: str | None = None
+    latency_unit: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Reading(SourceReading):
+    """How inputs are read and brought together, where that is not plain: `reading=Reading(…)`.
+
+    `run_format` and `gold_format` name formats that are not to be detected. `skip_bad` leaves out
+    records that cannot be read and says so in the findings. `id_from` is the field of retrieved
+    objects that holds their ids, such as `metadata.chunk`, if not the usual one; `query_from` is
+    the attribute of traces that holds the ids of queries (docs/traces.md). `latency_unit` (ms, s,
+    us or ns) is that of times whose names do not say one, as `latency_ms` does.
+
+    `ids` says how document ids are normalised: a name such as `lower` or `chunk-to-doc`, or a
+    function (docs/inputs.md). `missing` says what a query counts that the run lacks: `zero`,
+    `skip` or `error` (docs/policies.md). `keep` is how many documents of each list a result
+    remembers, with their texts, for reports. `tokenizer` counts the tokens of a budget such as
+    `recall@2000tokens`: a rule that needs no download (None), `tokenizers:PATH` for the file of a
+    model, or a function (docs/cost.md). `base_url` is where models named `openai:MODEL` are: the
+    embedder's, and the judge's unless a `Judge` says where that is.
+
+    >>> Reading(skip_bad=True, ids="lower").options()
+    {'skip_bad': True, 'ids': 'lower'}
+    """
+
+    ids: Normaliser | None = None
+    missing: str | None = None
+    keep: int | None = None
+    tokenizer: object = None
+    base_url: str | None = field(default=None, repr=False)  # may hold a password
+
+    def options(self) -> dict[str, Any]:
+        """Return what was said, by name: options of `Plan.of`."""
+        given = {each.name: getattr(self, each.name) for each in fields(self)}
+        return {
+            name: each for name, each in given.items() if each is not None and each is not False
+        }
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class InputReading(SourceReading):
+    """How all inputs of a plan are read."""
+
     queries: object = None  # a table with more columns about the queries
     corpus: object = None
     texts: bool = False  # whether the texts next to the ids are needed
@@ -102,12 +111,88 @@ class Reading:
         """The options of `load_run`."""
         return self.samples | {"query_from": self.query_from}
 
-    def with_texts(self) -> Reading:
+    def with_texts(self) -> InputReading:
         """Return the same, with the texts."""
         return replace(self, texts=True)
 
 
-READING_OPTIONS = frozenset(each.name for each in fields(Reading)) - {"texts"}
+class InputOptions(TypedDict, total=False):
+    """How run and gold are brought together: options of `evaluate`, `explain` and `tune`."""
+
+    by: str | Matcher | None
+    corpus: object
+    embedder: object
+    judge: object
+    reading: Reading | None
+
+
+class RunOptions(InputOptions, total=False):
+    """The options of `evaluate` that `compare` and `power` hand on."""
+
+    dialect: str | Dialect
+    bounds: bool
+    progress: Report | None
+
+
+class EvaluationOptions(RunOptions, total=False):
+    """All options of `evaluate`."""
+
+    queries: object
+    rel: float | None
+    level: float | None
+    cluster: str | None
+
+
+class PlanOptions(EvaluationOptions, total=False):
+    """All options of `evaluate`, and those of a `Reading` by themselves."""
+
+    run_format: str | None
+    gold_format: str | None
+    skip_bad: bool
+    id_from: str | None
+    query_from: str | None
+    latency_unit: str | None
+    ids: Normaliser | None
+    missing: str | None
+    keep: int
+    tokenizer: object
+    base_url: str | None
+
+
+READING_FIELDS = tuple(each.name for each in fields(Reading))
+# where options are that a function which evaluates does not take itself
+ELSEWHERE = {each.name: f"Judge({each.name}=…)" for each in fields(Judge) if each.name != "model"}
+ELSEWHERE |= {name: f"Reading({name}=…)" for name in READING_FIELDS}
+ELSEWHERE["base_url"] = "Judge(base_url=…) or Reading(base_url=…)"
+
+
+def takes_plan(options: type[InputOptions]) -> Callable[[Callable[P, R]], Callable[P, R]]:
+    """Decorator: `takes_options`, and suggests what a `Reading` or a `Judge` takes."""
+    return takes_options(options, ELSEWHERE)
+
+
+def flat_options(options: Mapping[str, Any]) -> dict[str, Any]:
+    """Return options of a public function as `Plan.of` takes them: with those of its `Reading`."""
+    given = dict(options)
+    reading = given.pop("reading", None)
+    if reading is None:
+        return given
+    if not isinstance(reading, Reading):
+        raise OptionError(
+            f"reading is a {type(reading).__name__}", fix="give a findwell.Reading(…)"
+        )
+    return given | reading.options()
+
+
+def grouped(options: Mapping[str, Any]) -> dict[str, Any]:
+    """Return options of `Plan.of` as public functions take them: some of them in a `Reading`.
+
+    >>> grouped({"by": "rouge", "ids": "lower"})["reading"].ids
+    'lower'
+    """
+    given = dict(options)
+    reading = {name: given.pop(name) for name in READING_FIELDS if name in given}
+    return given | ({"reading": Reading(**reading)} if reading else {})
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -118,7 +203,7 @@ class Plan:
     dialect: Dialect
     by: str | Matcher | None = None  # read by measures that name no relation; None: still open
     chosen: bool = False  # whether the user said what is compared
-    reading: Reading = Reading()
+    reading: InputReading = InputReading()
     judge: JudgeProtocol | None = None  # where a relation needs one
     base_url: str | None = None  # the server of an embedder `openai:MODEL`
     embedder: object = None
@@ -130,9 +215,7 @@ class Plan:
     bounds: bool = False
 
     @classmethod
-    def of(
-        cls, measures: Iterable[str | Measure] | str, **options: Unpack[EvaluationOptions]
-    ) -> Plan:
+    def of(cls, measures: Iterable[str | Measure] | str, **options: Unpack[PlanOptions]) -> Plan:
         """Make every choice, and refuse what cannot be done before anything is read.
 
         >>> plan = Plan.of(["recall@5", "P@5/rouge"], dialect="trec_eval", missing="zero")
@@ -140,24 +223,32 @@ class Plan:
         (['ids', 'rouge'], 'zero', None)
         """
         refuse_after_fork()
-        given: dict[str, Any] = dict(options)
+        given = flat_options(options)
         given.pop("progress", None)
         if given.get("level") is not None:
             check_share("level", given["level"])
         dialect = find_dialect(given.pop("dialect", "findwell"))
         measured = expand_measures(measures, dialect, given.pop("rel", None))
-        missing, judge = given.pop("missing", None), given.pop("judge", "local")
+        missing, judge = given.pop("missing", None), given.pop("judge", None)
         server = given.pop("base_url", None)
-        reading = {name: given.pop(name) for name in READING_OPTIONS & given.keys()}
+        ids = given.pop("ids", None)
+        inputs = {each.name for each in fields(InputReading)} & given.keys()
         plan = cls(
             measures=measured,
             dialect=dialect,
             chosen=given.get("by") is not None,
-            reading=Reading(**reading),
+            ids="identity" if ids is None else ids,
+            reading=InputReading(**{name: given.pop(name) for name in inputs}),
             **given,
         )
-        judged = any(matcher.judged for matcher in plan.matchers.values())
-        if judge != "local" or server is not None:
+        judged = [name for name, matcher in plan.matchers.items() if matcher.judged]
+        if judged and judge is None:
+            raise OptionError(
+                f"{plan.readers(judged[0])[0]} needs a judge, and none was named",
+                fix='name one: judge="local" (--judge local), "openai:MODEL" or another provider, '
+                "a function, or findwell.Judge(…) with its settings",
+            )
+        if judge is not None or server is not None:
             judge, server = on_server(judge, server)
         return plan.with_choices(
             dialect=_with_missing(dialect, missing),

@@ -59,7 +59,7 @@ def find_judge(spec: object) -> JudgeProtocol:
 
         return PanelJudge([find_judge(each) for each in spec])
     raise OptionError(
-        f"{type(spec).__name__} is not a judge",
+        "no judge was named" if spec is None else f"{type(spec).__name__} is not a judge",
         fix=f"pass {', '.join(JUDGES)} or another provider, a findwell.Judge, a function, or an "
         "object with name, judge and about",
     )

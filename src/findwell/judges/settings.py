@@ -38,7 +38,7 @@ class Judge:
 
     `ask` is how it is asked: `matrix` for all verdicts about a sample at once, `single` for one
     verdict by one word, with its probability where the server reports it. `kept` (the default) is
-    what `findwell.judge_check` recommended for this model, and `matrix` for a model that was not
+    what `findwell.judges.check` recommended for this model, and `matrix` for a model that was not
     checked; `auto` checks such a model first. `max_failures` is the share of failed verdicts at
     which judging stops after the first samples; 1 lets it go on. `quotes` asks for a quote with
     every single verdict that is a yes; a matrix always has quotes.

@@ -5,7 +5,7 @@ A measure is a value: immutable, hashable, `str()` is its canonical name and
 
 To add one, write a subclass of `Measure` under `@register_measure`: in a file here, in your own
 package under an entry point of the group `findwell.measures`, or anywhere with
-`findwell.register_measure`.
+`findwell.plugins.register_measure`.
 """
 
 from __future__ import annotations

@@ -152,7 +152,7 @@ def _about(queries: pl.DataFrame, answers: Sequence[Answer]) -> pl.DataFrame:
 
 
 def as_json_lines(run: Run) -> Iterator[str]:
-    """Write a run as records, one line per query, which `findwell.load_run` reads again."""
+    """Write a run as records, one line per query, which `findwell.io.load_run` reads again."""
     facts = [name for name in ("doc", *FACTS) if name in run.rows.columns]
     names = run.rows.select("query").unique(maintain_order=True)
     about = names if run.about is None else run.about

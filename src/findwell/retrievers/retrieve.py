@@ -51,11 +51,11 @@ def retrieve(
     """Ask a retriever every question, and return what it found, in its order, as a run.
 
     `retriever` is a function of a question, sync or async, an object with `invoke`, `retrieve` or
-    `run` (or their async forms), or a `findwell.Retriever` that also says how it is asked.
-    `queries` is {id: question}, a list of questions, or a table, file or records with the columns
-    query and question. The options are those of `findwell.Retriever`: `k`, `concurrency`,
-    `timeout`, `retries`, `warmup`, `max_errors`, `resume`, `id_from`, `name`. `progress` is called
-    with how far it is.
+    `run` (or their async forms), or a `findwell.retrievers.Retriever` that also says how it is
+    asked. `queries` is {id: question}, a list of questions, or a table, file or records with the
+    columns query and question. The options are those of `findwell.retrievers.Retriever`: `k`,
+    `concurrency`, `timeout`, `retries`, `warmup`, `max_errors`, `resume`, `id_from`, `name`.
+    `progress` is called with how far it is.
 
     What is found may be ids, (id, score) pairs, or documents of a framework; see docs/inputs.md. A
     question that raises, or has no answer in time, is recorded with the reason: it counts as

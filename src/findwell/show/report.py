@@ -6,9 +6,9 @@ import os
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from findwell.core.errors import OptionError, takes_options
+from findwell.core.errors import OptionError
 from findwell.core.forks import refuse_after_fork
-from findwell.evaluation.plan import EvaluationOptions
+from findwell.evaluation.plan import EvaluationOptions, flat_options, takes_plan
 from findwell.io.read import Kind, kind_of
 from findwell.io.storage.files import write_text
 from findwell.io.storage.folders import is_folder
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 KEPT = 50  # documents of each list that are shown of a run which is evaluated for the report
 
 
-@takes_options(EvaluationOptions)
+@takes_plan(EvaluationOptions)
 def report(
     *systems: object,
     output: str | os.PathLike[str] | None = None,
@@ -40,7 +40,7 @@ def report(
     measures: Iterable[str | Measure] | str | None = None,
     rel: float | None = None,
     progress: Report | None = None,
-    **options: Any,  # noqa: ANN401
+    **options: Any,  # noqa: ANN401 - those of EvaluationOptions
 ) -> str:
     """Return a page about one or several systems; with `output` it is also written there.
 
@@ -56,9 +56,10 @@ def report(
     '<!doctype html>'
     """
     refuse_after_fork()
+    chosen = flat_options(options)
     if any(map(is_trace_store, systems)):
         given = {"baseline": baseline, "only": only, "gold": gold, "measures": measures, "rel": rel}
-        given |= {"unpaired": unpaired or None, **options}
+        given |= {"unpaired": unpaired or None, **chosen}
         html = store_report(systems, [name for name in given if given[name] is not None])
         if output is not None:
             write_text(output, html)
@@ -71,7 +72,7 @@ def report(
         gold=gold,
         measures=measures,
         rel=rel,
-        options=options,
+        options=chosen,
         progress=progress,
     )
     html = page(prepared)

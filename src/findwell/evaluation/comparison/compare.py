@@ -10,17 +10,17 @@ from typing import TYPE_CHECKING, Any, TypeAlias, Unpack
 import numpy as np
 
 from findwell.core import display
-from findwell.core.errors import MeasureError, OptionError, choose, nearest, takes_options
+from findwell.core.errors import MeasureError, OptionError, choose, nearest
 from findwell.core.findings import FindingKind
 from findwell.core.forks import refuse_after_fork
 from findwell.core.frames import pl
 from findwell.core.verdict import UNCLEAR, UNKNOWN
 from findwell.evaluation.comparison.pairing import Pairing, pair, stack
 from findwell.evaluation.comparison.systems import System, gather, take_gold
-from findwell.evaluation.plan import RunOptions
+from findwell.evaluation.plan import RunOptions, flat_options, takes_plan
 from findwell.judges.limits import judge_lines, verdict_limit
 from findwell.measures.dialects import select_measures
-from findwell.statistics.power import PlannedComparison
+from findwell.statistics.sample_size import PlannedComparison
 from findwell.statistics.unpaired import Unpaired
 from findwell.statistics.values import aggregate, check_draws, check_share
 from findwell.statistics.verdicts import DifferenceTest, correct, correct_all_pairs
@@ -193,7 +193,7 @@ class Comparison(display.Shown):
         return display.render(self, "text", moved=0)
 
 
-@takes_options(RunOptions)
+@takes_plan(RunOptions)
 def compare(
     *systems: SystemLike,
     gold: GoldLike | None = None,
@@ -218,7 +218,7 @@ def compare(
     without `gold`, records that hold both sides. A dict names several. A result with several runs
     is several systems. Retrievers are asked the questions of the gold, which may also stand behind
     them: `compare({"bm25": search, "dense": retriever}, gold)`. Further options (`by`, `dialect`,
-    `ids`, …) are those of `findwell.evaluate`.
+    `reading`, …) are those of `findwell.evaluate`.
 
     Each row has the difference (system − baseline) with its interval, p of a paired test, p
     corrected for the number of systems (Holm; with `all_pairs` every pair is compared, and
@@ -232,7 +232,7 @@ def compare(
     With `unpaired` the systems were asked different queries, such as those of two periods: the
     difference is of two groups, by random divisions of all queries into two, or Welch's t; rows
     have `baseline_n` and no wins. A query of the gold that a run lacks is then left out, since it
-    is taken for one of the other group (`missing="skip"`).
+    is taken for one of the other group (`Reading(missing="skip")`).
 
     >>> gold = {"q1": ["a"], "q2": ["b"], "q3": ["c"]}
     >>> old, new = {q: ["x", *docs] for q, docs in gold.items()}, {"q1": ["a"], "q2": ["b", "c"]}
@@ -247,7 +247,10 @@ def compare(
     if seed < 0:
         raise OptionError(f"the seed is {seed}", fix="give a whole number from 0 up")
     about = {"queries": queries, "cluster": cluster}
-    chosen = {**options, **{name: each for name, each in about.items() if each is not None}}
+    chosen = {
+        **flat_options(options),
+        **{name: each for name, each in about.items() if each is not None},
+    }
     if unpaired and gold is not None:
         chosen = {"missing": "skip", **chosen}
     systems, gold = take_gold(systems, gold)  # type: ignore[assignment]

@@ -32,7 +32,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from findwell.core import display
-from findwell.core.errors import OptionError, choose
+from findwell.core.errors import OptionError, choose, takes_options
 from findwell.core.estimate import Estimate
 from findwell.core.findings import (
     Finding,
@@ -127,6 +127,7 @@ class GateReport(display.Shown):
         }
 
 
+@takes_options()
 def gate(
     result: Result | Comparison | str | os.PathLike[str],
     requirements: Iterable[str] | str,

@@ -10,14 +10,14 @@ from typing import TYPE_CHECKING, Any, Unpack
 import numpy as np
 
 from findwell.core import display
-from findwell.core.errors import OptionError, choose, takes_options
+from findwell.core.errors import OptionError, choose
 from findwell.core.forks import refuse_after_fork
 from findwell.core.spelling import counted
 from findwell.evaluation.comparison.pairing import pair
 from findwell.evaluation.comparison.systems import gather
-from findwell.evaluation.plan import RunOptions
+from findwell.evaluation.plan import RunOptions, flat_options, takes_plan
 from findwell.judges.limits import judge_lines
-from findwell.statistics.power import PlannedComparison, PowerPoint, sd_of_difference, spread
+from findwell.statistics.sample_size import PlannedComparison, PowerPoint, sd_of_difference, spread
 from findwell.statistics.values import Quantity, check_share, is_binary
 
 if TYPE_CHECKING:
@@ -28,7 +28,6 @@ if TYPE_CHECKING:
     from findwell.measures import Measure
 
 CORRELATION = 0.5  # between two systems, if only one is known: cautious, mostly it is higher
-NOT_MEANS = "is no mean over queries"
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,7 +77,7 @@ class PowerAnalysis(display.Shown):
         }
 
 
-@takes_options(RunOptions)
+@takes_plan(RunOptions)
 def power(
     *systems: SystemLike,
     measures: Iterable[str | Measure] | str | None = None,
@@ -102,7 +101,7 @@ def power(
     hit-or-miss measure `changed`, the share of queries on which two systems differ, is enough.
     `queries` is how many are at hand, by default those of the systems. `power` is the chance to see
     the difference, `alpha` the chance to see one where there is none, and `sizes` are numbers of
-    queries for the curve. Further options (`by`, `dialect`, `ids`, …) are those of
+    queries for the curve. Further options (`by`, `dialect`, `reading`, …) are those of
     `findwell.evaluate`.
 
     >>> (plan,) = power(sd=0.3, difference=0.05).plans
@@ -112,15 +111,16 @@ def power(
     refuse_after_fork()
     check_share("power", power)
     check_share("error rate", alpha)
+    chosen = flat_options(options)
     asked = PowerPlan("", "assumed", None, None, queries, difference, power, alpha)
     if not systems:
-        _refuse_idle(gold=gold, measures=measures, rel=rel, **options)
+        _refuse_idle(gold=gold, measures=measures, rel=rel, **chosen)
         return PowerAnalysis((_assumed(asked, sd, changed, sizes),))
     if sd is not None or changed is not None:
         raise OptionError(
             "the standard deviation is known from the systems", fix="leave out sd and changed"
         )
-    gathered = gather(systems, gold, measures, rel=rel, options=options)
+    gathered = gather(systems, gold, measures, rel=rel, options=chosen)
     matched_by, table = gathered[0].result.matched_by, pair(gathered)
     plans = (
         replace(found, relation=matched_by[found.measure])
@@ -166,7 +166,9 @@ def _observed(
     first, *others = table.runs
     for number, measure in enumerate(table.measures):
         if measure.aggregation != "mean":
-            raise OptionError(f"{measure} {NOT_MEANS}", fix="plan by a measure that is one")
+            raise OptionError(
+                f"{measure} is not a mean over queries", fix="plan by a measure that is one"
+            )
         for at in range(1, len(table.runs)) if others else [0]:
             values = table.table[at, number]
             values = values - table.table[0, number] if others else values

@@ -8,8 +8,9 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-from findwell.evaluation.evaluate import evaluate
+from findwell.evaluation.evaluate import execute
 from findwell.evaluation.inputs import Stages, asks_retrievers, unique_names
+from findwell.evaluation.plan import Plan
 from findwell.evaluation.results.result import Result, as_result, refuse_inputs, same_dialect
 from findwell.io.read import Kind, each_input, kind_of
 from findwell.io.read.format import Source
@@ -166,8 +167,8 @@ def _evaluated(
     stages = Stages(options.get("progress"), len(alone) + bool(files))
 
     def evaluated(data: Any, phase: str) -> Result:  # noqa: ANN401
-        own = {**options, "progress": stages.begin(phase)} if "progress" in options else options
-        return evaluate(data, gold, measures, **own)
+        report = stages.begin(phase) if options.get("progress") else None
+        return execute(Plan.of(measures, **options), data, gold, report)
 
     if files:
         names = unique_names([each.spellings("") for each in files])

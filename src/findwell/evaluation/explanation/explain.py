@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias, Unpack
 
 from findwell.core import display
 from findwell.core.data import Run
-from findwell.core.errors import InputError, OptionError, choose, nearest, takes_options
+from findwell.core.errors import InputError, OptionError, choose, nearest
 from findwell.core.findings import Finding, merge_findings
 from findwell.core.forks import refuse_after_fork
 from findwell.core.frames import pl
@@ -22,10 +22,9 @@ from findwell.evaluation.explanation.calculation import Calculation, Calculation
 from findwell.evaluation.explanation.ranking import Item, Ranking, Step, Unit, views
 from findwell.evaluation.explanation.units import ExplainedVerdict, KeptRun, bound_units
 from findwell.evaluation.inputs import read_inputs
-from findwell.evaluation.plan import InputOptions, Plan
+from findwell.evaluation.plan import InputOptions, Plan, flat_options, takes_plan
 from findwell.evaluation.results.result import as_result, refuse_inputs, rescore, same_dialect
 from findwell.judges.limits import judge_limits
-from findwell.judges.settings import Judge
 from findwell.judges.verdicts import Judged
 from findwell.measures import DEFAULTS
 from findwell.measures.dialects import Dialect, dialect, resolve_measures
@@ -90,7 +89,7 @@ class Explanations(list[Explanation]):
         return "".join(each._repr_html_() for each in self)
 
 
-@takes_options(InputOptions)
+@takes_plan(InputOptions)
 def explain(
     run: Result | RunLike | Mapping[str, RunLike],
     gold: GoldLike | None = None,
@@ -105,13 +104,13 @@ def explain(
 ) -> Explanations:
     """Explain one query of a run, or the `worst` ones by the first measure.
 
-    The options (`by`, `ids`, `corpus`, `judge`, …) are those of `findwell.evaluate`, and the values
-    are those that it gives. Of several runs, `system` names the one to explain. Where a judge draws
+    The options (`by`, `corpus`, `judge`, `reading`, …) are those of `findwell.evaluate`, and so are
+    the values. Of several runs, `system` names the one to explain. Where a judge draws
     the relation, its verdicts are explained too, with reasons and quotes.
 
     Instead of a run there may be a `Result`, or the folder of a saved one: it is explained from
     what it keeps, by default with its own measures. Options that say how inputs are read
-    (`gold`, `by`, `ids`, `corpus`, …) are then refused.
+    (`gold`, `by`, `corpus`, `reading`, …) are then refused.
 
     >>> gold = {"q": [["a", "b"], ["c"]]}
     >>> (found,) = explain({"q": ["a", "x", "b"]}, gold, "AP", dialects=["findwell", "autorag"])
@@ -121,9 +120,11 @@ def explain(
     AP: autorag divides by groups, findwell by relevant items
     """
     refuse_after_fork()
+    chosen_options = flat_options(options)
     result = as_result(run)
     if result is not None:
-        refuse_inputs(name for name, each in {"gold": gold, **options}.items() if _is_set(each))
+        given = {"gold": gold, **chosen_options}
+        refuse_inputs(name for name, each in given.items() if _is_set(each))
         for name in _several(dialects, result.dialect):
             same_dialect(result, dialect(name).name)
         result = rescore(result, measures, rel=rel)
@@ -136,8 +137,9 @@ def explain(
     asked = _several(DEFAULTS if measures is None else measures)
     plans: list[Plan] = []
     for each in map(dialect, _several(dialects, "findwell")):
-        plans.append(Plan.of(resolve_measures(asked, each, rel), dialect=each, **options))
-        options["judge"] = plans[-1].judge or options.get("judge", "local")  # one for all
+        plans.append(Plan.of(resolve_measures(asked, each, rel), dialect=each, **chosen_options))
+        # one for all
+        chosen_options["judge"] = plans[-1].judge or chosen_options.get("judge")
     with ExitStack() as held:
         inputs = read_inputs(_together(plans), run, gold, held)
         chosen = _choose_run([each.name for each in inputs.runs], system)
@@ -158,9 +160,7 @@ def _together(plans: list[Plan]) -> Plan:
 
 def _is_set(option: object) -> bool:
     """Tell whether an option has another value than its default."""
-    if isinstance(option, str | Judge):
-        return option not in ("identity", "local", Judge())
-    return option is not None and option is not False
+    return option is not None and option is not False and option != "identity"
 
 
 def worst_queries(result: Result, run: str, count: int) -> list[str]:

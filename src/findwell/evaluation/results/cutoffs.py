@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from findwell.core.errors import MeasureError, choose
+from findwell.core.errors import MeasureError, choose, takes_options
 from findwell.core.forks import refuse_after_fork
 from findwell.core.frames import pl
 from findwell.core.measure import UNITS, Budget
@@ -72,6 +72,7 @@ def curve(
     return pl.concat(rows)
 
 
+@takes_options()
 def smallest_k(
     result: Result | str | os.PathLike[str],
     measure: str,

@@ -61,7 +61,7 @@ class EstimateRow(Estimated):
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Estimates(display.Shown):
-    """Estimates, and the design that they rest on; what `findwell.ppi` returns.
+    """Estimates, and the design that they rest on; what `findwell.labels.ppi` returns.
 
     `design` says how many labels there are and how they were drawn, and for each measure which
     estimator was used and why.

@@ -10,10 +10,17 @@ from contextlib import ExitStack
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Literal, Unpack
 
-from findwell.core.errors import InputError, OptionError, choose, takes_options
+from findwell.core.errors import InputError, OptionError, choose
 from findwell.core.frames import pl
 from findwell.evaluation.inputs import default_relation
-from findwell.evaluation.plan import Plan, Reading, RunOptions
+from findwell.evaluation.plan import (
+    READING_FIELDS,
+    InputReading,
+    Plan,
+    RunOptions,
+    flat_options,
+    takes_plan,
+)
 from findwell.evaluation.spark import columns as sides
 from findwell.evaluation.spark.gateway import ModelGateway
 from findwell.evaluation.spark.result import SparkResult
@@ -46,10 +53,9 @@ BROADCAST_BYTES = 64 << 20
 JOINS = ("auto", "broadcast", "shuffle")
 KEPT_DOCUMENTS = 50  # of each list that a sampled query remembers
 ABOUT = ("question", "reference", SYNTHETIC)  # columns of a gold that are read where present
-# options about files and objects, which Spark does not read
-LOCAL_OPTIONS = frozenset(
-    {"run_format", "gold_format", "id_from", "query_from", "latency_unit", "keep", "progress"}
-)
+# fields of `Reading` that mean something where no file is read
+READING_ON_SPARK = frozenset({"base_url", "ids", "missing", "skip_bad", "tokenizer"})
+LOCAL_OPTIONS = {*READING_FIELDS, "progress"} - READING_ON_SPARK
 
 
 class SparkOptions(RunOptions, total=False):
@@ -60,7 +66,7 @@ class SparkOptions(RunOptions, total=False):
     cluster: str | None
 
 
-@takes_options(SparkOptions)
+@takes_plan(SparkOptions)
 def evaluate(
     run: DataFrame | str,
     gold: DataFrame | str | None = None,
@@ -110,9 +116,10 @@ def evaluate(
     choose("way to join the gold", gold_join, JOINS)
     if not 0 <= sample <= 1:
         raise OptionError(f"the sample is {sample}", fix="give the share of the queries, 0 to 1")
-    for idle in sorted(LOCAL_OPTIONS & options.keys()):
+    given = flat_options(options)
+    for idle in sorted(LOCAL_OPTIONS & given.keys()):
         raise OptionError(f"{idle} has no effect on Spark, which reads tables", fix="leave it out")
-    plan = Plan.of(measures, **options)
+    plan = Plan.of(measures, **given)
     session = _session([each for each in (run, gold, queries) if each is not None], master)
     run, gold, queries = (
         read_frame(session, each) if isinstance(each, str) else each
@@ -136,7 +143,7 @@ def evaluate(
         if plan.judge is not None:
             from findwell.judges.llm.judge import LLMJudge  # noqa: PLC0415 - few jobs have a judge
 
-            judge, _ = on_server(options.get("judge", "local"), options.get("base_url"))
+            judge, _ = on_server(given.get("judge"), given.get("base_url"))
             if isinstance(plan.judge, LLMJudge):
                 if gateway_host is None and not is_connect(session):
                     gateway_host = session.sparkContext.getConf().get("spark.driver.host")
@@ -221,7 +228,7 @@ def _of_a_part(plan: Plan, *, texts: bool, keep: int) -> Plan:
         by=plan.by or "ids",
         dialect=replace(plan.dialect, policy=zero),
         judge=None,
-        reading=Reading(skip_bad=plan.reading.skip_bad, texts=texts),
+        reading=InputReading(skip_bad=plan.reading.skip_bad, texts=texts),
         keep=keep,
         level=None,
         cluster=None,

@@ -15,7 +15,7 @@ from itertools import islice
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from findwell.core.data import Gold, Run, RunStream
-from findwell.core.errors import FindwellError, InputError, choose, naming_files
+from findwell.core.errors import FindwellError, InputError, choose, naming_files, takes_options
 from findwell.core.forks import refuse_after_fork
 from findwell.core.frames import changed
 from findwell.io.read.format import FORMATS, Format, Look, ReadContext, Source
@@ -152,6 +152,7 @@ def open_input(data: Any, name: str = "") -> Given:  # noqa: ANN401
     return Given(name, kind, data, readable)
 
 
+@takes_options()
 def load_run(
     data: RunLike | Source,
     *,
@@ -210,6 +211,7 @@ def load_run(
     return _whole(stream, reading) if skip_bad else stream
 
 
+@takes_options()
 def load_gold(
     data: GoldLike,
     *,
@@ -221,7 +223,7 @@ def load_gold(
     """Return a gold: a path, a table, {query: {doc: grade}}, {query: [doc | [doc, …]]}, records.
 
     A path may also be the folder of a BEIR dataset, or of a pool with labels, or its labels.db.
-    Records may be one per pair, with a question, a chunk and a label, as `findwell.judge_card`
+    Records may be one per pair, with a question, a chunk and a label, as `findwell.judges.card`
     takes them.
     """
     refuse_after_fork()

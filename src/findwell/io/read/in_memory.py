@@ -45,8 +45,8 @@ class ArrowTableLike(Protocol):
     def __arrow_c_stream__(self, requested_schema: object | None = None) -> object: ...
 
 
-# What `findwell.load_run` and `findwell.load_gold` take. A dict maps queries to documents; a list
-# holds one record per query.
+# What `findwell.io.load_run` and `findwell.io.load_gold` take. A dict maps queries to documents; a
+# list holds one record per query.
 PathLike: TypeAlias = str | os.PathLike[str]
 TableLike: TypeAlias = DataFrameLike | ArrowTableLike
 ByQuery: TypeAlias = Mapping[Any, Any]  # to lists, dicts by document, or what a retriever answered

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from findwell.core.errors import InputError, OptionError, SaveError, choose
+from findwell.core.errors import InputError, OptionError, SaveError, choose, takes_options
 from findwell.core.estimate import Estimate
 from findwell.core.forks import refuse_after_fork
 from findwell.core.frames import pl
@@ -185,10 +185,11 @@ class Slice:
     figures: tuple[CardFigure, ...]
 
 
+@takes_options()
 def judge_card(
     labels: object,
     *,
-    judge: object = "local",
+    judge: object = None,
     aspect: str = "relevance",
     corpus: object = None,
     questions: object = None,
@@ -488,6 +489,7 @@ class JudgeComparison:
         }
 
 
+@takes_options()
 def compare_judges(
     labels: object,
     judges: Iterable[object],
@@ -503,7 +505,7 @@ def compare_judges(
 ) -> JudgeComparison:
     """Let several judges label what people have labelled, and say which agrees best.
 
-    The arguments are those of `findwell.judge_card`, but that `judges` are several, the first of
+    The arguments are those of `findwell.judges.card`, but that `judges` are several, the first of
     which the others are compared with. Pairs about the same question are not independent: whole
     questions are exchanged between two judges to tell a difference from chance.
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from findwell.core.errors import EmbeddingError, EndpointError, OptionError, unknown
+from findwell.core.errors import EmbeddingError, EndpointError, OptionError, takes_options, unknown
 from findwell.judges.client.providers import ENTRIES, split_spec
 from findwell.judges.embeddings.embedder import (
     Embedder,
@@ -48,6 +48,7 @@ EMBEDDERS = {
 }
 
 
+@takes_options()
 def find_embedder(
     spec: str | EmbedFunction | Embedder = "minilm",
     *,

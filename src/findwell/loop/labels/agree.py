@@ -18,7 +18,14 @@ import numpy as np
 
 from findwell.core.columns import normaliser
 from findwell.core.data import Gold
-from findwell.core.errors import AlignError, FindwellError, OptionError, choose, naming_files
+from findwell.core.errors import (
+    AlignError,
+    FindwellError,
+    OptionError,
+    choose,
+    naming_files,
+    takes_options,
+)
 from findwell.core.findings import Finding, finding_about
 from findwell.core.forks import refuse_after_fork
 from findwell.core.frames import pl
@@ -109,6 +116,7 @@ class Agreement:
         }
 
 
+@takes_options()
 def agree(
     first: RunLike | GoldLike | Result | Labels,
     second: RunLike | GoldLike | Result | None = None,
@@ -127,8 +135,8 @@ def agree(
 ) -> Agreement:
     """Say how far two sides agree: two rankings, two sets of labels, or two orders of systems.
 
-    With one side alone, the labels of a pool (`findwell.Labels`, its folder or its labels.db), say
-    how far its annotators agree.
+    With one side alone, the labels of a pool (`findwell.labels.Labels`, its folder or its
+    labels.db), say how far its annotators agree.
 
     - `rankings`, two runs: RBO of the lists of each query, τ and τ-AP of the documents in both, and
       the means over the queries for which they are defined. `persistence` is the p of RBO, and

@@ -12,7 +12,7 @@ from bisect import bisect_left
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from findwell.core.errors import InputError, choose
+from findwell.core.errors import InputError, choose, takes_options
 from findwell.core.findings import EXAMPLES, Finding, FindingKind, finding_about, shorten
 from findwell.core.forks import refuse_after_fork
 from findwell.core.frames import pl
@@ -99,6 +99,7 @@ class Anchored:
         write_text(path, self.jsonl())
 
 
+@takes_options()
 def anchor(
     gold: GoldLike,
     corpus: object,
@@ -211,6 +212,7 @@ def _finding(kind: str, rows: pl.DataFrame, message: str, fix: str) -> list[Find
     return [Finding(kind, rows.height, tuple(examples), message, fix)]
 
 
+@takes_options()
 def drift(
     gold: GoldLike | Anchored,
     corpus: object,

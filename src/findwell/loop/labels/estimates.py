@@ -1,4 +1,4 @@
-"""`findwell.ppi`: what some labels say about all, alone and together with a judge.
+"""`findwell.labels.ppi`: what some labels say about all, alone and together with a judge.
 
 Which estimator is right depends on the measure and on how pairs came to be labelled:
 
@@ -18,14 +18,20 @@ from typing import TYPE_CHECKING, Any, Unpack
 import numpy as np
 
 from findwell.core.data import Gold, best_first
-from findwell.core.errors import InputError, MeasureError, OptionError, takes_options
+from findwell.core.errors import InputError, MeasureError, OptionError
 from findwell.core.estimate import Estimate
 from findwell.core.forks import refuse_after_fork
 from findwell.core.frames import pl
 from findwell.core.values import Values
-from findwell.evaluation.evaluate import evaluate
+from findwell.evaluation.evaluate import execute
 from findwell.evaluation.inputs import collect_runs
-from findwell.evaluation.plan import EvaluationOptions, Plan
+from findwell.evaluation.plan import (
+    EvaluationOptions,
+    Plan,
+    PlanOptions,
+    flat_options,
+    takes_plan,
+)
 from findwell.evaluation.results.estimates import EstimateRow, Estimates
 from findwell.evaluation.results.summaries import bounds
 from findwell.io.read import load_gold
@@ -75,7 +81,7 @@ UNUSED_LABELS = "; {} labels are not used: their pairs were not drawn, or their 
 AS_RANDOM = "; these are taken for a random sample of the queries"
 
 
-@takes_options(EvaluationOptions)
+@takes_plan(EvaluationOptions)
 def ppi(
     run: RunLike | Mapping[str, RunLike],
     labels: object,
@@ -84,13 +90,13 @@ def ppi(
 ) -> Estimates:
     """Estimate measures from labels of some pairs, alone and together with a judge.
 
-    `labels` is the folder of a pool or its labels.db, a `findwell.Labels`, any gold, or a frame of
-    query, doc, grade, probability and stratum, in which a pair without a label has no grade.
-    `judge` is that of `findwell.evaluate`; without it the grades count that the pool's judge gave,
-    if there was one. For each measure there is what the judge says alone, what labels say alone,
-    and both together (`ppi`): the judge's mean, corrected by how far it errs on what people
-    labelled. For several runs there are also the differences from the first one. The
-    other options are those of `findwell.evaluate`; see docs/estimates.md.
+    `labels` is the folder of a pool or its labels.db, a `findwell.labels.Labels`, any gold, or a
+    frame of query, doc, grade, probability and stratum, in which a pair without a label has no
+    grade. `judge` is that of `findwell.evaluate`; without it the grades count that the pool's judge
+    gave, if there was one. For each measure there is what the judge says alone, what labels say
+    alone, and both together (`ppi`): the judge's mean, corrected by how far it errs on what people
+    labelled. For several runs there are also the differences from the first one. The other options
+    are those of `findwell.evaluate`; see docs/estimates.md.
 
     >>> run = {"q1": ["a", "b"], "q2": ["c", "d"], "q3": ["e", "f"]}
     >>> labels = {"q1": {"a": 1, "b": 0}, "q2": {"c": 0, "d": 0}, "q3": {"e": 1, "f": 1}}
@@ -98,7 +104,7 @@ def ppi(
     >>> found["P@2", "labels"].value, found["P@2", "labels"].estimator
     (0.5, 'all')
     """
-    result = evaluate_with_labels(run, labels, measures, **options)
+    result = evaluate_with_labels(run, labels, measures, **flat_options(options))
     return result.estimates or Estimates(())
 
 
@@ -106,7 +112,7 @@ def evaluate_with_labels(
     run: RunLike | Mapping[str, RunLike],
     labels: object,
     measures: Iterable[str | Measure] | str = DEFAULTS,
-    **options: Unpack[EvaluationOptions],
+    **options: Unpack[PlanOptions],
 ) -> Result:
     """Return the result of `findwell.evaluate` against the labels, with the estimates of `ppi`."""
     refuse_after_fork()
@@ -129,7 +135,6 @@ def evaluate_with_labels(
     asked: list[str | Measure] = [*(wanted if relevant else ()), parse_measure("judged")]
     if judging:
         asked.append(_asked_of_judge(wanted))
-        options["judge"] = options.get("judge") or "local"
         if options.get("corpus") is None:
             options["corpus"] = known.texts
     runs: Any = run
@@ -140,7 +145,9 @@ def evaluate_with_labels(
         queries = pl.concat([answered, more.join(answered, on="query", how="anti")], how="diagonal")
     level = options.setdefault("level", 0.95) or 0.95
     gold, item_pairs = known.gold(queries)
-    result = evaluate(runs, gold, list(dict.fromkeys(asked)), **(options | {"missing": "zero"}))
+    options["missing"] = "zero"
+    plan = Plan.of(list(dict.fromkeys(asked)), **options)
+    result = execute(plan, runs, gold, options.get("progress"))
     result = replace(
         result,
         measures=wanted,
@@ -344,7 +351,8 @@ def _of_frame(table: pl.DataFrame) -> KnownPairs:
         raise InputError(
             f"the labels have two rows for document {doc!r} of query {query!r}",
             where="labels",
-            fix="give one row per pair; findwell.Labels settles what annotators disagree about",
+            fix="give one row per pair; findwell.labels.Labels settles what annotators disagree "
+            "about",
         )
     return KnownPairs(rows, None, closed=bool(rows["grade"].null_count()))
 

@@ -1,4 +1,4 @@
-"""`findwell.Labels`: what people say about the pairs of a pool, saved as it is said.
+"""`findwell.labels.Labels`: what people say about the pairs of a pool, saved as it is said.
 
 The database is SQLite, on disk before a call returns, and safe for several processes. Its events
 are only added to (`findwell.io.read.labels_database`); everything else is read from them.
@@ -178,8 +178,9 @@ class Labels:
     >>> import tempfile, findwell
     >>> folder = tempfile.mkdtemp()
     >>> runs = [{"q1": ["d1", "d2"]}, {"q1": ["d2", "d3"]}]
-    >>> _ = findwell.pool(runs, f"{folder}/pool", queries={"q1": "Why?"}, corpus={"d1": "One."})
-    >>> with findwell.Labels.open(f"{folder}/pool", annotator="ann") as labels:
+    >>> texts = {"queries": {"q1": "Why?"}, "corpus": {"d1": "One."}}
+    >>> _ = findwell.labels.pool(runs, f"{folder}/pool", **texts)
+    >>> with findwell.labels.Labels.open(f"{folder}/pool", annotator="ann") as labels:
     ...     pair = labels.next()
     ...     labels.set(pair.query, pair.doc, 2)
     ...     labels.frame().select("query", "grade", "annotator").rows()

@@ -16,7 +16,7 @@ import numpy as np
 
 from findwell import __version__
 from findwell.core.data import Gold
-from findwell.core.errors import InputError, OptionError, SaveError, choose
+from findwell.core.errors import InputError, OptionError, SaveError, choose, takes_options
 from findwell.core.findings import Finding, finding_about, finding_about_rows, merge_findings
 from findwell.core.forks import refuse_after_fork
 from findwell.core.frames import pl
@@ -60,6 +60,7 @@ PURPOSES = ("ordering", "values")
 PASSAGE = ("text", "source", "start", "end")
 
 
+@takes_options()
 def pool(
     runs: Sequence[RunLike] | Mapping[str, RunLike],
     folder: str | os.PathLike[str],
@@ -159,7 +160,7 @@ def _refuse_existing(target: Path) -> None:
         raise SaveError(
             "there is a pool with labels already, which is never replaced",
             where=str(target),
-            fix="name another folder; findwell.Labels can import the labels of this one",
+            fix="name another folder; findwell.labels.Labels can import the labels of this one",
         )
     if target.exists() and not target.is_dir():
         raise SaveError("this is not a folder", where=str(target), fix="name a new folder")

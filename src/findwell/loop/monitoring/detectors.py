@@ -195,6 +195,7 @@ ALL_TIMES, RUN_LENGTH = "all-times", "run-length"
 # from values between 0 and 1 and the mean that they are bet against, None for ranks, to the
 # logarithm of the evidence after each; `earlier` values were there before them
 DETECTORS: Registry[Detector] = Registry("detector", group="findwell.detectors")
+register_detector = DETECTORS.register
 DETECTORS.register(ALL_TIMES, change_evidence)
 
 

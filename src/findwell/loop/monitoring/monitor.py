@@ -1,4 +1,4 @@
-"""`findwell.Monitor`: a store of traces, and what is seen in it."""
+"""`findwell.monitor.Monitor`: a store of traces, and what is seen in it."""
 
 from __future__ import annotations
 
@@ -125,10 +125,10 @@ class Monitor:
         since: Moment | None = None,
         until: Moment | None = None,
         kind: str = "retriever",
-        judge: object = "local",
+        judge: object = None,
         corpus: object = None,
     ) -> Estimates:
-        """Estimate measures of production from labels of some documents, as `findwell.ppi` does.
+        """Estimate measures of production from labels of some documents: `findwell.labels.ppi`.
 
         `labels` name a call by `TRACE-SPAN`, as a pool of `monitor.run()` does.
         """
@@ -138,7 +138,7 @@ class Monitor:
     def run(
         self, *, since: Moment | None = None, until: Moment | None = None, kind: str = "retriever"
     ) -> list[dict[str, Any]]:
-        """Return calls as the records of a run, for `findwell.pool`, `findwell.judge` and others.
+        """Return calls as the records of a run, for `findwell.labels.pool` and others.
 
         Calls are left out if the traces do not say which documents they retrieved.
         """

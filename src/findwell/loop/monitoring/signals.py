@@ -65,10 +65,10 @@ REFERENCE_FIXES = {
 class References:
     """What signals are compared with: what is known in addition to the traces.
 
-    `corpus` has the columns of `findwell.load_corpus`, `questions` are those of the evaluation set,
-    `embedder` compares questions with these, `expected_language` is the one that questions
-    are expected in, and `date_key` the key of the documents' metadata that holds their date, if not
-    a usual one.
+    `corpus` has the columns of `findwell.io.load_corpus`, `questions` are those of the evaluation
+    set, `embedder` compares questions with these, `expected_language` is the one that questions are
+    expected in, and `date_key` the key of the documents' metadata that holds their date, if not a
+    usual one.
     """
 
     corpus: pl.DataFrame | None = None

@@ -2,9 +2,9 @@
 
 A `Pool` holds every document that any of the runs retrieved, once. Two ways of fusing read it:
 `convex_combination` adds up weighted scores that a normaliser has made comparable,
-`reciprocal_rank_fusion` adds up 1 ÷ rank and needs no scores. `findwell.tune` chooses a setting of
-an engine and measures it on queries that did not choose it; `tune_weight` and `tune_rrf_k` keep the
-value that measures best on the queries at hand, as AutoRAG does.
+`reciprocal_rank_fusion` adds up 1 ÷ rank and needs no scores. `findwell.tuning.tune` chooses a
+setting of an engine and measures it on queries that did not choose it; `tune_weight` and
+`tune_rrf_k` keep the value that measures best on the queries at hand, as AutoRAG does.
 """
 
 from __future__ import annotations

@@ -23,8 +23,8 @@ from findwell.core.errors import InputError, OptionError
 from findwell.core.verdict import UNCLEAR, WORSE, Verdict
 from findwell.statistics.intervals import as_units, cluster_codes, estimate, intervals
 from findwell.statistics.paired import paired
-from findwell.statistics.power import PlannedComparison, spread
 from findwell.statistics.resampling import balanced_folds, bootstrap_counts, on_one_grid
+from findwell.statistics.sample_size import PlannedComparison, spread
 from findwell.statistics.significance import (
     PERMUTATIONS,
     ROUNDING,

@@ -23,7 +23,7 @@ from findwell.core.frames import pl
 from findwell.core.values import Values
 from findwell.evaluation.evaluate import assess
 from findwell.evaluation.inputs import files_of, read_inputs
-from findwell.evaluation.plan import EvaluationOptions, Plan
+from findwell.evaluation.plan import Plan, PlanOptions
 from findwell.judges.aspects import VerdictShape, find_aspect
 from findwell.judges.limits import limit_findings
 from findwell.judges.verdicts import AspectVerdicts, Judged
@@ -70,7 +70,7 @@ class RecordedRuns:
         engine: Engine | None = None,
     ) -> None:
         self._engine, self._options = engine, options
-        given = {key: options[key] for key in EvaluationOptions.__optional_keys__ & options.keys()}
+        given = {key: options[key] for key in PlanOptions.__optional_keys__ & options.keys()}
         plan = Plan.of(measures, **given)
         for matcher in plan.matchers.values():
             if matcher.about_list:
@@ -224,7 +224,7 @@ class FusedLists:
         return None if isinstance(which, int) or not self.engine.cut else which.window
 
     def run(self, which: ListName) -> Run:
-        """Return the fused run of a setting, as `findwell.fuse` does, with all that is known."""
+        """Return the fused run of a setting, as `findwell.tuning.fuse` does."""
         return self.as_run(self.order(which), self.scores(which))
 
     def as_run(self, order: Ints, scores: Floats, name: str = "fused") -> Run:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from findwell.core.errors import AlignError, OptionError, choose
+from findwell.core.errors import AlignError, OptionError, choose, takes_options
 from findwell.core.forks import refuse_after_fork
 from findwell.core.frames import pl
 from findwell.evaluation.evaluate import evaluate
@@ -36,6 +36,7 @@ RANK_ENGINES = {"rank": "course-rrf", "score": "autorag-rrf"}  # by what their r
 SEARCHED_RRF_KS = tuple(range(4, 81))
 
 
+@takes_options()
 def fuse(
     runs: Sequence[RunLike] | Pool,
     engine: str | Engine,
@@ -91,6 +92,7 @@ def fuse(
     return replace(fused, findings=(*fused.findings, *found))
 
 
+@takes_options()
 def convex_combination(
     runs: Sequence[RunLike] | Pool,
     weights: Sequence[float],
@@ -141,6 +143,7 @@ def _convex_engine(
     )
 
 
+@takes_options()
 def reciprocal_rank_fusion(
     runs: Sequence[RunLike] | Pool, rrf_k: float = 60, *, by: str = "rank", k: int | None = None
 ) -> Run:
@@ -172,6 +175,7 @@ class Tuned:
     table: pl.DataFrame  # one row per candidate: its value, then one column per measure
 
 
+@takes_options()
 def tune_weight(
     runs: Sequence[RunLike] | Pool,
     gold: GoldLike,
@@ -217,6 +221,7 @@ def tune_weight(
     )
 
 
+@takes_options()
 def tune_rrf_k(
     runs: Sequence[RunLike] | Pool,
     gold: GoldLike,

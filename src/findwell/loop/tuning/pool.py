@@ -68,7 +68,7 @@ class Pool:
         *,
         disjoint: bool = False,
     ) -> Pool:
-        """Pool runs, each anything that `findwell.load_run` reads.
+        """Pool runs, each anything that `findwell.io.load_run` reads.
 
         With gold labels, runs whose records carry no query id are joined with them by their
         questions, or else by position. Runs that share almost no document are refused, unless

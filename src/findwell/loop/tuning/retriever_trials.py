@@ -26,7 +26,7 @@ from findwell.core.findings import Finding, finding_about, merge_findings
 from findwell.core.frames import pl
 from findwell.core.progress import Progress
 from findwell.core.values import Values
-from findwell.evaluation.evaluate import cluster_column, evaluate
+from findwell.evaluation.evaluate import cluster_column, execute
 from findwell.evaluation.inputs import with_columns
 from findwell.evaluation.plan import Plan
 from findwell.evaluation.results.timing import Timing, timing
@@ -290,7 +290,7 @@ def _questions(
     if Plan.of([measure], **options).judge is not None:
         return table, []  # what a judge would say is not known before it is asked
     empty: dict[str, list[str]] = {query: [] for query in table["query"]}
-    (values,) = evaluate(empty, gold, [measure], level=None, **options).arrays.values()
+    (values,) = execute(Plan.of([measure], level=None, **options), empty, gold).arrays.values()
     known = ~np.isnan(values)
     if not known.any():
         return table, []
@@ -374,7 +374,7 @@ class RetrieverTrials:
 
     make: Callable[..., Any]
     settings: Sequence[Knobs]
-    retrieval: Mapping[str, Any]  # options of `findwell.Retriever`
+    retrieval: Mapping[str, Any]  # options of `findwell.retrievers.Retriever`
     folder: Path | None
     table: pl.DataFrame  # the queries with their questions
     gold: Gold
@@ -424,7 +424,7 @@ class RetrieverTrials:
                 self.about.setdefault(number, []).append(run.about)
         if runs:
             gold = _only(self.gold, part["query"])
-            result = evaluate(runs, gold, self.measures, level=None, **self.options)
+            result = execute(Plan.of(self.measures, level=None, **self.options), runs, gold)
             self.findings += [finding for finding in result.findings if finding.run]
             self.limits = limit_findings(result.judge, result.matched_by)
             found = result.measured

@@ -120,7 +120,9 @@ class Space:
     current: Mapping[str, Any] | None = None
     search: SearchPlan = field(default_factory=SearchPlan)
     where: str = "space"
-    retrieval: Mapping[str, Any] = field(default_factory=dict)  # options of `findwell.Retriever`
+    retrieval: Mapping[str, Any] = field(
+        default_factory=dict
+    )  # options of `findwell.retrievers.Retriever`
 
     @classmethod
     def of(cls, data: SpaceLike) -> Space:

@@ -7,9 +7,9 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Unpack
 
-from findwell.core.errors import OptionError, takes_options
+from findwell.core.errors import OptionError
 from findwell.core.forks import refuse_after_fork
-from findwell.evaluation.plan import InputOptions, Plan
+from findwell.evaluation.plan import InputOptions, Plan, flat_options, takes_plan
 from findwell.judges.limits import verdict_limit
 from findwell.judges.settings import Judge
 from findwell.loop.tuning.choice import DRAWS, FOLDS, REPEATS, ChoiceRule
@@ -44,7 +44,7 @@ if TYPE_CHECKING:
     from findwell.retrievers.retriever import RetrievalOptions
 
 
-@takes_options(InputOptions)
+@takes_plan(InputOptions)
 def tune(
     runs: Sequence[RunLike] | Mapping[str, RunLike] | Callable[..., Any],
     gold: GoldLike | None = None,
@@ -86,8 +86,9 @@ def tune(
     A `space` has more than one knob, engines among them: a TOML file or a dict. With a function
     instead of runs, its knobs are arguments: `make(**setting)` returns a retriever, and
     configurations are asked by successive halving; `retrieval` says how (options of
-    `findwell.Retriever`), `answers` is a folder that keeps answers, and `announce` is called with
-    the plan and the number of calls before anything is asked. See docs/tuning-retrievers.md.
+    `findwell.retrievers.Retriever`), `answers` is a folder that keeps answers, and `announce` is
+    called with the plan and the number of calls before anything is asked. See
+    docs/tuning-retrievers.md.
 
     Each query is scored by a setting that it took no part in choosing: `repeats` times the queries
     are dealt into `folds`, and the setting for a fold is chosen by the others (bagged argmax, see
@@ -111,8 +112,8 @@ def tune(
     """
     refuse_after_fork()
     check_share("level", level)
-    _refuse_smoke_test(measures, options.get("by"), dialect, options.get("judge", "local"))
-    evaluated: dict[str, Any] = {"dialect": dialect, "rel": rel, **options}
+    _refuse_smoke_test(measures, options.get("by"), dialect, options.get("judge"))
+    evaluated: dict[str, Any] = {"dialect": dialect, "rel": rel, **flat_options(options)}
     knobs = {"k": k, "window": window, "normaliser": normaliser, "fill": fill}
     fixed = {name: value for name, value in knobs.items() if value is not None}
     names = [slices] if isinstance(slices, str) else list(slices)

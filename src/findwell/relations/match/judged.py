@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, ClassVar
 
-from findwell.core.errors import OptionError, choose
+from findwell.core.errors import OptionError, choose, takes_options
 from findwell.core.measure import Budget
 from findwell.judges.aspects import ASPECTS, Aspect, Listing, VerdictShape, add_aspect, find_aspect
 from findwell.judges.aspects.aspect import YES_OR_NO
@@ -125,6 +125,7 @@ def has_own_depth(measure: Measure) -> bool:
     return relation in ASPECTS and ASPECTS[relation].shape is VerdictShape.LIST
 
 
+@takes_options()
 def register_aspect(
     name: str,
     *,

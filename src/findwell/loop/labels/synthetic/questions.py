@@ -1,4 +1,4 @@
-"""`findwell.questions`: gold labels of questions that a model wrote about the passages of a corpus.
+"""`findwell.labels.questions`: gold labels of questions that a model wrote about passages.
 
 Drafts are written and checked in rounds: as many of each kind as are still missing, about the next
 passages, until there are enough, or too many were dropped. Which passages come next follows from
@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from findwell.core.errors import OptionError, SaveError
+from findwell.core.errors import OptionError, SaveError, takes_options
 from findwell.core.findings import Finding, finding_about
 from findwell.core.forks import refuse_after_fork
 from findwell.core.frames import pl
@@ -110,6 +110,7 @@ def manifest_path(path: str | os.PathLike[str]) -> Path:
     return Path(path).with_suffix(".manifest.json")
 
 
+@takes_options()
 def questions(
     corpus: object,
     *,
@@ -123,7 +124,7 @@ def questions(
 ) -> SyntheticQuestions:
     """Let a model write questions about a corpus, check them, and return them as gold spans.
 
-    `corpus` is anything that `findwell.load_corpus` takes, `judge` a language model:
+    `corpus` is anything that `findwell.io.load_corpus` takes, `judge` a language model:
     `openai:MODEL`, or a `findwell.Judge` that also says how it is asked and what it may cost.
     `shares` are those of `single-hop`, `paraphrased`, `multi-hop` and `unanswerable` questions;
     kinds that are not named divide the rest. `seed` chooses the passages, which are spread over the
