@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import json
 from collections import Counter
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
 import findwell
+
+if TYPE_CHECKING:
+    from tests.conftest import Findwell, Save
 
 RANKED = st.lists(st.sampled_from("abcdefgh"), max_size=8)
 GRADES = st.dictionaries(st.sampled_from("abcdefgh"), st.integers(0, 2), min_size=1, max_size=6)
@@ -67,6 +71,25 @@ def test_a_query_without_a_value_misses_nothing() -> None:
     result = findwell.evaluate({"q": ["x"], "r": ["x"]}, {"q": {"a": 0}, "r": {"b": 1}}, "recall@1")
     assert result.misses()["query"].to_list() == ["r"]
     assert result.as_dict(misses=True)["misses"] == result.misses().to_dicts()
+
+
+def test_the_command_counts_causes_and_lists_items(cli: Findwell, save: Save) -> None:
+    files = (
+        save("run.json", '{"q": ["x", "a"]}'),
+        "--gold",
+        save("gold.json", '{"q": ["a", "b"]}'),
+    )
+    asked = ("score", *files, "-m", "recall@1", "--misses")
+    shown = cli(*asked)
+    assert "relevant items missed, by cause (recall@1)" in shown.out
+    assert shown.out.strip().splitlines()[-1].split() == ["run", "1", "1"]
+    listed = cli(*asked, "--format", "csv").out.splitlines()
+    assert listed[1:] == [
+        "run,recall@1,q,a,below the cutoff,2",
+        "run,recall@1,q,b,not retrieved,",
+    ]
+    found = json.loads(cli(*asked, "--format", "json").out)["misses"]
+    assert [row["cause"] for row in found] == ["below the cutoff", "not retrieved"]
 
 
 def test_several_runs_and_measures() -> None:

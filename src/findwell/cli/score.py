@@ -51,6 +51,11 @@ JUDGED_DOCUMENTS = 1000  # that it remembers where verdicts about them are shown
 @gating.gated
 @spark.on_spark
 @option("--per-query", "Also show the values of every query.", group="Output")
+@option(
+    "--misses",
+    "Also say why relevant items were missed. By cause; JSON and CSV list every item.",
+    group="Output",
+)
 @options.output(FORMATS, " (--dialect liverag: the prefix of several files)")
 @option(
     "--save DIR",
@@ -67,6 +72,7 @@ def command(
     output: str | None,
     save: str | None,
     per_query: bool,
+    misses: bool,
     explain_verdicts: bool,
     level: float,
     labels: str | None,
@@ -146,8 +152,8 @@ def command(
             return 0
         gate = gates.hold(result)
         screen = options.screen(output)
-        verdicts = explain_verdicts
-        text = render(result, how, per_query=per_query, by=slices, verdicts=verdicts, **screen)
+        shown = {"per_query": per_query, "by": slices, "misses": misses}
+        text = render(result, how, verdicts=explain_verdicts, **shown, **screen)
     if save is not None:
         result.save(save)
     if output is not None and result.dialect in EXPORTED_DIALECTS:

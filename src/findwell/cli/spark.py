@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from findwell.cli.judging import JudgeChoice
     from findwell.evaluation.results.result import Result
 
-NOT_ON_SPARK = ("labels", "update_baseline", "dry_run", "explain_verdicts")
+NOT_ON_SPARK = ("labels", "update_baseline", "dry_run", "explain_verdicts", "misses")
 
 
 def _check_setting(name: str, value: object) -> object:

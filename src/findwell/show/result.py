@@ -42,18 +42,23 @@ ESTIMATORS = {"judge": "judge alone", "labels": "labels alone", "ppi": "labels +
 
 
 def document(
-    result: Result, *, per_query: bool = False, by: Iterable[str] = (), verdicts: bool = False
+    result: Result,
+    *,
+    per_query: bool = False,
+    by: Iterable[str] = (),
+    verdicts: bool = False,
+    misses: bool = False,
 ) -> Document:
     """Return the summary, then each slicing, then the queries, then what retrieval cost.
 
-    `verdicts` also shows what a judge said. Formats with one row per line hold one table: the
-    verdicts if asked for, else the queries if asked for, else the slices if asked for, else the
-    summary.
+    `verdicts` also shows what a judge said, `misses` why relevant items were missed. Formats with
+    one row per line hold one table: the verdicts if asked for, else the misses, the queries or the
+    slices if asked for, else the summary.
     """
     by = list(by)
 
     def data() -> object:
-        found = result.as_dict(per_query=per_query, by=by)
+        found = result.as_dict(per_query=per_query, by=by, misses=misses)
         return found | ({"verdicts": _verdict_frame(result).to_dicts()} if verdicts else {})
 
     def rows() -> pl.DataFrame:
@@ -61,13 +66,17 @@ def document(
             return _verdict_frame(result)
         if result.estimates is not None:
             return result.estimates.frame
+        if misses:
+            return result.misses()
         return with_relation(_rows(result, per_query=per_query, by=by), result.matched_by)
 
-    parts = _parts(result, per_query=per_query, by=by, verdicts=verdicts)
+    parts = _parts(result, per_query=per_query, by=by, verdicts=verdicts, misses=misses)
     return Document(parts, findings=result.findings, data=data, rows=rows)
 
 
-def _parts(result: Result, *, per_query: bool, by: list[str], verdicts: bool) -> Iterator[Part]:
+def _parts(
+    result: Result, *, per_query: bool, by: list[str], verdicts: bool, misses: bool
+) -> Iterator[Part]:
     if result.estimates is not None:  # instead of values as if what has no label were irrelevant
         yield from estimate_parts(result.estimates)
     else:
@@ -76,6 +85,8 @@ def _parts(result: Result, *, per_query: bool, by: list[str], verdicts: bool) ->
             yield _slices(result, column)
         if per_query:
             yield _queries(result)
+        if misses:
+            yield _misses(result)
         if result.timing:
             yield timing_grid(result.timing)
         for column in by:
@@ -114,6 +125,18 @@ def with_relation(rows: pl.DataFrame, matched_by: Mapping[str, str]) -> pl.DataF
 
     read = pl.col("measure").replace_strict(matched_by, return_dtype=pl.String)
     return rows.with_columns(relation=read)
+
+
+def _misses(result: Result) -> Grid:
+    """Count the relevant items that each run missed, by cause."""
+    from findwell.evaluation.results.misses import CAUSES  # noqa: PLC0415
+
+    rows = result.misses().group_by("run", "cause").len().rows()
+    counts = {(run, cause): count for run, cause, count in rows}
+    causes = [cause for cause in CAUSES if any((run, cause) in counts for run in result.runs)]
+    cells = [[run, *(str(counts.get((run, cause), 0)) for cause in causes)] for run in result.runs]
+    title = f"relevant items missed, by cause ({result.measures[0]})"
+    return Grid(title, ["run", *causes], cells)
 
 
 def _summary(result: Result) -> Grid:
