@@ -51,6 +51,12 @@ def test_save_and_files(cli: Findwell, tmp_path: Path) -> None:
     assert sorted(path.name for path in (tmp_path / "files").iterdir()) == names
 
 
+def test_files_alone_print_nothing_but_their_place(cli: Findwell, tmp_path: Path) -> None:
+    done = cli("demo", "--files", tmp_path / "files")
+    assert (done.code, done.out) == (0, "")
+    assert str(tmp_path / "files") in done.err
+
+
 def test_every_demo_has_the_same_report(cli: Findwell, cache: Path) -> None:
     for _ in range(2):
         shown = cli("demo").out.splitlines()[-1].rpartition(": ")[2]

@@ -22,30 +22,49 @@ FILES = ("bm25.trec", "minilm.trec", "questions.jsonl", "passages.jsonl")
 @click.command("demo", cls=Command, short_help="See findwell at work on a small task.")
 @options.opened
 @option("--save DIR", "Save the result to this folder.")
-@option("--files DIR", "Copy the demo's files to this folder, to try things out.")
+@option("--files DIR", "Only copy the demo's files to this folder, to try things out.")
 @option("--report FILE", "Write the report to this file (default: one in the folder for caches).")
 def command(save: str | None, files: str | None, report: str | None, *, browse: bool) -> None:
     """Measure two retrievers, BM25 and an embedding model, on a help centre's questions.
 
     The task is an illustration written for findwell, not evidence about the two retrievers.
     """
-    from findwell.evaluation.comparison.compare import compare  # noqa: PLC0415
     from findwell.evaluation.evaluate import execute  # noqa: PLC0415
     from findwell.evaluation.plan import Plan  # noqa: PLC0415
     from findwell.io.storage.folders import refuse_foreign  # noqa: PLC0415
     from findwell.measures import DEFAULTS  # noqa: PLC0415
-    from findwell.show import render  # noqa: PLC0415
-    from findwell.show.comparison import headlines  # noqa: PLC0415
-    from findwell.show.document import Document  # noqa: PLC0415
-    from findwell.show.writers import write  # noqa: PLC0415
 
     if save is not None:
         refuse_foreign(save)
     folder = Path(__file__).parent.parent / "demo"
     gold = folder / "questions.jsonl"
     runs = [folder / "bm25.trec", folder / "minilm.trec"]
+    if files is not None:
+        _copy(folder, Path(files))
+        if save is None and report is None and not browse:
+            return
     plan = Plan.of(DEFAULTS, corpus=folder / "passages.jsonl", keep=KEPT_DOCUMENTS)
     result = execute(plan, runs, gold)
+    if files is None:
+        _show(result, runs, folder)
+    if save is not None:
+        result.save(save)
+        options.note(f"saved: {save}")
+    if files is None or report is not None or browse:
+        page = _report(result, report)
+        options.write(f"\nThe same and more as a page: {page}\n", None, "table")
+        if browse and page != "-":
+            click.launch(Path(page).absolute().as_uri())
+
+
+def _show(result: Result, runs: list[Path], folder: Path) -> None:
+    """Print the answer, the tables, what the embedded judge says, and what to try next."""
+    from findwell.evaluation.comparison.compare import compare  # noqa: PLC0415
+    from findwell.show import render  # noqa: PLC0415
+    from findwell.show.comparison import headlines  # noqa: PLC0415
+    from findwell.show.document import Document  # noqa: PLC0415
+    from findwell.show.writers import write  # noqa: PLC0415
+
     options.say(
         "Two retrievers answer 95 questions about an e-bike maker's help centre (170 passages). "
         "Written to show findwell at work; it proves nothing about BM25 or MiniLM.\n"
@@ -60,24 +79,14 @@ def command(save: str | None, files: str | None, report: str | None, *, browse: 
     )
     _judged(runs, folder)
     options.print_findings(result.findings)
-    if save is not None:
-        result.save(save)
-        options.note(f"saved: {save}")
-    if files is not None:
-        _copy(folder, Path(files))
-    where = files or "demo"
     options.say(
         "\nTry it yourself:\n"
-        + ("" if files else "  findwell demo --files demo\n")
-        + f"  findwell score {where}/bm25.trec {where}/minilm.trec \\\n"
-        f"    --gold {where}/questions.jsonl \\\n"
+        "  findwell demo --files demo\n"
+        "  findwell score demo/bm25.trec demo/minilm.trec \\\n"
+        "    --gold demo/questions.jsonl \\\n"
         "    -m recall@5 -m nDCG@10 --slice topic\n"
         "  findwell measures nDCG"
     )
-    page = _report(result, report)
-    options.write(f"\nThe same and more as a page: {page}\n", None, "table")
-    if browse and page != "-":
-        click.launch(Path(page).absolute().as_uri())
 
 
 def _judged(runs: list[Path], folder: Path) -> None:
@@ -146,3 +155,4 @@ def _copy(folder: Path, target: Path) -> None:
         ) from None
     for path, content in contents.items():
         write_bytes(path, content)
+    options.note(f"written: {target}")
