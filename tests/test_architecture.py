@@ -224,11 +224,10 @@ PINNED = {
     "register_aspect register_detector register_dialect register_engine register_format "
     "register_matcher register_measure register_shape register_signal register_source",
     "findwell.retrievers": "HttpRetriever Retriever",
-    "findwell.spark": "SparkResult compare evaluate gate",
+    "findwell.spark": "SparkResult evaluate load",
     "findwell.statistics": "PowerAnalysis choose curve power smallest_k",
     "findwell.tuning": "ENGINES Engine NORMALISERS Pool Setting Tuned Tuning convex_combination "
-    "find_engine fuse normalise reciprocal_rank_fusion reciprocal_rank_scores tune tune_rrf_k "
-    "tune_weight weight_grid",
+    "find_engine fuse reciprocal_rank_fusion tune tune_rrf_k tune_weight",
     "findwell.types": "Explanation Finding GateReport GoldLike Policy Relation RunLike",
 }
 

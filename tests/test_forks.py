@@ -203,9 +203,6 @@ NAMES = {
     "plugins.register_source",
     "statistics.choose",
     "tuning.find_engine",
-    "tuning.normalise",
-    "tuning.reciprocal_rank_scores",
-    "tuning.weight_grid",
 }
 RESULT = [
     "result.summary",

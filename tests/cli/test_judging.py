@@ -167,7 +167,7 @@ def test_what_a_model_did_not_judge_is_counted_and_shown(
         (["--judge", "local:text", "-J", "separate_calls=yes"], "takes no separate_calls"),
         (["--judge", "locl"], "did you mean local"),
         (["--judge", "openai"], "needs the name of a model: openai:MODEL"),
-        (["--judge", "local:text", "--dry-run"], "asks no model"),
+        (["--judge", "local:text", "--dry-run"], "only applies to judges that ask a model"),
         (["--judge", "local:text", "-J", "votes=3"], "takes no votes"),
         (["--judge", "openai:m", "-J", "cache=never"], "-J cache: 'never' is not one of"),
         (

@@ -15,7 +15,7 @@ from findwell.cli import SETTINGS
 from findwell.cli import cli as group
 from findwell.cli.command import settings_of
 from findwell.cli.options import DEFAULT_MEASURES, DIALECTS
-from findwell.evaluation.plan import EvaluationOptions
+from findwell.evaluation.plan import PlanOptions
 from findwell.judges.client.client import RetryPolicy
 from findwell.measures import DEFAULTS
 from tests.budgets.figures import commands
@@ -142,7 +142,7 @@ def test_settings_are_the_fields_of_the_library() -> None:
             assert setting.type is kinds.get(kind, click.STRING), name
         assert setting.is_mapping == (kind == "Mapping")
     read = tables["read"].fields.keys() - {"spool_limit"}
-    assert read <= EvaluationOptions.__optional_keys__
+    assert read <= PlanOptions.__optional_keys__
     flags = {"gold", "slices", "measures", "labels", "per_query"}
     assert {
         "by",
@@ -152,8 +152,8 @@ def test_settings_are_the_fields_of_the_library() -> None:
         "corpus",
         "level",
         "bounds",
-    } <= EvaluationOptions.__optional_keys__
-    assert not flags & EvaluationOptions.__optional_keys__
+    } <= PlanOptions.__optional_keys__
+    assert not flags & PlanOptions.__optional_keys__
 
 
 def test_the_defaults_of_judges_are_those_of_the_library(cli: Findwell) -> None:

@@ -283,7 +283,7 @@ def test_a_check_that_breaks_ends_the_job_and_no_matrix_is_asked(tmp_path: Path)
         judge = judge_of(server, ask="auto", cache="use", max_calls=3)
         with pytest.raises(JudgeError, match="did not finish") as stop:
             judge.judge([sample()], frozenset({"relevance"}))
-        assert "--ask matrix or --ask single" in stop.value.fix
+        assert "-J ask=matrix or -J ask=single" in stop.value.fix
         assert len(server.calls) == 3
         asked = {question for question, _ in RELEVANT}
         assert all(read_prompt(call.prompt).data["question"] in asked for call in server.calls)

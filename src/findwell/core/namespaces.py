@@ -9,8 +9,6 @@ from __future__ import annotations
 import importlib
 from typing import TYPE_CHECKING, Any
 
-from findwell.core.errors import nearest
-
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
@@ -56,5 +54,7 @@ def _where(namespace: str, name: str) -> str:
     }
     found = [f"{other}.{name}" for other in NAMESPACES if name in names_of(other)]
     found += [former[name]] if name in former else []
+    from findwell.core.errors import nearest  # noqa: PLC0415 - signals are not caught yet
+
     near = nearest(name, names_of(namespace), most=1)
     return f"; use {' or '.join(found)}" if found else f"; {near}" if near else ""

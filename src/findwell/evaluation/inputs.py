@@ -433,6 +433,8 @@ def no_known_query(example: str, where: str) -> InputError:
 
 def with_columns(gold: Gold, queries: object) -> Gold:
     """Add the columns of a table about the queries, to slice by."""
+    if queries is None:
+        return gold
     from findwell.io.read.queries import load_queries  # noqa: PLC0415
 
     table = load_queries(queries)

@@ -47,7 +47,6 @@ class NDCGByItem(DCG):
     at: ClassVar[str | None] = None
     unit_interval: ClassVar[bool] = True
     counts_items: ClassVar[bool] = True  # in the ideal list
-    any_grade: ClassVar[bool] = False
     limit: ClassVar = AT_MOST_ONE  # rounding may lift it over 1
     adds: ClassVar[str] = (
         "Add up nDCG at the rank of each item found, and at the end for each item missed"
@@ -102,6 +101,7 @@ class NDCGByLevel(DCG):
     at: ClassVar[str | None] = None
     unit_interval: ClassVar[bool] = True
     counts_items: ClassVar[bool] = True  # in the ideal list
+    any_grade: ClassVar[bool] = False  # a query needs an item of grade ≥ rel
     limit: ClassVar = AT_MOST_ONE  # rounding may lift it over 1
     adds: ClassVar[str] = (
         "Add up nDCG at the ranks where the ideal list changes its gain, and at the end"

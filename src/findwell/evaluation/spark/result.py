@@ -117,8 +117,10 @@ class SparkResult(ValuesResult):
         plan: Plan,
         task: TaskPlan,
         *,
+        task_rows: DataFrame,
+        run_id: str = "",
+        sampled: float = 0.0,
         about_judge: Callable[[Mapping[str, Any]], dict[str, Any]] = dict,
-        **more: Any,  # noqa: ANN401
     ) -> SparkResult:
         """Return the result of rows that all tasks returned."""
         notes = Notes()
@@ -142,7 +144,9 @@ class SparkResult(ValuesResult):
             stored=values,
             labels=task.labels,
             documents=notes.counts["documents"],
-            **more,
+            task_rows=task_rows,
+            run_id=run_id,
+            sampled=sampled,
         )
 
     @cached_property
