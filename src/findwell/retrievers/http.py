@@ -162,14 +162,16 @@ _ABSENT = object()  # a field that is left out, so that the server's own number 
 
 
 def _checked(url: str) -> str:
-    """Refuse what is no address, or holds a secret; no message repeats it."""
+    """Refuse what is not an address, or holds a secret; no message repeats it."""
     try:
         parts = urlsplit(url)
         valid = parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0
     except ValueError:
         valid = False
     if not valid:
-        raise OptionError("this is no http address", fix="give one like http://localhost:9200/…")
+        raise OptionError(
+            "this is not an http address", fix="give one like http://localhost:9200/…"
+        )
     hidden = [name for name, _ in parse_qsl(parts.query) if NAMED_SECRET.search(name)]
     if parts.username is not None or hidden:
         raise OptionError(
@@ -187,7 +189,7 @@ def _parsed(template: object) -> Any:  # noqa: ANN401
         try:
             template = Path(where).read_text(encoding="utf-8")
         except (OSError, UnicodeError) as error:
-            reason = getattr(error, "strerror", None) or "it is no text"
+            reason = getattr(error, "strerror", None) or "it is not a text"
             raise InputError(f"{reason}", where=where) from None
     if not isinstance(template, str):
         return template

@@ -123,7 +123,7 @@ def run_rows(
     """Return the rows of a run, and what their order means.
 
     A score decides the order; without one the rank column does, and without that the position.
-    In `cells` of a text table, blanks around an id are no part of it.
+    In `cells` of a text table, blanks around an id are not part of it.
     """
     names = find_columns(table.columns, ("score", "rank"), place.where, reading)
     rows = _typed(table, names, place, reading, cells=cells)
