@@ -305,7 +305,7 @@ def default_relation(
 
     It is decided by what runs, by name, and gold carry next to their ids.
 
-    A gold of places, compared by ids alone, would count every chunk of a document as a hit. So a
+    Labels of places, compared by ids alone, would count every chunk of a document as a hit. So a
     run without places is refused, unless a corpus can tell them, or the gold names chunks as well.
     """
     if "places" not in gold:

@@ -80,7 +80,7 @@ class HttpRetriever:
         try:
             answer = json.loads(content)
         except ValueError:
-            raise RetrieverError(f"the answer is no JSON: {_excerpt(content)!r}") from None
+            raise RetrieverError(f"the answer is not JSON: {_excerpt(content)!r}") from None
         for name in self._hits:
             answer = _step(answer, name, ".".join(self._hits))
         return answer
@@ -197,7 +197,7 @@ def _parsed(template: object) -> Any:  # noqa: ANN401
         return json.loads(template)
     except ValueError as error:
         fix = f'write placeholders in quotes: {{"query": "{QUESTION}", "size": "{SIZE}"}}'
-        raise InputError(f"the template is no JSON: {error}", where=where, fix=fix) from None
+        raise InputError(f"the template is not JSON: {error}", where=where, fix=fix) from None
 
 
 def _step(answer: Any, name: str, path: str) -> Any:  # noqa: ANN401

@@ -266,7 +266,7 @@ def _typed(
         no_value = kind.is_nested() or kind in (pl.Object, pl.Binary)
         if no_value or (number and name in TEXTS) or (kind.is_temporal() and name not in TEXTS):
             raise InputError(
-                f"the column {names[name]!r} holds {kind}, which is no {name}",
+                f"the column {names[name]!r} holds {kind}, which is not a valid {name}",
                 where=place.where,
                 fix="ids are texts or whole numbers; a row names one document"
                 if name in TEXTS

@@ -81,7 +81,7 @@ def with_texts(
 def texts_of(rows: pl.DataFrame, corpus: pl.DataFrame | None) -> tuple[pl.Series, list[Finding]]:
     """Return the text of each row: its own, the corpus's, or its id, which may be a text.
 
-    Beside a corpus only an id that looks like a text is taken for one. Every row is looked at
+    With a corpus, only an id that looks like a text is taken for one. Every row is looked at
     alone, so that no text depends on what else is in its batch. `require_texts` refuses an input
     in which nothing looks like a text.
     """
