@@ -33,7 +33,7 @@ help:
 	@echo "make docs-serve  build it and serve it on this machine"
 	@echo "make bench   measure speed and memory against the peers, write docs/benchmarks.md"
 	@echo "             (TREC_EVAL_SRC=FOLDER builds trec_eval, TREC_EVAL=PROGRAM takes it as it is)"
-	@echo "make lock    choose the dependencies' versions anew"
+	@echo "make lock    choose the dependencies' versions again"
 	@echo "make clean   remove what the other targets made"
 
 demo: .venv/core

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 BASELINE = 0.70
 ALPHA, RUN_LENGTH = 0.05, 1000
 LOOKS, RUNS = 10_000, 600  # while nothing changes
-CHANGE, AFTER, DELAYS = 1000, 3000, 300  # the change comes after so many queries
+CHANGE, AFTER, DELAYS = 1000, 3000, 300  # the change comes after this many queries
 BLOCK = 50  # runs that are made at once
 FIRST_LOOK = 50  # of the interval for a fixed number of queries
 

@@ -1,4 +1,4 @@
-"""Comparing systems: findwell's permutation test beside that of ranx.compare on the same values."""
+"""Comparing systems: findwell's permutation test and that of ranx.compare on the same values."""
 
 from __future__ import annotations
 
@@ -28,9 +28,9 @@ REMARK = """\
 value for each query, system and measure in memory to p-values, tools in processes of their own,
 compiled and warm, the best of the rounds. ranx is the part of `ranx.compare(stat_test="fisher")`
 that follows the evaluation: it tests every pair of systems, both ways round. {scaled}findwell
-against a baseline is `paired`: beside p also differences, intervals, effect sizes, wins and losses.
+against a baseline is `paired`: p, and also differences, intervals, effect sizes, wins and losses.
 All pairs of findwell are the same p-values for each pair, once; Tukey HSD corrects for their
-number, and needs no shuffling where so many queries decide. *Ratio* is the time of ranx for as many
+number, and needs no shuffling with this many queries. *Ratio* is the time of ranx for as many
 tests,
 divided by that of findwell."""
 SCALED = """\

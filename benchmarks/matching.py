@@ -37,7 +37,7 @@ words, from a file of JSON lines to precision, recall and F1 of each query: of t
 third is cut from a chunk, a third is that with a sixth of its words exchanged, a third is from
 elsewhere. continuous-eval's `PrecisionRecallF1(RougeChunkMatch())` is called as its documentation
 has it, `batch`, which uses all cores. {scaled}findwell must give the same
-numbers in its dialect `continuous-eval`; beside it stands its own definition of ROUGE-L. *Unpruned*
+numbers in its dialect `continuous-eval`; next to it is its own definition of ROUGE-L. *Unpruned*
 compares every pair to the end, and must draw the same edges. *Ratio* is the time of
 continuous-eval divided by that of the row. The best of the rounds, each in a process of its own
 that has matched before."""
@@ -64,7 +64,7 @@ class Measured:
 
 
 def matching(folder: Path, queries: int, rounds: int, facts: Facts) -> Table:
-    """Time all ways on so many queries, note the ratio and whether the numbers agree."""
+    """Time all ways on this many queries, note the ratio and whether the numbers agree."""
     from benchmarks.report import Table
 
     path = _file(folder, queries)

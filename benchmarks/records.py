@@ -1,4 +1,4 @@
-"""Reading records: findwell's reader of JSON lines beside polars' own on the same file."""
+"""Reading records: findwell's reader of JSON lines compared with polars' own on the same file."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 RECORDS = """\
 From a file of JSON lines with findwell's own records (a question, 20 retrieved documents with
-scores, two groups of gold, a reference, a topic) to run and gold, beside `polars.read_ndjson`,
+scores, two groups of gold, a reference, a topic) to run and gold, next to `polars.read_ndjson`,
 which only parses it. The best of the rounds, each in a process of its own."""
 BYTES_A_RECORD = 1_100
 READERS = {

@@ -26,7 +26,7 @@ INTRODUCTION = f"""\
 # Benchmarks
 
 Made by `make bench`. Every section says on which day, at which commit and on which machine it was
-measured: sections with the same line are of one run, others are older and not to be set beside
+measured: sections with the same line are of one run, others are older and not to be compared with
 them. Each tool computes the same six measures from the same seeded files:
 {", ".join(MEASURES)}.
 About 30 documents are judged for each query, with grades 0 to 3; half of them are retrieved.

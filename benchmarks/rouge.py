@@ -1,4 +1,4 @@
-"""ROUGE-L: findwell's two definitions beside `rouge` and `rouge-score`, pairs a second."""
+"""ROUGE-L: findwell's two definitions next to `rouge` and `rouge-score`, pairs a second."""
 
 from __future__ import annotations
 

@@ -38,7 +38,7 @@ same:
 - ranx: `evaluate` of a `Run` and a `Qrels`, which are sorted already, with `make_comparable` and
   `save_results_in_run` off; hashes the document ids and matches each time.
 
-The second line is the one to set beside the other tools, as it does at least what they do. The
+The second line is the one to compare with the other tools, as it does at least what they do. The
 first is what one more evaluation costs once a run is matched, which the others do not offer: other
 measures, other cutoffs, a slice."""
 SCALING = """\

@@ -1,4 +1,4 @@
-"""findwell on Spark beside findwell's own engine and beside `toPandas` with pytrec_eval."""
+"""findwell on Spark compared with findwell's own engine and with `toPandas` with pytrec_eval."""
 
 from __future__ import annotations
 

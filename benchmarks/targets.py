@@ -43,7 +43,7 @@ TAKEN_IN, KEPT_IN_MEMORY = 20_000, 2.0  # spans a second; growth of memory for t
 REMARK = """\
 Ratios are those of the largest files. A kernel ratio takes findwell's kernel, which has matched
 before, against kernels that match each time; what it would be with findwell's sorting and matching
-included stands beside it. Time counts as linear up to an exponent of {linear} over the
+included stands next to it. Time counts as linear up to an exponent of {linear} over the
 larger half of the sizes; memory as bounded if, from the second deepest run of as many queries to
 the deepest, it grows by at most {held} bytes for each byte of run."""
 

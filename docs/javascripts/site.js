@@ -1,7 +1,7 @@
 // What the theme's own script makes after the page has loaded, made fit for keyboards and screen readers:
-// frames that scroll can be reached by the Tab key, and the buttons of a block of code are no landmark.
+// frames that scroll can be reached by the Tab key, and the buttons of a block of code are not landmarks.
 (() => {
-  const mend = () => {
+  const repair = () => {
     for (const frame of document.querySelectorAll(
       ".md-typeset__scrollwrap:not([tabindex]), .formula:not([tabindex])",
     ))
@@ -9,7 +9,7 @@
     for (const buttons of document.querySelectorAll("nav.md-code__nav:not([role])"))
       buttons.setAttribute("role", "none");
   };
-  new MutationObserver(mend).observe(document.body, { childList: true, subtree: true });
-  addEventListener("resize", mend);
-  mend();
+  new MutationObserver(repair).observe(document.body, { childList: true, subtree: true });
+  addEventListener("resize", repair);
+  repair();
 })();

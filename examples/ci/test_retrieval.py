@@ -3,7 +3,7 @@
     pytest examples/ci/test_retrieval.py
 
 A failure shows each value with its interval and the worst questions. Relative paths are looked for
-beside the test.
+next to the test.
 """
 
 from collections.abc import Callable

@@ -27,7 +27,7 @@ WORST = 5  # queries that a failure shows
 
 @pytest.fixture
 def findwell_evaluate(request: pytest.FixtureRequest) -> Callable[..., Result]:
-    """Measure runs against a gold: `findwell.evaluate`, with paths next to the test file.
+    """Measure runs against gold labels: `findwell.evaluate`, with paths next to the test file.
 
     A relative path is looked for next to the file of the test first, then where pytest was called.
     """

@@ -105,7 +105,7 @@ RUNS: dict[str, tuple[str | bytes, str]] = {
     ),
     "a parquet of bytes": (
         parquet({"query": ["q1"], "doc": ["d1"], "score": [b"x"]}),
-        "RUN: the column 'score' holds Binary, which is no score",
+        "RUN: the column 'score' holds Binary, which is not a valid score",
     ),
     "a parquet of categories": (
         parquet({"query": ["q1"], "doc": ["d1"], "score": pl.Series(["x"], dtype=pl.Categorical)}),
@@ -423,7 +423,7 @@ TABLES: dict[str, tuple[str, Callable[[pl.DataFrame], pl.DataFrame], str]] = {
     "other lengths": (
         "relation",
         lambda it: it.with_columns(edge_item=pl.lit([], pl.List(pl.Int64))),
-        "the lists of 'edge_item' have other lengths",
+        "the lists of 'edge_item' differ in length",
     ),
     "a rank beyond the list": (
         "relation",
@@ -433,7 +433,7 @@ TABLES: dict[str, tuple[str, Callable[[pl.DataFrame], pl.DataFrame], str]] = {
     "an endless list": (
         "relation",
         lambda it: it.with_columns(depth=pl.lit(2**60)),
-        "'depth' is no number of documents",
+        "'depth' is not a number of documents",
     ),
     "a grade": (
         "relation",

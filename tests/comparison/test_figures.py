@@ -66,10 +66,10 @@ def test_what_is_not_known_is_undecided() -> None:
     [
         ("p90<=300", "'300' in 'p90<=300' has no unit"),
         ("memory<=2", "has no unit"),
-        ("p90<=300min", "is no such number"),
+        ("p90<=300min", "is not a valid limit"),
         ("p90<=baseline*1.1", "p90 is not compared with a baseline"),
         ("errors<=1.5", "counts queries"),
-        ("errors<=few", "is no such number"),
+        ("errors<=few", "is not a valid limit"),
     ],
 )
 def test_mistakes(text: str, message: str) -> None:

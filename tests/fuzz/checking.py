@@ -16,7 +16,7 @@ WHOLE = re.compile(
     r"the file is empty|only blank lines|contains no (lines|queries)|has no rows|was not recognised"
     r"|gzip data is broken|no column|no (id|text); found|share no query|is not UTF-8|mark of UTF"
     r"|no relevant item|document has a text|has a label in both|nested too deeply"
-    r"|no file of verdicts|labelled twice|there is no text|carry no id|the chunk .* has no text"
+    r"|not a file of verdicts|labelled twice|there is no text|carry no id|the chunk .* has no text"
     r"|unknown column|is in the gold: it has"
     r"|layout"
 )

@@ -221,7 +221,7 @@ def test_a_missing_id_names_its_row_and_column(column: str, value: Any) -> None:
 )
 @pytest.mark.parametrize("frame", [pl.DataFrame, pa.table, pd.DataFrame])
 def test_what_is_no_id(frame: Callable[[Columns], Any], column: list[Any]) -> None:
-    with pytest.raises(InputError, match=r"column 'doc' holds .*, which is no doc"):
+    with pytest.raises(InputError, match=r"column 'doc' holds .*, which is not a valid doc"):
         score(frame({"query": ["q1", "q1"], "doc": column, "score": [1.0, 0.5]}))
 
 

@@ -146,7 +146,7 @@ def test_secrets_come_from_elsewhere_and_are_not_shown(
 @pytest.mark.parametrize(
     ("url", "options", "message"),
     [
-        ("ftp://host/x", {}, "no http address"),
+        ("ftp://host/x", {}, "not an http address"),
         ("http://user:word@localhost/x", {}, "a secret in it"),
         ("http://localhost/x?api_key=1", {}, "a secret in it"),
         ("http://localhost/x", {"template": None}, "no {{question}} in the address"),
@@ -164,7 +164,7 @@ def test_mistakes(url: str, options: dict[str, Any], message: str) -> None:
 
 def test_a_template_that_is_no_json(tmp_path: Path) -> None:
     (tmp_path / "body.json").write_text('{"size": {{k}}}')
-    with pytest.raises(InputError, match="the template is no JSON") as failed:
+    with pytest.raises(InputError, match="the template is not JSON") as failed:
         findwell.retrievers.HttpRetriever("http://localhost/x", tmp_path / "body.json")
     assert "write placeholders in quotes" in failed.value.fix
 
@@ -172,7 +172,7 @@ def test_a_template_that_is_no_json(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("change", "reason"),
     [
-        ({"answer": lambda _: b"<html>oops"}, "the answer is no JSON: '<html>oops'"),
+        ({"answer": lambda _: b"<html>oops"}, "the answer is not JSON: '<html>oops'"),
         ({"answer": lambda _: {"hits": {}}}, "the answer has no 'hits' of hits.hits"),
         ({"status": 503, "answer": lambda _: b"busy"}, "status 503: busy"),
         ({"wait": 1.0}, "TimeoutError: no answer within 0.2 s"),

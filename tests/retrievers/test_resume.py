@@ -84,11 +84,11 @@ def test_other_questions_and_other_options_are_asked(tmp_path: Path) -> None:
 def test_a_file_that_is_something_else_is_left_alone(tmp_path: Path) -> None:
     other = tmp_path / "notes.txt"
     other.write_text("my notes\n")
-    with pytest.raises(InputError, match="no file of answers"):
+    with pytest.raises(InputError, match="not a file of answers"):
         findwell.retrieve(Index(), QUERIES, resume=other)
     assert other.read_text() == "my notes\n"
     other.write_text("my notes, one line")  # as if it were torn
-    with pytest.raises(InputError, match="no file of answers"):
+    with pytest.raises(InputError, match="not a file of answers"):
         findwell.retrieve(Index(), QUERIES, resume=other)
     assert other.read_text() == "my notes, one line"
     with pytest.raises(SaveError, match="cannot be kept here"):

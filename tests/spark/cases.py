@@ -409,7 +409,7 @@ def what_is_wrong_is_said_and_where(spark: Any, _: Path) -> None:
     )
     refused(
         InputError,
-        "which is no doc",
+        "which is not a valid doc",
         lambda: evaluate(frames[0].selectExpr("query", "score as doc", "score"), frames[1], "RR"),
     )
     refused(

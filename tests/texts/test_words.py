@@ -1,4 +1,4 @@
-"""Text policies: what of a text counts, in any script."""
+"""Text policies: which parts of a text count, in any script."""
 
 from __future__ import annotations
 

@@ -23,7 +23,7 @@ def refuse_after_fork() -> None:
     """Raise if polars would wait for ever in this process; else note that it is used from now."""
     global _used  # noqa: PLW0603
     if _lost:
-        from findwell.core.errors import ForkError  # noqa: PLC0415 - nobody else waits for it
+        from findwell.core.errors import ForkError  # noqa: PLC0415 - only needed for this error
 
         raise ForkError(
             "this process was forked after findwell or polars was used; the threads of polars are "

@@ -1,8 +1,8 @@
 """Whether what is worked on is a whole evaluation, or a part of one that an engine cut out.
 
 Some things can be said about a whole input only: that no document of it has a text, or that run and
-gold share no query. Of a part they may be true while the whole is fine. Whoever cuts an evaluation
-into parts says so with `working_on_part`, and looks at what all parts found in the end.
+gold share no query. Of a part they may be true while the whole is fine. A caller that cuts an
+evaluation into parts says so with `working_on_part`, and looks at what all parts found in the end.
 """
 
 from __future__ import annotations

@@ -188,7 +188,7 @@ def _known(column: pl.Series) -> Floats:
 
 
 def _numbers(column: pl.Series) -> np.ndarray[tuple[int], np.dtype[np.float64]]:
-    """Return a column as numbers; what is none, or endless, is NaN."""
+    """Return a column as numbers; what is not a number, or endless, is NaN."""
     numbers = column.cast(pl.Float64, strict=False).fill_null(np.nan).to_numpy()
     # no unit of time makes the largest of these endless
     return np.where(np.abs(numbers) < LONGEST, numbers, np.nan)

@@ -40,8 +40,8 @@ QUESTIONS = (
         "Who reads what is retrieved?",
         {
             "all": "a language model, which gets all of it at once",
-            "order": "somebody who reads from the top, or a reranker: order matters",
-            "first": "somebody who takes the first that fits, such as a FAQ or a link",
+            "order": "a person who reads from the top, or a reranker: order matters",
+            "first": "a person who takes the first that fits, such as a FAQ or a link",
         },
     ),
     Question(
@@ -119,7 +119,7 @@ RULES = (
     ),
     Rule(
         "judged@{k}",
-        "what nobody labelled counts as irrelevant; where little of the list was labelled, the "
+        "what no one labelled counts as irrelevant; where little of the list was labelled, the "
         "other numbers are too low, and --bounds says by how much at most",
         {"known": LABELLED, "labels": ("partial",)},
     ),
@@ -161,7 +161,7 @@ NOTES = {
     "and `findwell labels serve` change that in an afternoon",
 }
 PARTIAL = (
-    "a new system finds what nobody has labelled, and looks worse for it: compare with --bounds, "
+    "a new system finds what no one has labelled, and looks worse for it: compare with --bounds, "
     "or label its finds too"
 )
 

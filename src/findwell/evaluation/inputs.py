@@ -305,7 +305,7 @@ def default_relation(
 
     It is decided by what runs, by name, and gold carry next to their ids.
 
-    A gold of places, compared by ids alone, would count every chunk of a document as a hit. So a
+    Labels of places, compared by ids alone, would count every chunk of a document as a hit. So a
     run without places is refused, unless a corpus can tell them, or the gold names chunks as well.
     """
     if "places" not in gold:
@@ -344,7 +344,7 @@ def _asked(given: Given, gold: Gold | None, reading: InputReading, stages: Stage
         raise InputError(
             "a retriever is asked questions, and there are none",
             where=f"run {called}",
-            fix="give a gold whose records have a question, or queries={id: question}",
+            fix="give gold labels whose records have a question, or queries={id: question}",
         )
     else:
         questions = load_questions(reading.queries)
@@ -368,7 +368,7 @@ def files_of(streams: list[RunStream], inputs: Sequence[Input]) -> dict[str, str
 
 
 def unlabelled_gold(run: Run) -> Gold:
-    """Return a gold without items: the queries of a run, and what it carries about them."""
+    """Return gold labels without items: the queries of a run, and what it carries about them."""
     queries = run.rows.select("query").unique(maintain_order=True)
     if run.about is not None:
         about = run.about.unique("query", keep="last", maintain_order=True)

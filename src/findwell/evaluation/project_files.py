@@ -25,7 +25,7 @@ DEPTH = 2  # folders below the one that is looked at
 MOST_FILES = 200  # a folder with more is not a project to guess about
 LARGEST_FILE = 500_000_000  # bytes of a file that is read to find out what it is
 SKIPPED_FOLDERS = ("node_modules", "__pycache__", "site-packages", "build", "dist")
-# a table of pairs may be a run or a gold; then its name tells
+# a table of pairs may be a run or gold labels; its file name decides
 GOLD_WORDS = ("gold", "qrel", "label", "truth", "question", "quer", "judg", "relev", "expect")
 CORPUS_WORDS = ("corpus", "passage", "chunk", "doc", "text")
 
@@ -41,7 +41,7 @@ class ProjectFile:
 
 
 def project_files(folder: str | os.PathLike[str] = ".") -> list[ProjectFile]:
-    """Return the files of a folder that findwell can read as a run, a gold, records or a corpus."""
+    """Return the files of a folder that findwell can read: runs, gold labels, records, corpora."""
     root = Path(folder)
     if not root.is_dir():
         raise InputError("this is not a folder", where=str(folder), fix="name the project's folder")

@@ -1,4 +1,4 @@
-"""Measures: formulas over a relation, one file each, variants beside what they vary.
+"""Measures: formulas over a relation, one file each, variants next to what they vary.
 
 A measure is a value: immutable, hashable, `str()` is its canonical name and
 `parse_measure(str(m)) == m`. It only reads the relation; it never knows who drew the edges.

@@ -52,7 +52,7 @@ class ContextCost(Priced):
 
     context_cost(unit=tokens)@k = the tokens of the first k chunks, repetitions included. With
     `unit=chars` it is characters, with `unit=hops` the searches that were made, with `unit=ranks`
-    the chunks. Beside recall it says what a longer list costs.
+    the chunks. Next to recall it says what a longer list costs.
 
     Citation: none; what every provider of a language model charges for.
 

@@ -107,7 +107,7 @@ class RelevantRetrieved(Count):
 
 @register_measure
 class RejectedRetrieved(Count):
-    """How many units were retrieved that somebody judged not relevant, among the first k.
+    """How many units were retrieved that were judged not relevant, among the first k.
 
     >>> from findwell import evaluate
     >>> run, gold = {"q": ["a", "x", "y"]}, {"q": {"a": 1, "x": 0}}

@@ -1,7 +1,7 @@
 """Running sums and products: what has come together down to each rank, query by query.
 
 Every step is taken from the left, so that the value of a query does not depend on the queries
-beside it, nor on how many are worked on at once.
+next to it, nor on how many are worked on at once.
 """
 
 from __future__ import annotations

@@ -38,7 +38,7 @@ def in_order(findings: Iterable[Finding]) -> list[Finding]:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Aligned:
-    """A run in the order of its ranks, against the queries of a gold.
+    """A run in the order of its ranks, against the queries of the gold.
 
     Row `i` is unit `doc[i]`, retrieved for query number `query[i]` of the gold at `rank[i]`;
     `repeat` is 1 for a unit that occurs before in the list, 2 if under the very same id.

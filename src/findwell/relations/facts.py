@@ -148,7 +148,7 @@ def require_counted(parts: Sequence[ChunkFacts], run: str) -> None:
                 f"{count} no text{known}, such as {found.examples[0]!r}: what it costs is unknown",
                 where=run,
                 fix="name a corpus that holds all retrieved documents (--corpus, corpus=), or give "
-                "texts beside the ids",
+                "texts with the ids",
             )
 
 

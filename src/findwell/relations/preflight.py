@@ -111,7 +111,7 @@ def hint(ours: pl.Series, theirs: pl.Series, known: tuple[Hint, ...]) -> tuple[H
 
 
 def require_relevant(highest: float | None, policy: Policy, levels: dict[str, float]) -> None:
-    """Refuse a gold whose highest grade is too low for a measure; None: it has no item."""
+    """Refuse gold labels whose highest grade is too low for a measure; None: there is no item."""
     strict = policy.no_relevant == "undefined" and policy.nothing == "zero"
     for name, level in levels.items():
         if strict and (highest is None or highest < level) and not is_part():
@@ -158,7 +158,7 @@ def missing_error(count: int, example: str, run: str) -> AlignError:
 
 
 def no_shared_query(ours: pl.Series, theirs: pl.Series, run: str, least: str = "") -> AlignError:
-    """Return the error for a run and a gold without a common query, with a guess why.
+    """Return the error for a run and gold labels without a common query, with a guess why.
 
     The queries of both are given; where these are examples only, `least` is "at least ".
     """

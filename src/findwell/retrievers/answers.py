@@ -265,7 +265,7 @@ class AnswerLog:
 
     def _foreign(self, line: int) -> InputError:
         return InputError(
-            "this is no file of answers that findwell began",
+            "this is not a file of answers written by findwell",
             where=f"{self.path}, line {line}",
             fix="name another file to resume from, or remove this one",
         )

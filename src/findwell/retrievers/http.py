@@ -80,7 +80,7 @@ class HttpRetriever:
         try:
             answer = json.loads(content)
         except ValueError:
-            raise RetrieverError(f"the answer is no JSON: {_excerpt(content)!r}") from None
+            raise RetrieverError(f"the answer is not JSON: {_excerpt(content)!r}") from None
         for name in self._hits:
             answer = _step(answer, name, ".".join(self._hits))
         return answer
@@ -162,14 +162,16 @@ _ABSENT = object()  # a field that is left out, so that the server's own number 
 
 
 def _checked(url: str) -> str:
-    """Refuse what is no address, or holds a secret; no message repeats it."""
+    """Refuse what is not an address, or holds a secret; no message repeats it."""
     try:
         parts = urlsplit(url)
         valid = parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0
     except ValueError:
         valid = False
     if not valid:
-        raise OptionError("this is no http address", fix="give one like http://localhost:9200/…")
+        raise OptionError(
+            "this is not an http address", fix="give one like http://localhost:9200/…"
+        )
     hidden = [name for name, _ in parse_qsl(parts.query) if NAMED_SECRET.search(name)]
     if parts.username is not None or hidden:
         raise OptionError(
@@ -187,7 +189,7 @@ def _parsed(template: object) -> Any:  # noqa: ANN401
         try:
             template = Path(where).read_text(encoding="utf-8")
         except (OSError, UnicodeError) as error:
-            reason = getattr(error, "strerror", None) or "it is no text"
+            reason = getattr(error, "strerror", None) or "it is not a text"
             raise InputError(f"{reason}", where=where) from None
     if not isinstance(template, str):
         return template
@@ -195,7 +197,7 @@ def _parsed(template: object) -> Any:  # noqa: ANN401
         return json.loads(template)
     except ValueError as error:
         fix = f'write placeholders in quotes: {{"query": "{QUESTION}", "size": "{SIZE}"}}'
-        raise InputError(f"the template is no JSON: {error}", where=where, fix=fix) from None
+        raise InputError(f"the template is not JSON: {error}", where=where, fix=fix) from None
 
 
 def _step(answer: Any, name: str, path: str) -> Any:  # noqa: ANN401

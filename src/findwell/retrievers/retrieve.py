@@ -36,7 +36,7 @@ OFTEN = 0.1  # seconds between reports of progress
 WHERE = "queries"
 FIX = (
     "give every query its question: queries={id: question}, a table with the columns query and "
-    "question (--queries FILE), or a gold whose records have a question"
+    "question (--queries FILE), or gold labels whose records have a question"
 )
 
 
@@ -136,7 +136,7 @@ def _resumed(log: AnswerLog) -> list[Finding]:
 def load_questions(data: object) -> pl.DataFrame:
     """Return the columns query and question, and whatever else a table has about the queries.
 
-    `data` is {id: question}, a list of questions, a path, a table, records, or a gold.
+    `data` is {id: question}, a list of questions, a path, a table, records, or gold labels.
 
     >>> load_questions({"q1": "What is it?"}).row(0)
     ('q1', 'What is it?')
@@ -163,7 +163,7 @@ def load_questions(data: object) -> pl.DataFrame:
 
 
 def questions_for(gold: Gold, queries: object) -> pl.DataFrame:
-    """Return the questions of a gold: its own, or those of a table about its queries."""
+    """Return the questions of the gold: its own, or those of a table about its queries."""
     if "question" in gold.queries.columns or queries is None:
         return _checked(gold.queries, "gold")
     asked = load_questions(queries)

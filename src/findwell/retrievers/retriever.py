@@ -65,7 +65,7 @@ class Retriever:
 
     `target` is a function of a question, sync or async, or an object with `invoke`, `retrieve` or
     `run`, or their async forms. `k` is how many documents of each answer count (None: all); a
-    retriever that has a parameter for it (`k`, `top_k`, `limit`, …) is asked for so many.
+    retriever that has a parameter for it (`k`, `top_k`, `limit`, …) is asked for this many.
     `concurrency` questions are asked at a time. A question without an answer after `timeout`
     seconds has failed; `retries` is how often a failed one is asked again. The first `warmup`
     questions are asked once before anything is measured. With more than `max_errors` failures

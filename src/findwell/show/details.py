@@ -275,7 +275,7 @@ class QueryDetails:
         self, row: dict[str, Any], marked: list[tuple[RelationView, Mark]]
     ) -> dict[str, Any]:
         first = marked[0][1] if marked else None
-        # a text that is its own id is not shown twice
+        # a text that is its own id is shown once
         named = "" if row.get("text") == row["doc"] else shorten(str(row["doc"]))
         chunk: dict[str, Any] = {
             "rank": row["rank"],

@@ -1,4 +1,4 @@
-"""Named text policies: what of a text counts when texts are compared.
+"""Named text policies: which parts of a text count when texts are compared.
 
 `plain`, findwell's own, sees through what re-typing, re-encoding and re-flowing change: Unicode
 compatibility forms (NFKC), case (full case folding), invisible characters (joiners, soft hyphens,

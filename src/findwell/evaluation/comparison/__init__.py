@@ -1,1 +1,1 @@
-"""Systems on the same queries: paired, tested, planned, held against requirements; agreement."""
+"""Systems on the same queries: paired, tested, planned, compared with requirements; agreement."""

@@ -140,8 +140,8 @@ def gate(
     """Hold every run of a result, or every system of a comparison, against requirements.
 
     `result` and `baseline` are results or the folders of saved ones. A run is compared with the run
-    of the same name in the baseline, or with the only one. In a comparison the systems are held
-    against its baseline: `findwell.gate(findwell.compare(old, new), "recall@5>=baseline-0.02")`.
+    of the same name in the baseline, or with the only one. In a comparison the systems are compared
+    with its baseline: `findwell.gate(findwell.compare(old, new), "recall@5>=baseline-0.02")`.
 
     `decide` is what decides: the `interval`, or the `value` alone. `undecided` is what a verdict
     counts as whose interval spans the line: `error` (exit code 3), `pass` or `fail`. A requirement

@@ -96,8 +96,8 @@ def power(
     """Say how many queries show a difference, and which difference the queries at hand show.
 
     All depends on how differences between two systems vary. Two systems (results, folders, runs
-    with a gold) show that; of one only its own values are known, and `correlation` with the other
-    is assumed. Without systems `sd` is the standard deviation of the differences; for a
+    with gold labels) show that; of one only its own values are known, and `correlation` with the
+    other is assumed. Without systems `sd` is the standard deviation of the differences; for a
     hit-or-miss measure `changed`, the share of queries on which two systems differ, is enough.
     `queries` is how many are at hand, by default those of the systems. `power` is the chance to see
     the difference, `alpha` the chance to see one where there is none, and `sizes` are numbers of

@@ -126,7 +126,7 @@ def parse_requirement(text: str) -> Requirement:
         if line.lower().startswith("baseline"):
             raise OptionError(f"{subject} is not compared with a baseline", fix=figure.example)
         named = " or ".join(each or "no unit" for each in units)
-        what = "is no such number" if found is None or found[1] else "has no unit"
+        what = "is not a valid limit" if found is None or found[1] else "has no unit"
         raise OptionError(f"{line!r} in {text!r} {what}", fix=f"{figure.example} ({named})")
     against = read_baseline(line)
     if against is None:

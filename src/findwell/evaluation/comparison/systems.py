@@ -138,7 +138,8 @@ def take_gold(
 ) -> tuple[Sequence[object], GoldLike | None]:
     """Return the systems, and the gold, which may stand behind retrievers that are to be asked.
 
-    A retriever cannot be compared without a gold, so what comes last and cannot be asked is one.
+    A retriever cannot be compared without gold labels, so a last argument that cannot be asked is
+    taken as the gold.
     """
     *others, last = systems or [None]
     asked = any(map(asks_retrievers, others))

@@ -1,4 +1,4 @@
-"""What labels of some pairs say about the values of all, beside what a judge says."""
+"""What labels of some pairs say about the values of all, in addition to what a judge says."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""Tags and notes that people give to a saved result: a file beside its folder.
+"""Tags and notes that people give to a saved result: a file next to its folder.
 
-The folder itself is sealed, and whoever saves again replaces it as a whole; so the notes about
+The folder itself is sealed, and saving again replaces it as a whole; so the notes about
 `results/monday` are in `results/monday.notes.json`. They name the result that they are about.
 """
 

@@ -393,7 +393,7 @@ class Result(Viewed, display.Shown):
         )
 
     def where(self, column: str, value: str) -> Result:
-        """Return the result of the queries that have this value in a column; `(none)` is no value.
+        """Return the result of the queries that have this value in a column; `(none)`: no value.
 
         >>> from findwell import evaluate
         >>> records = [
@@ -572,7 +572,7 @@ def require_result(data: Any) -> Result:  # noqa: ANN401
     if kind in {Kind.PATH, Kind.RESULT}:
         return data if kind is Kind.RESULT else _load(data)
     raise InputError(
-        f"this is no result, but {type(data).__name__}",
+        f"this is not a result, but {type(data).__name__}",
         fix="give what findwell.evaluate returns, or the folder that Result.save wrote",
     )
 

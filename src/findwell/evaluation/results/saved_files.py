@@ -246,14 +246,14 @@ def check_relations(tables: Mapping[str, pl.DataFrame], runs: list[str], path: P
     alike |= {"item_times": items} if "item_times" in sizes else {}
     for name, size in alike.items():
         if rows[name].null_count() == 0 and (sizes[name] != size).any():
-            raise damaged(path, f"the lists of {name!r} have other lengths than those beside them")
+            raise damaged(path, f"the lists of {name!r} differ in length from the other lists")
     _check_numbers(rows, items, path)
 
 
 def _check_numbers(rows: pl.DataFrame, items: Ints, path: Path) -> None:
     depth = rows["depth"].to_numpy()
     if (depth < 0).any() or (depth > DEEPEST).any():
-        raise damaged(path, "'depth' is no number of documents")
+        raise damaged(path, "'depth' is not a number of documents")
     grades = rows["item_grade"].explode().drop_nulls().cast(pl.Float64)
     if grades.len() != items.sum() or not grades.is_finite().all():
         raise damaged(path, "a grade in 'item_grade' is not a finite number")

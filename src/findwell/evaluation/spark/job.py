@@ -48,11 +48,11 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 
-BROADCAST_ROWS = 1_000_000  # of a gold that is sent to every executor, at most
+BROADCAST_ROWS = 1_000_000  # of gold that is sent to every executor, at most
 BROADCAST_BYTES = 64 << 20
 JOINS = ("auto", "broadcast", "shuffle")
 KEPT_DOCUMENTS = 50  # of each list that a sampled query remembers
-ABOUT = ("question", "reference", SYNTHETIC)  # columns of a gold that are read where present
+ABOUT = ("question", "reference", SYNTHETIC)  # columns of the gold, read where present
 # fields of `Reading` that mean something where no file is read
 READING_ON_SPARK = frozenset({"base_url", "ids", "missing", "skip_bad", "tokenizer"})
 LOCAL_OPTIONS = {*READING_FIELDS, "progress"} - READING_ON_SPARK
@@ -198,7 +198,7 @@ def _sides(  # noqa: PLR0917
     *,
     texts: bool,
 ) -> dict[int, sides.Side | None]:
-    """Return the rows of gold, queries and run; a gold that a judge does not need is None."""
+    """Return the rows of gold, queries and run; None for gold that a judge does not need."""
     names = {side: sides.mapped(columns, side) for side in sides.SIDES.values()}
     unlabelled = gold is None and plan.unlabelled
     if gold is None and not unlabelled and not is_by_query(run.columns, "gold"):

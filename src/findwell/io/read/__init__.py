@@ -220,7 +220,7 @@ def load_gold(
     texts: bool = False,
     id_from: str | None = None,
 ) -> Gold:
-    """Return a gold: a path, a table, {query: {doc: grade}}, {query: [doc | [doc, …]]}, records.
+    """Return the gold: a path, a table, {query: {doc: grade}}, {query: [doc | [doc, …]]}, records.
 
     A path may also be the folder of a BEIR dataset, or of a pool with labels, or its labels.db.
     Records may be one per pair, with a question, a chunk and a label, as `findwell.judges.card`

@@ -55,7 +55,7 @@ class BeirFolder:
         unused = finding_about(
             "unused-split",
             self.unused,
-            f"judgements beside {self.qrels.name} that were not used",
+            f"judgements next to {self.qrels.name} that were not used",
             "to use others, name their file instead of the folder",
         )
         return replace(gold, findings=(*gold.findings, *unused))
@@ -71,7 +71,7 @@ def _questions(source: Source) -> pl.DataFrame:
         record = entry.value
         if not isinstance(record, Mapping) or not isinstance(record.get("_id"), str):
             raise InputError(
-                "this is no question with an id",
+                "this is not a question with an id",
                 where=entry.where(),
                 fix='write lines such as {"_id": "q1", "text": "…"}',
             )

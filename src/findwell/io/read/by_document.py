@@ -123,7 +123,7 @@ def run_rows(
     """Return the rows of a run, and what their order means.
 
     A score decides the order; without one the rank column does, and without that the position.
-    In `cells` of a text table, blanks around an id are no part of it.
+    In `cells` of a text table, blanks around an id are not part of it.
     """
     names = find_columns(table.columns, ("score", "rank"), place.where, reading)
     rows = _typed(table, names, place, reading, cells=cells)
@@ -266,7 +266,7 @@ def _typed(
         no_value = kind.is_nested() or kind in (pl.Object, pl.Binary)
         if no_value or (number and name in TEXTS) or (kind.is_temporal() and name not in TEXTS):
             raise InputError(
-                f"the column {names[name]!r} holds {kind}, which is no {name}",
+                f"the column {names[name]!r} holds {kind}, which is not a valid {name}",
                 where=place.where,
                 fix="ids are texts or whole numbers; a row names one document"
                 if name in TEXTS

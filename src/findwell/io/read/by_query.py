@@ -196,7 +196,7 @@ def _run(
 
 
 def _gold(frame: pl.DataFrame, query: pl.Series, name: str, state: RecordScan) -> pl.DataFrame:
-    """Make the rows of a gold."""
+    """Make the rows of the gold."""
     lists = _lists(frame[name])
     columns = {"query": query, "item": lists}
     texts = _text_field(frame, "gold", state)

@@ -310,7 +310,7 @@ def _missing(name: str, what: str, columns: tuple[str, ...], *, where: str = "")
 
 
 def _each_once(table: pl.DataFrame, where: str) -> pl.DataFrame:
-    """Drop repetitions; an id with two texts is an error, and so is no text at all."""
+    """Drop repetitions; an id with two texts is an error, and so is a table without texts."""
     if not table.height:
         raise InputError("there is no text", where=where, fix="give at least one text with its id")
     table = table.unique(maintain_order=True)

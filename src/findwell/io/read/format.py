@@ -187,7 +187,7 @@ def text_as_id(count: int, names: tuple[str, ...], what: str = "record") -> Find
         count,
         names,
         f"{what} with texts but without ids: a text serves as its id, so only equal texts match",
-        'give ids beside the texts, or match by similar text (--by rouge, by="rouge")',
+        'give ids with the texts, or match by similar text (--by rouge, by="rouge")',
     )
 
 
@@ -316,7 +316,7 @@ class Format:
         raise NotImplementedError
 
     def gold(self, source: Source) -> Gold:
-        """Read a gold."""
+        """Read gold labels."""
         raise NotImplementedError
 
     def samples(self, source: Source, name: str) -> Samples:
@@ -541,7 +541,7 @@ def first_line(error: BaseException) -> str:
 
 
 def not_utf8(error: UnicodeDecodeError, where: str) -> InputError:
-    """Return the error for bytes that are no text."""
+    """Return the error for bytes that are not text."""
     return InputError(
         f"the bytes {error.object[error.start : error.start + 4]!r} are not UTF-8",
         where=where,

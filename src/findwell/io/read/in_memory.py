@@ -122,7 +122,7 @@ def samples_from_objects(
         return read_frame(table, "samples", TablePlace(where), reading).samples(name)
     if not _holds_records(data):
         raise InputError(
-            f"without a gold, one list of records is needed, not {type(data).__name__}",
+            f"without gold labels, one list of records is needed, not {type(data).__name__}",
             where=where,
             fix=f"give {GIVE_GOLD}, or records with the fields retrieved and gold",
         )

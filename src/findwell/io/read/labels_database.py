@@ -204,7 +204,7 @@ def texts_of_pairs(connection: sqlite3.Connection) -> pl.DataFrame:
 
 
 def gold_of_labels(connection: sqlite3.Connection, *, texts: bool = False) -> Gold:
-    """Return the labels as a gold; only queries with a label are in it.
+    """Return the labels as gold; only queries with a label are in it.
 
     With `texts` its entries have the text that was labelled, or the part that was selected in it,
     and its place where that is known.

@@ -132,7 +132,7 @@ def is_result(value: object) -> bool:
 
 
 def not_a_result(value: object) -> InputError:
-    """Return the error for something that is no answer and no result."""
+    """Return the error for something that is neither an answer nor a result."""
     fields = ", ".join(_field_names(value))
     return InputError(
         f"{type_name(value)} is not an id, and no retrieved object that findwell knows: "
@@ -186,7 +186,7 @@ def _get_field(value: object, name: str) -> Any:  # noqa: ANN401
         found = getattr(value, name, ABSENT)
     except Exception:  # noqa: BLE001 - a property of a framework that cannot be asked
         return ABSENT
-    return ABSENT if callable(found) else found  # a method is no field
+    return ABSENT if callable(found) else found  # a method is not a field
 
 
 def has_field(value: object, path: str) -> bool:
@@ -245,7 +245,7 @@ def results_of(answer: object) -> tuple[Iterable[object], bool]:
 
 
 def is_answer(value: object) -> bool:
-    """Tell whether this is an answer of a known form that is no list, such as a response."""
+    """Tell whether this is an answer of a known form that is not a list, such as a response."""
     names = _column_names(value)
     if names is not None:  # a table, which may as well be a run or records
         return not HIT_COLUMNS.isdisjoint(names)
@@ -400,7 +400,7 @@ def _entry(
     else:
         source = find_source(result)
         if source is None and hasattr(result, "keys") and not isinstance(result, Mapping):
-            # a row whose columns are no attributes, as of asyncpg and sqlite3
+            # a row whose columns are not attributes, as of asyncpg and sqlite3
             result = {str(name): result[name] for name in result.keys()}  # type: ignore[index] # noqa: SIM118
             source = find_source(result)
         if source is None and id_from is not None and look_up(result, id_from) is not None:

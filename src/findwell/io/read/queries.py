@@ -192,7 +192,7 @@ def _names(column: pl.Series, place: TablePlace) -> list[str]:
 
 
 def _read(source: Source) -> tuple[pl.DataFrame, TablePlace]:
-    """Read a table, and what messages call its rows; blank lines of a text table are no rows."""
+    """Read a table, and what messages call its rows; blank lines of a text table do not count."""
     if not Look.at(source).opens_json:
         table, place = read_table(source)
         return place.without_blank(table)

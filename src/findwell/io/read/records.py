@@ -164,7 +164,7 @@ def _is_foreign_entry(entry: object, side: str, id_from: str | None) -> bool:
     if isinstance(entry, Mapping):
         unnamed = side == "gold" and "id" in entry and not {"doc", "docs"} & entry.keys()
         return unnamed or not is_own_entry(tuple(entry), id_from)
-    if isinstance(entry, list | tuple):  # in a gold it may be a group
+    if isinstance(entry, list | tuple):  # in gold labels it may be a group
         return side == "retrieved" or any(_is_foreign_entry(each, side, id_from) for each in entry)
     return not is_plain(entry)
 
@@ -312,7 +312,7 @@ def one_line(question: str) -> str:
 
 
 def _in_order(retrieved: object, query: str) -> Iterable[object]:
-    """Refuse what has no order, or is no list at all."""
+    """Refuse what has no order, or is not a list at all."""
     if retrieved is None:
         return ()
     if isinstance(retrieved, Iterable) and not isinstance(
@@ -343,7 +343,7 @@ def _unit(entry: object, query: str, *, texts: bool) -> DocEntry:
 
 
 def _items(gold: object, query: str, *, texts: bool) -> Iterator[list[DocEntry]]:
-    """Go through the items of a gold field: ids, groups, or objects with a grade or a text."""
+    """Go through the items of the gold field: ids, groups, or objects with a grade or a text."""
     if isinstance(gold, Mapping):
         refuse_repeated(gold, f"in the gold of query {query!r} the document")
         yield from (
@@ -536,7 +536,7 @@ class RecordScan:
 
 @dataclass(frozen=True, slots=True)
 class Collected:
-    """All parts of an input, ready to become a run, a gold, or both."""
+    """All parts of an input, ready to become a run, gold labels, or both."""
 
     parts: list[RecordRows]
     state: RecordScan

@@ -98,7 +98,7 @@ class Shape:
     def rivals(self, names: Iterable[str]) -> list[tuple[str, str]]:
         """Return pairs of a field that counts and another one of the same meaning.
 
-        Ids and texts of the same list are no rivals.
+        Ids and texts of the same list do not compete.
 
         >>> Shape("x", ("ids", "texts"), (), ("qid", "id"), texts=frozenset({"texts"})).rivals(
         ...     ["id", "qid", "ids", "texts"]
@@ -144,15 +144,15 @@ class Shape:
         if self.items is not None and found.get("gold") is not None:
             found["gold"] = self.items(found["gold"])
         if found.get("scores") is not None:
-            beside = (picked["scores"], "score", found["scores"])
-            found["retrieved"] = _put_beside(found["retrieved"], picked["retrieved"], *beside)
+            extra = (picked["scores"], "score", found["scores"])
+            found["retrieved"] = _put_beside(found["retrieved"], picked["retrieved"], *extra)
         found.pop("scores", None)
         for side in ("retrieved", "gold"):
             field_ = self.pick_text(given, side) if texts and found.get(side) is not None else None
             if field_ is not None:
                 values = _texts_of(listed(record[field_], field_, strict=cells))
-                beside = (field_, "text", values)
-                found[side] = _put_beside(found[side], picked[side], *beside)
+                extra = (field_, "text", values)
+                found[side] = _put_beside(found[side], picked[side], *extra)
         if "reference" in found:
             found["reference"] = _answer(found["reference"], cells=cells)
         found |= {name: record[name] for name in self.rest(record)}

@@ -62,7 +62,7 @@ def _from_pandas(data: Any) -> pl.DataFrame:  # noqa: ANN401
 
 
 def _index(data: Any) -> list[str]:  # noqa: ANN401
-    """Return the names of the levels of an index of pandas that are no columns as well."""
+    """Return the names of the levels of an index of pandas that are not columns as well."""
     names = getattr(getattr(data, "index", None), "names", ())
     return [name for name in names if isinstance(name, str) and name not in data.columns]
 
@@ -206,7 +206,7 @@ class Delimited(Table):
     cells: ClassVar[bool] = True
 
     def look_ahead(self, source: Source) -> None:
-        """Refuse a file that begins with an endless line, as what is no table does."""
+        """Refuse a file that begins with an endless line, as files that are not tables do."""
         for _ in islice(source.blocks(), 2):
             pass
 

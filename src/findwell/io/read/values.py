@@ -72,7 +72,7 @@ def whole_letters(text: str, where: str = "") -> str:
         except UnicodeEncodeError as error:
             around = text[max(0, error.start - 20) : error.start + 20]
             raise InputError(
-                f"{around!r} holds half a surrogate pair, which is no letter",
+                f"{around!r} holds half a surrogate pair, which is not a letter",
                 where=where,
                 fix="write the text again: something cut a letter into halves",
             ) from None

@@ -133,7 +133,7 @@ def estimate_prompt(request: Request) -> int:
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """How much may be spent; None is no limit."""
+    """How much may be spent; None means no limit."""
 
     max_calls: int | None = None
     max_tokens: int | None = None

@@ -201,7 +201,7 @@ class Pacer:
         self._queue: deque[asyncio.Future[None]] = deque()  # those who wait for others to leave
 
     async def enter(self, capacity: Callable[[], Capacity]) -> bool:
-        """Wait for a turn; False if there will never be room. Whoever entered must leave."""
+        """Wait for a turn; False if there will never be room. Who entered must leave."""
         while True:
             if (wait := self._open_from - time.monotonic()) > 0:
                 await asyncio.sleep(wait)

@@ -113,7 +113,7 @@ def anchor(
     """Turn gold that names chunks into gold that names characters of documents.
 
     `chunks` are the texts of the ids, with or without source, start and end; `corpus` are the
-    documents that they were cut from. A gold that holds quotes, or whose ids are texts, needs no
+    documents that they were cut from. Gold labels with quotes, or whose ids are texts, need no
     chunks; otherwise, without them, an id is that of a document and stands for all of it.
 
     Offsets count if they lead to the text of the chunk; otherwise the text is looked for in the

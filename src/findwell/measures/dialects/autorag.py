@@ -17,8 +17,8 @@ Where the original compares ids of different types (the text "1" and the number 
 findwell reads all ids as text. A cutoff takes the first k of the list; AutoRAG has none. One thing
 is not kept: in AutoRAG a document that one group lists twice makes the ideal list of nDCG longer.
 
-Beside the metrics: how AutoRAG chooses the best of several modules (`select_best`), and its token
-metrics (`token_scores`).
+In addition to the metrics: how AutoRAG chooses the best of several modules (`select_best`), and its
+token metrics (`token_scores`).
 """
 
 from __future__ import annotations

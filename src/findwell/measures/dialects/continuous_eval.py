@@ -6,9 +6,9 @@ Quirks that the dialect keeps:
 - a query with nothing retrieved or without gold scores 0 and counts in the mean;
 - average precision adds up over every retrieved chunk that matches, also one whose gold was met
   before, and divides by their number;
-- nDCG credits a chunk with one gold, the first of the list that it matches and that no chunk above
-  it was credited with, and its ideal list holds all gold, however few were retrieved, with a gold
-  that is listed twice at two ranks, although it is credited once;
+- nDCG credits a chunk with one gold item, the first of the list that it matches and that no chunk
+  above it was credited with, and its ideal list holds all gold, however few were retrieved, with an
+  item that is listed twice at two ranks, although it is credited once;
 - exact matching compares raw strings, so that a trailing space makes a difference;
 - ROUGE-L recall is that of the package rouge 1.0.1: sentences end at every full stop, words are
   unique and keep case and punctuation, and what each gold sentence shares with the retrieved ones

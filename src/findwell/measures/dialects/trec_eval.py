@@ -109,7 +109,7 @@ CUT = {
 }
 UNJUDGED = {"unj": _at("unj", 5, 10, 20)}
 
-# The nicknames of lists, as version 9 and 10 define them, without what is no number (runid,
+# The nicknames of lists, as version 9 and 10 define them, without what is not a number (runid,
 # relstring).
 COUNTS = ["num_q", "num_ret", "num_rel", "num_rel_ret"]
 OFFICIAL = [*COUNTS, "map", "gm_map", "Rprec", "bpref", "recip_rank"]

@@ -38,7 +38,7 @@ class Exact(Matcher):
     about: ClassVar[str] = "a chunk covers the gold texts that it equals"
 
     def bind(self, gold: Gold, context: MatchContext) -> EqualTexts:
-        """Compare texts with those of a gold."""
+        """Compare texts with those of the gold."""
         return EqualTexts(gold, context, self.text)
 
 
@@ -52,7 +52,7 @@ class ExactSentence(Exact):
     about: ClassVar[str] = "a sentence of a chunk covers the gold sentence that it equals"
 
     def bind(self, gold: Gold, context: MatchContext) -> EqualTexts:
-        """Compare sentences with those of a gold."""
+        """Compare sentences with those of the gold."""
         return EqualTexts(gold, context, self.text, find_splitter(self.splitter))
 
 
@@ -88,7 +88,7 @@ class Containment(Matcher):
         self.require(self.across in ("yes", "no"), "across", "is yes or no")
 
     def bind(self, gold: Gold, context: MatchContext) -> BoundContainment:
-        """Look for the texts of a gold."""
+        """Look for the texts of the gold."""
         return BoundContainment(gold, context, self.text, across=self.across == "yes")
 
 

@@ -32,7 +32,7 @@ class Ids(Matcher):
     reads_texts: ClassVar[bool] = False
 
     def bind(self, gold: Gold, context: MatchContext) -> BoundIds:
-        """Compare ids with those of a gold."""
+        """Compare ids with those of the gold."""
         return BoundIds(gold, context)
 
 

@@ -62,7 +62,7 @@ class Rouge(Matcher):
         self.require(self.form in ("lcs", "union"), "form", "is lcs or union")
 
     def bind(self, gold: Gold, context: MatchContext) -> BoundPairs:
-        """Compare texts with those of a gold."""
+        """Compare texts with those of the gold."""
         return BoundPairs(gold, context, self._compare, self.threshold, self.text)
 
     def _compare(
@@ -90,7 +90,7 @@ class RougeSentence(Rouge):
     )
 
     def bind(self, gold: Gold, context: MatchContext) -> BoundPairs:
-        """Compare sentences with those of a gold."""
+        """Compare sentences with those of the gold."""
         splitter = find_splitter(self.splitter)
         return BoundPairs(gold, context, self._compare, self.threshold, self.text, splitter)
 

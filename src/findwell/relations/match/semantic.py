@@ -34,7 +34,7 @@ class Semantic(Matcher):
     about: ClassVar[str] = "a chunk covers the gold texts that it resembles, by embeddings"
 
     def bind(self, gold: Gold, context: MatchContext) -> BoundPairs:
-        """Compare embeddings with those of a gold."""
+        """Compare embeddings with those of the gold."""
         return BoundSemantic(gold, context, self)
 
     def findings(self) -> list[Finding]:
@@ -79,6 +79,6 @@ class BoundSemantic(BoundPairs):
         self.gold = replace(self.gold, findings=(*self.gold.findings, *unread))
 
     def rows(self, rows: pl.DataFrame) -> tuple[pl.DataFrame, list[Finding]]:
-        """Put texts in the place of ids."""
+        """Replace ids by texts."""
         found, findings = super().rows(rows)
         return found, findings + self._unread(found["text"].unique().to_list(), self._embedder)

@@ -114,7 +114,7 @@ class Spans(Matcher):
     about: ClassVar[str] = "a chunk covers the gold spans of whose characters it holds enough"
 
     def bind(self, gold: Gold, context: MatchContext) -> BoundSpans:
-        """Compare places with those of a gold."""
+        """Compare places with those of the gold."""
         return BoundSpans(gold, context, self.threshold)
 
 
@@ -219,7 +219,7 @@ class SpanWords(Matcher):
     about: ClassVar[str] = "a word of a chunk covers the gold word at the same place"
 
     def bind(self, gold: Gold, context: MatchContext) -> BoundSpanWords:
-        """Compare the places of words with those of a gold."""
+        """Compare the places of words with those of the gold."""
         return BoundSpanWords(gold, context)
 
 

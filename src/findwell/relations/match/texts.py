@@ -1,4 +1,4 @@
-"""What text relations share: the texts of documents, a gold of texts, and scores of pairs.
+"""What text relations share: the texts of documents, texts as gold, and scores of pairs.
 
 Every unit of a query is compared with every text of its gold; equal pairs are scored once.
 """
@@ -50,16 +50,16 @@ PAIRS = 1 << 20  # pairs compared at once, so that memory stays bounded
 MESSAGES = {
     BARE_TEXT: ("", ""),
     ID_AS_TEXT: (
-        "id that is read as a text, because there is no text beside it",
+        "id that is read as a text, because it comes without a text",
         "name a corpus if these are ids; nothing to do if they are texts",
     ),
     NO_TEXT: (
         "document without a text, unlike others: its id is compared instead",
-        "give texts beside all ids, or name a corpus",
+        "give a text with every id, or name a corpus",
     ),
     UNKNOWN_TEXT: (
         "document without a text: it matches nothing",
-        "complete the corpus, or give texts beside the ids",
+        "complete the corpus, or give texts with the ids",
     ),
 }
 
@@ -81,7 +81,7 @@ def with_texts(
 def texts_of(rows: pl.DataFrame, corpus: pl.DataFrame | None) -> tuple[pl.Series, list[Finding]]:
     """Return the text of each row: its own, the corpus's, or its id, which may be a text.
 
-    Beside a corpus only an id that looks like a text is taken for one. Every row is looked at
+    With a corpus, only an id that looks like a text is taken for one. Every row is looked at
     alone, so that no text depends on what else is in its batch. `require_texts` refuses an input
     in which nothing looks like a text.
     """
@@ -128,7 +128,7 @@ def require_texts(findings: list[Finding], documents: int, role: str) -> list[Fi
                 f"no document has a text{known}, only ids such as {example!r}",
                 where=role if kind == NO_TEXT else f"{role} and corpus",
                 fix="name a corpus that holds these ids (--corpus, corpus=), "
-                "or give texts beside the ids",
+                "or give texts with the ids",
             )
     bare = sum(count[kind] for kind in (BARE_TEXT, ID_AS_TEXT, NO_TEXT)) >= documents
     dropped = {BARE_TEXT, NO_TEXT} if bare else {BARE_TEXT}
@@ -176,7 +176,7 @@ def text_gold(
 
 
 def gold_of_texts(gold: Gold, rows: pl.DataFrame, findings: Iterable[Finding]) -> Gold:
-    """Return a gold with other items, without what only concerns ids."""
+    """Return the gold with other items, without what only concerns ids."""
     kept = [found for found in gold.findings if found.kind != FindingKind.TEXT_AS_ID]
     flaws = {query: flaw for query, flaw in gold.flaws.items() if flaw == EMPTY_ITEM}
     return Gold.build(rows, queries=gold.queries, findings=[*kept, *findings], flaws=flaws)

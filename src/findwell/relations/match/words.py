@@ -30,7 +30,7 @@ class Words(Matcher):
     about: ClassVar[str] = "a word of a chunk covers the same word of the gold, each once"
 
     def bind(self, gold: Gold, context: MatchContext) -> BoundWords:
-        """Compare words with those of a gold."""
+        """Compare words with those of the gold."""
         return BoundWords(gold, context, self.text)
 
 

@@ -174,7 +174,7 @@
         const button = document.querySelector(`[data-edit="${open}"]`);
         if (button) button.focus();
       } else if (answer.status === 409) {
-        complain(`Somebody has changed them meanwhile:\n${said.notes.tags.join(", ")}\n${said.notes.note}`.trim());
+        complain(`They were changed by another person meanwhile:\n${said.notes.tags.join(", ")}\n${said.notes.note}`.trim());
         before = said.notes;
         $("notes-save").textContent = "Replace theirs";
       } else {

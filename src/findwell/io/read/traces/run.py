@@ -281,8 +281,8 @@ def _refuse_positions(reading: ReadContext, where: str) -> None:
         raise InputError(
             "nothing joins these traces with the gold: they know questions, and the gold only ids",
             where=where,
-            fix="give a gold whose queries have a question, or name the attribute of the spans "
-            "that holds the id of the query with --read query_from (query_from=)",
+            fix="give gold labels whose queries have a question, or name the attribute of the "
+            "spans that holds the id of the query with --read query_from (query_from=)",
         )
 
 
