@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import functools
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from findwell.cli import gating, judging, options, spark
-from findwell.cli.command import Command, option
+from findwell.cli.command import Command, Settings, option, option_set, typed_options
 from findwell.show.tables import FORMATS, ROW_FORMATS
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from findwell.core.progress import Report
     from findwell.evaluation.results.result import Result
     from findwell.measures import Measure
@@ -18,6 +21,48 @@ if TYPE_CHECKING:
 EXPORTED_DIALECTS = ("liverag",)  # dialects whose tool writes files of its own
 KEPT_DOCUMENTS = 50  # documents of each list that a saved result remembers, for reports
 JUDGED_DOCUMENTS = 1000  # that it remembers where verdicts about them are shown
+
+
+def _check_setting(name: str, value: object) -> object:
+    """Refuse numbers that no cluster can work with."""
+    low = {"sample": 0, "partitions": 1, "gateway_port": 0}.get(name)
+    high = {"sample": 1, "gateway_port": 65535}.get(name)
+    if isinstance(value, int | float) and low is not None:
+        click.FloatRange(low, high).convert(value, None, None)
+    return value
+
+
+def _on_spark(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Add the options of Spark; the command gets its settings, or None for a local run."""
+
+    @functools.wraps(function)
+    def call(*, on: str, spark_settings: dict[str, Any], **given: Any) -> object:  # noqa: ANN401
+        typed = typed_options(click.get_current_context())
+        if on == "local":  # what a project has settled about Spark does not matter here
+            for name in spark_settings:
+                if name in typed:
+                    raise click.UsageError(f"{typed[name]} needs --on spark")
+        return function(spark_settings=spark_settings if on == "spark" else None, **given)
+
+    return option_set(
+        option(
+            "--on local|spark",
+            "Where it runs: this machine, or Spark. On Spark, RUN, --gold and --queries are "
+            "paths of Parquet, delta:PATH, or table:NAME (docs/spark.md).",
+            default="local",
+        ),
+        option(
+            "-S",
+            "How Spark runs it: master, write, … May be repeated; --help-spark lists all.",
+            name="spark_settings",
+            cls=Settings,
+            table="spark",
+            topic="spark",
+            sections=["spark"],
+            check=_check_setting,
+        ),
+        group="Spark",
+    )(call)
 
 
 @click.command("score", cls=Command, short_help="Measure runs against gold labels.")
@@ -49,7 +94,7 @@ JUDGED_DOCUMENTS = 1000  # that it remembers where verdicts about them are shown
     group="Judge",
 )
 @gating.gated
-@spark.on_spark
+@_on_spark
 @option("--per-query", "Also show the values of every query.", group="Output")
 @option(
     "--misses",

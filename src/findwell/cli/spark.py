@@ -1,8 +1,7 @@
-"""Options of the Spark engine, and `findwell score` on it."""
+"""`findwell score` on Spark."""
 
 from __future__ import annotations
 
-import functools
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -10,57 +9,15 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from findwell.cli import gating, options
-from findwell.cli.command import Settings, option, option_set, typed_options
+from findwell.cli.command import typed_options
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Sequence
 
     from findwell.cli.judging import JudgeChoice
     from findwell.evaluation.results.result import Result
 
 NOT_ON_SPARK = ("labels", "update_baseline", "dry_run", "explain_verdicts", "misses")
-
-
-def _check_setting(name: str, value: object) -> object:
-    """Refuse numbers that no cluster can work with."""
-    low = {"sample": 0, "partitions": 1, "gateway_port": 0}.get(name)
-    high = {"sample": 1, "gateway_port": 65535}.get(name)
-    if isinstance(value, int | float) and low is not None:
-        click.FloatRange(low, high).convert(value, None, None)
-    return value
-
-
-def on_spark(function: Callable[..., Any]) -> Callable[..., Any]:
-    """Add the options of Spark; the command gets its settings, or None for a local run."""
-
-    @functools.wraps(function)
-    def call(*, on: str, spark_settings: dict[str, Any], **given: Any) -> object:  # noqa: ANN401
-        typed = typed_options(click.get_current_context())
-        if on == "local":  # what a project has settled about Spark does not matter here
-            for name in spark_settings:
-                if name in typed:
-                    raise click.UsageError(f"{typed[name]} needs --on spark")
-        return function(spark_settings=spark_settings if on == "spark" else None, **given)
-
-    return option_set(
-        option(
-            "--on local|spark",
-            "Where it runs: this machine, or Spark. On Spark, RUN, --gold and --queries are "
-            "paths of Parquet, delta:PATH, or table:NAME (docs/spark.md).",
-            default="local",
-        ),
-        option(
-            "-S",
-            "How Spark runs it: master, write, … May be repeated; --help-spark lists all.",
-            name="spark_settings",
-            cls=Settings,
-            table="spark",
-            topic="spark",
-            sections=["spark"],
-            check=_check_setting,
-        ),
-        group="Spark",
-    )(call)
 
 
 def score(

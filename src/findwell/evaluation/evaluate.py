@@ -244,7 +244,8 @@ class _Drawing:
         matcher = self.plan.matchers[name]
         bound, own = matcher.bind(gold, context), matcher.findings()
         checked = [] if bound.finds_items else check_gold(bound.gold, policy, readers)
-        self.findings += merge_findings([*bound.gold.findings, *checked, *own])
+        if found := [*bound.gold.findings, *checked, *own]:
+            self.findings += merge_findings(found)
         return bound
 
     def draw(self, name: str, bound: BoundMatcher, run: RunStream, progress: Report | None) -> None:
@@ -272,7 +273,8 @@ class _Drawing:
             news += tied_scores(drawn.relation, drawn.ties, readers, run.name)
         if plan.facts:
             news += short_lists(drawn.relation, readers, run.name)
-        self.findings += merge_findings(news)
+        if news:
+            self.findings += merge_findings(news)
 
     def keep_verdicts(self, judging: Judging, run: str) -> None:
         """Keep the verdicts about a run."""

@@ -222,9 +222,9 @@ class Plan:
         >>> [*plan.matchers], plan.policy.missing, plan.judge
         (['ids', 'rouge'], 'zero', None)
         """
-        refuse_after_fork()
         given = flat_options(options)
         given.pop("progress", None)
+        refuse_after_fork()
         if given.get("level") is not None:
             check_share("level", given["level"])
         dialect = find_dialect(given.pop("dialect", "findwell"))

@@ -25,11 +25,10 @@ from findwell.relations.preflight import (
     UnmetRun,
     missing_error,
     no_shared_query,
-    require_relevant,
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Iterable, Mapping, Sequence
 
     from findwell.core.data import Bools, Floats, Ints
     from findwell.core.measure import Measure
@@ -104,7 +103,7 @@ def check_gold(gold: Gold, policy: Policy, measures: Sequence[Measure]) -> list[
             where="gold",
             fix="remove the repetition, or use findwell's own dialect, which counts it once",
         )
-    levels = {str(measure): measure.level() for measure in measures if measure.needs_relevant}
+    levels = {measure: measure.level() for measure in measures if measure.needs_relevant}
     require_relevant(float(grade.max()) if len(grade) else None, policy, levels)
     empty = np.zeros(gold.n, dtype=bool)
     first, some = gold.item_offset[:-1], np.diff(gold.item_offset) > 0
@@ -126,6 +125,21 @@ def check_gold(gold: Gold, policy: Policy, measures: Sequence[Measure]) -> list[
         f"query without a relevant item: {meaning}",
         "judge more documents for it, or report unanswerable queries as a slice",
     )
+
+
+def require_relevant(
+    highest: float | None, policy: Policy, levels: Mapping[Measure, float]
+) -> None:
+    """Refuse gold labels whose highest grade is too low for a measure; None: there is no item."""
+    strict = policy.no_relevant == "undefined" and policy.nothing == "zero"
+    for name, level in levels.items():
+        if strict and (highest is None or highest < level) and not is_part():
+            why = "it has no item" if highest is None else f"the highest grade is {highest:g}"
+            raise AlignError(
+                f"the gold has no relevant item for {name}: {why}",
+                where="gold",
+                fix="relevant means a grade of at least 1, or of --rel; check the grade column",
+            )
 
 
 def draw_batch(

@@ -11,13 +11,11 @@ from findwell.core.columns import normaliser
 from findwell.core.errors import AlignError
 from findwell.core.findings import Finding, FindingKind, finding_about, shorten
 from findwell.core.frames import pl
-from findwell.core.parts import is_part
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
     from findwell.core.data import Gold, RunStream
-    from findwell.core.policy import Policy
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,19 +106,6 @@ def hint(ours: pl.Series, theirs: pl.Series, known: tuple[Hint, ...]) -> tuple[H
         if count:
             return each, count
     return None
-
-
-def require_relevant(highest: float | None, policy: Policy, levels: dict[str, float]) -> None:
-    """Refuse gold labels whose highest grade is too low for a measure; None: there is no item."""
-    strict = policy.no_relevant == "undefined" and policy.nothing == "zero"
-    for name, level in levels.items():
-        if strict and (highest is None or highest < level) and not is_part():
-            why = "it has no item" if highest is None else f"the highest grade is {highest:g}"
-            raise AlignError(
-                f"the gold has no relevant item for {name}: {why}",
-                where="gold",
-                fix="relevant means a grade of at least 1, or of --rel; check the grade column",
-            )
 
 
 def synthetic_questions(queries: pl.DataFrame) -> list[Finding]:

@@ -27,12 +27,12 @@ from findwell.evaluation.spark.session import TABLE, naming_errors, open_session
 from findwell.evaluation.spark.task import UNMET
 from findwell.evaluation.spark.value_rows import NOTES, ROW, SAMPLE, VALUES, values_of
 from findwell.relations.match.spans import require_places
+from findwell.relations.pipeline import require_relevant
 from findwell.relations.preflight import (
     UnmetRun,
     missing_error,
     no_shared_document,
     no_shared_query,
-    require_relevant,
 )
 
 if TYPE_CHECKING:
@@ -371,7 +371,7 @@ class Notes:
         if "queries" in unmet and not counts["described"]:
             raise no_known_query(unmet["queries"].examples[0], "queries")
         levels = {
-            str(measure): measure.level()
+            measure: measure.level()
             for name, matcher in plan.matchers.items()
             for measure in plan.readers(name)
             if measure.needs_relevant and not matcher.judged
