@@ -15,11 +15,10 @@ import findwell
 from findwell.evaluation.comparison.gates import gate
 from findwell.show import comparison as tables
 from findwell.show import escape, render
-from findwell.show.document import Document
+from findwell.show.document import Document, to_html
 from findwell.show.gate import as_junit, lines, summary
 from findwell.show.grid import Grid
 from findwell.show.tables import chance
-from findwell.show.writers import to_html
 from tests import values
 from tests.comparison.test_comparison import NEW, ODD, OLD
 from tests.strategies import examples

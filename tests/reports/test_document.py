@@ -11,12 +11,20 @@ from rich.cells import cell_len
 import findwell
 from findwell.show import document_of, render
 from findwell.show.charts import CHARTS, Chart, register_chart, svg
-from findwell.show.document import Code, Document, Headline, LetterChart, Line, Notes
+from findwell.show.document import (
+    SCREEN_ROWS,
+    Code,
+    Document,
+    Headline,
+    LetterChart,
+    Line,
+    Notes,
+    write,
+)
 from findwell.show.grid import Grid
 from findwell.show.page import page
 from findwell.show.panel import lay_side_by_side
 from findwell.show.prepare import prepare
-from findwell.show.writers import SCREEN_ROWS, write
 from tests import values
 from tests.comparison.test_comparison import NEW, ODD, OLD
 from tests.reports.conftest import DEMO

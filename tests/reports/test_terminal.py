@@ -15,8 +15,7 @@ import findwell
 from findwell.show import render
 from findwell.show.grid import Grid
 from findwell.show.result import spread_line
-from findwell.show.tables import BARS, latex
-from findwell.show.terminal import terminal
+from findwell.show.tables import BARS, latex, terminal
 from tests import hostile
 
 if TYPE_CHECKING:

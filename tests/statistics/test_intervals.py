@@ -13,8 +13,15 @@ from statsmodels.stats.proportion import proportion_confint
 
 from findwell.core.errors import InputError, OptionError
 from findwell.measures import parse_measure
-from findwell.statistics.intervals import EQUAL, METHOD, NONE_DEFINED, ONE, interval, intervals
-from findwell.statistics.values import aggregate
+from findwell.statistics.intervals import (
+    EQUAL,
+    METHOD,
+    NONE_DEFINED,
+    ONE,
+    aggregate,
+    interval,
+    intervals,
+)
 from tests.statistics.scores import columns, limits
 from tests.strategies import examples
 

@@ -10,7 +10,7 @@ from scipy import stats
 
 from findwell.core.errors import InputError, OptionError
 from findwell.measures import parse_measure
-from findwell.statistics.intervals import METHOD
+from findwell.statistics.intervals import METHOD, aggregate
 from findwell.statistics.paired import effect_size, paired
 from findwell.statistics.significance import (
     NO_PAIR,
@@ -19,7 +19,6 @@ from findwell.statistics.significance import (
     SAME_DIFFERENCE,
     sign_flip,
 )
-from findwell.statistics.values import aggregate
 from tests.statistics.scores import columns, limits
 from tests.strategies import examples
 

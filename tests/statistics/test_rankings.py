@@ -27,7 +27,7 @@ from findwell.statistics.agreement import (
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from findwell.statistics.values import Quantity
+    from findwell.statistics.intervals import Quantity
 
 # The test data of ircor, the R package of Urbano and Marrero: true and estimated scores,
 # without and with ties, and the correlations it gives.

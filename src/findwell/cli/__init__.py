@@ -256,7 +256,7 @@ def _exit(code: int, message: str = "") -> NoReturn:
 def _say(text: str) -> None:
     from findwell.cli.options import error_width  # noqa: PLC0415
     from findwell.show.escape import printable  # noqa: PLC0415
-    from findwell.show.terminal import wrap  # noqa: PLC0415
+    from findwell.show.tables import wrap  # noqa: PLC0415
 
     lines = "\n".join(map(printable, text.split("\n")))
     with contextlib.suppress(OSError):  # it may have no reader

@@ -10,8 +10,7 @@ import click
 from findwell.cli import options
 from findwell.cli.command import Command, Decorator, option, option_set
 from findwell.evaluation.choose import LABELLED, QUESTIONS, Question
-from findwell.show.tables import bullets, reading_width, to_json
-from findwell.show.terminal import wrap
+from findwell.show.tables import bullets, reading_width, to_json, wrap
 
 if TYPE_CHECKING:
     from findwell.evaluation.choose import Advice

@@ -87,8 +87,8 @@ def command(
     from findwell.judges.limits import judge_lines  # noqa: PLC0415
     from findwell.measures.dialects import resolve_measures  # noqa: PLC0415
     from findwell.relations.match.judged import has_own_depth  # noqa: PLC0415
+    from findwell.show.document import write  # noqa: PLC0415
     from findwell.show.result import curve_document, with_relation  # noqa: PLC0415
-    from findwell.show.writers import write  # noqa: PLC0415
 
     saved = options.saved_result(runs, "rel")
     dialect = saved.dialect if saved else plan["dialect"]

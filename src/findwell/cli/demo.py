@@ -62,8 +62,7 @@ def _show(result: Result, runs: list[Path], folder: Path) -> None:
     from findwell.evaluation.comparison.compare import compare  # noqa: PLC0415
     from findwell.show import render  # noqa: PLC0415
     from findwell.show.comparison import headlines  # noqa: PLC0415
-    from findwell.show.document import Document  # noqa: PLC0415
-    from findwell.show.writers import write  # noqa: PLC0415
+    from findwell.show.document import Document, write  # noqa: PLC0415
 
     options.say(
         "Two retrievers answer 95 questions about an e-bike maker's help centre (170 passages). "

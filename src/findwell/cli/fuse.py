@@ -10,8 +10,7 @@ import click
 from findwell.cli import options
 from findwell.cli.command import Command, Settings, option
 from findwell.show.grid import Grid
-from findwell.show.tables import reading_width, to_json
-from findwell.show.terminal import terminal, wrap
+from findwell.show.tables import reading_width, terminal, to_json, wrap
 
 if TYPE_CHECKING:
     from findwell.loop.tuning import Engine

@@ -24,8 +24,7 @@ from findwell.cli.command import (
     typed_options,
 )
 from findwell.show.escape import printable
-from findwell.show.tables import describe_finding, reading_width
-from findwell.show.terminal import wrap
+from findwell.show.tables import describe_finding, reading_width, wrap
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence

@@ -129,6 +129,18 @@ def nearest(
     return f"did you mean {' or '.join(names)}?" if names else ""
 
 
+def check_share(what: str, share: float) -> None:
+    """Raise unless a level, a power or an error rate lies between 0 and 1."""
+    if not 0 < share < 1:
+        raise OptionError(f"the {what} is {share}", fix="give a number between 0 and 1")
+
+
+def check_draws(what: str, count: int) -> None:
+    """Raise unless at least one permutation or sample is asked for."""
+    if count < 1:
+        raise OptionError(f"{count} {what} were asked for", fix="ask for at least 1")
+
+
 def takes_options(
     options: type | None = None, elsewhere: Mapping[str, str] | None = None
 ) -> Callable[[Callable[P, R]], Callable[P, R]]:

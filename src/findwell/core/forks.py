@@ -9,6 +9,15 @@ from __future__ import annotations
 
 import os
 import sys
+from functools import wraps
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from typing import ParamSpec, TypeVar
+
+    P = ParamSpec("P")
+    R = TypeVar("R")
 
 # without pathlib: this is imported whenever findwell is
 PROCESSES = "/proc"  # where Linux tells the names of threads
@@ -33,6 +42,17 @@ def refuse_after_fork() -> None:
             "gunicorn without --preload; or fork before the first use (docs/running.md)",
         )
     _used = True
+
+
+def not_after_fork(function: Callable[P, R]) -> Callable[P, R]:
+    """Decorator: `refuse_after_fork` before the function is called."""
+
+    @wraps(function)
+    def guarded(*args: P.args, **given: P.kwargs) -> R:
+        refuse_after_fork()
+        return function(*args, **given)
+
+    return guarded
 
 
 def _before_fork() -> None:

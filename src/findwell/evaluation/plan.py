@@ -10,7 +10,7 @@ from dataclasses import dataclass, field, fields, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, ParamSpec, TypedDict, TypeVar, Unpack, cast, get_args
 
-from findwell.core.errors import OptionError, choose, takes_options
+from findwell.core.errors import OptionError, check_share, choose, takes_options
 from findwell.core.forks import refuse_after_fork
 from findwell.core.measure import COUNTED
 from findwell.core.policy import Missing
@@ -20,7 +20,6 @@ from findwell.measures.dialects import dialect as find_dialect
 from findwell.measures.dialects import expand_measures
 from findwell.relations.match import Matcher, find_matcher
 from findwell.relations.match.matcher import MatchContext
-from findwell.statistics.values import check_share
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping

@@ -18,8 +18,7 @@ from findwell.loop.monitoring.alarm_report import (
 )
 from findwell.show.escape import printable
 from findwell.show.grid import Grid
-from findwell.show.tables import bullets, cleaner, reading_width, render_grids, to_json
-from findwell.show.terminal import wrap
+from findwell.show.tables import bullets, cleaner, reading_width, render_grids, to_json, wrap
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -1,17 +1,39 @@
 """What is to be shown of a result, without markup.
 
-Each result is made into a `Document` once, by the module of its kind, and `findwell.show.writers`
-show any of them: in a terminal, as Markdown, as HTML in a notebook, for a paper, as JSON or rows.
-So all of them say the same words and the same digits.
+Each result is made into a `Document` once, by the module of its kind, and the writers below show
+any of them: in a terminal, as Markdown, as HTML in a notebook, for a paper, as JSON or rows. So all
+of them say the same words and the same digits.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import importlib
+import re
+import shutil
+from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import TYPE_CHECKING, ClassVar, TypeAlias
+from typing import TYPE_CHECKING, Any, ClassVar, TypeAlias
 
+from findwell.core.forks import refuse_after_fork
+from findwell.show import escape
+from findwell.show.escape import printable
 from findwell.show.grid import Grid
+from findwell.show.tables import (
+    BAD,
+    GOOD,
+    PLAIN,
+    ROW_FORMATS,
+    bullets,
+    describe_finding,
+    latex,
+    latex_notes,
+    markdown,
+    reading_width,
+    terminal,
+    to_json,
+    to_rows,
+    wrap,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
@@ -105,3 +127,164 @@ class Document:
     def tables(self) -> tuple[Grid, ...]:
         """The tables."""
         return tuple(part for part in self.parts if isinstance(part, Grid))
+
+
+NOTEBOOK_ROWS = 100  # of a table in a notebook
+SCREEN_ROWS = 10  # of a table that is printed in Python
+COLORS = {"better": GOOD, "worse": BAD}
+
+
+def write(document: Document, how: str, *, color: bool = False, width: int | None = None) -> str:
+    """Return a document in a format, with a line break at the end.
+
+    The formats are `table` for a terminal, `text` for Python, `markdown`, `html` for notebooks,
+    `latex`, `json`, and those with one row per line. `width` is that of the terminal.
+    """
+    if how == "table":
+        return to_terminal(document, color=color, width=width)
+    if how == "text":
+        return to_text(document, width)
+    if how in WRITERS:
+        return WRITERS[how](document)
+    if how in ROW_FORMATS and document.rows is not None:
+        return to_rows(document.rows(), how)
+    if how == "json" and document.data is not None:
+        return to_json(document.data())
+    raise TypeError(f"this cannot be shown as {how}")
+
+
+def to_terminal(document: Document, *, color: bool = False, width: int | None = None) -> str:
+    """Return a document for a terminal: one blank line after each part."""
+    sentences = reading_width(width)
+
+    def shown(part: Part) -> str:
+        if isinstance(part, Grid):
+            return terminal(part, color=color, width=width)
+        if isinstance(part, Line):
+            return wrap(printable(part.text), width if part.in_papers else sentences)
+        if isinstance(part, Notes):
+            return bullets(part.lines, "table", width if part.whole else sentences)
+        if isinstance(part, LetterChart):
+            return part.draw(sentences)
+        return f"{part.title[:1].lower()}{part.title[1:]}:\n\n{part.text}"
+
+    heads = [_headline(each, sentences, color=color) for each in document.headlines]
+    texts = [*heads, *map(shown, document.parts)]
+    return "".join(f"{text.rstrip()}\n\n" for text in texts if text.strip())
+
+
+def _headline(headline: Headline, width: int, *, color: bool) -> str:
+    sentence = wrap(printable(headline.sentence), width)
+    if color and (paint := COLORS.get(headline.word or "")):
+        sentence = f"{paint}{sentence}{PLAIN}"
+    return f"{sentence}\n{bullets(headline.facts, 'table', width)}"
+
+
+def to_text(document: Document, width: int | None) -> str:
+    """Return what Python prints: what the terminal shows, cut to fit a screen, and findings."""
+    kept = [
+        replace(
+            part,
+            rows=part.rows[:SCREEN_ROWS],
+            note=part.note or _more_rows(part, SCREEN_ROWS),
+        )
+        if isinstance(part, Grid)
+        else part
+        for part in document.parts
+        if not isinstance(part, Code | LetterChart)
+    ]
+    found = tuple(f"note: {describe_finding(each)}" for each in document.findings)
+    short = Document([*kept, Notes(found)], headlines=document.headlines)
+    return to_terminal(short, width=width).rstrip()
+
+
+def _more_rows(grid: Grid, most: int) -> str:
+    return f"and {len(grid.rows) - most:,} more rows" if len(grid.rows) > most else ""
+
+
+def to_markdown(document: Document) -> str:
+    """Return a document as GitHub Markdown."""
+
+    def shown(part: Part) -> str:
+        if isinstance(part, Grid):
+            return markdown(part)
+        if isinstance(part, Line):
+            return escape.markdown(part.text)
+        if isinstance(part, Notes):
+            return bullets(part.lines, "markdown")
+        return f"{part.title}:\n\n```\n{part.text.rstrip()}\n```" if isinstance(part, Code) else ""
+
+    heads = [
+        f"**{escape.markdown(each.sentence)}**"
+        + (f": {escape.markdown(' · '.join(each.facts))}" if each.facts else "")
+        for each in document.headlines
+    ]
+    texts = [*heads, *map(shown, document.parts)]
+    return "\n\n".join(text.rstrip() for text in texts if text.strip()) + "\n"
+
+
+def to_latex(document: Document) -> str:
+    """Return the tables of a document for a paper; what is said in papers is a comment."""
+    said = (part.text for part in document.parts if isinstance(part, Line) and part.in_papers)
+    tables = document.tables if document.paper is None else [document.paper()]
+    text = latex_notes(said) + "\n".join(map(latex, tables))
+    return re.sub(r"\bp \\textless\{\} (\d[\d.]*\d)", r"$p < \1$", text)
+
+
+def to_html(document: Document) -> str:
+    """Return a document as HTML for notebooks, which style it; the best of a column is bold."""
+    from findwell.show.html import render  # noqa: PLC0415 - templates are for pages alone
+
+    return render(
+        "notebook.html.j2",
+        document=document,
+        findings=[describe_finding(each) for each in document.findings],
+        most=NOTEBOOK_ROWS,
+    )
+
+
+WRITERS = {"html": to_html, "latex": to_latex, "markdown": to_markdown}
+
+# the class of what is shown, and the function that makes a document of it
+DOCUMENTS = {
+    "Result": ("result", "document"),
+    "Estimates": ("result", "estimates_document"),
+    "Comparison": ("comparison", "document"),
+    "GateReport": ("gate", "document"),
+    "PowerAnalysis": ("power", "document"),
+    "Explanation": ("explanation", "document"),
+    "Tuning": ("tuning", "document"),
+    "Agreement": ("agreement", "document"),
+    "JudgeCard": ("judge_card", "document"),
+    "JudgeComparison": ("judge_card", "comparison_document"),
+    "JudgeCheck": ("judge_check", "document"),
+}
+
+
+def document_of(shown: object, **choices: Any) -> Document:  # noqa: ANN401
+    """Return what is to be shown of a result, a comparison or the like; `choices` are its own."""
+    refuse_after_fork()
+    for kind in type(shown).__mro__:
+        if kind.__name__ in DOCUMENTS:
+            module, name = DOCUMENTS[kind.__name__]
+            make = getattr(importlib.import_module(f"findwell.show.{module}"), name)
+            made: Document = make(shown, **choices)
+            return made
+    raise TypeError(f"{type(shown).__name__} cannot be shown")
+
+
+def render(
+    shown: object,
+    how: str,
+    *,
+    color: bool = False,
+    width: int | None = None,
+    **choices: Any,  # noqa: ANN401
+) -> str:
+    """Return a result or what else can be shown in a format.
+
+    `text` is for Python: it fits a screen.
+    """
+    if how == "text":
+        width = width or shutil.get_terminal_size().columns
+    return write(document_of(shown, **choices), how, color=color, width=width)

@@ -6,11 +6,10 @@ from typing import TYPE_CHECKING
 
 from findwell.core.spelling import counted, name_relations
 from findwell.judges.limits import NO_VERDICT
-from findwell.show.document import Document
+from findwell.show.document import Document, to_markdown
 from findwell.show.escape import printable, xml
 from findwell.show.grid import Grid
 from findwell.show.tables import number, signed
-from findwell.show.writers import to_markdown
 
 if TYPE_CHECKING:
     from findwell.evaluation.comparison.gates import GateReport

@@ -12,7 +12,7 @@ from findwell.show.tables import number
 if TYPE_CHECKING:
     from findwell.evaluation.comparison.power import PowerAnalysis, PowerPlan
     from findwell.show.document import Part
-    from findwell.statistics.values import Quantity
+    from findwell.statistics.intervals import Quantity
 
 
 def document(found: PowerAnalysis) -> Document:

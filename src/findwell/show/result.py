@@ -142,13 +142,14 @@ def _misses(result: Result) -> Grid:
 def _summary(result: Result) -> Grid:
     """Lay out the values; where a terminal has room, also how the queries are spread."""
     synthetic = f" ({result.synthetic} synthetic)" if result.synthetic else ""
-    title = f"{counted(result.n)}{synthetic} · dialect {result.dialect}"
-    title += name_relations(result.matched_by.values())
+    relations = name_relations(result.matched_by.values())
+    title = f"{counted(result.n)}{synthetic} · dialect {result.dialect}{relations}"
     title += f" · judge {result.judge['name']}" if result.judge else ""
     several = len(result.runs) > 1 and result.measured.bounds is None
     lay_out = _leaderboard if several else _measures
+    names = dict(zip(result.measures, result.matched_by, strict=True))
     bars = {
-        (run, str(measure)): spread_line(values, unit=measure.unit_interval)
+        (run, names[measure]): spread_line(values, unit=measure.unit_interval)
         for (run, measure), values in result.arrays.items()
     }
     return replace(lay_out(result, title, {}), wider=lay_out(result, title, bars))

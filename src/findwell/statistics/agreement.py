@@ -12,26 +12,22 @@ from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
 
-from findwell.core.errors import InputError, OptionError, choose
+from findwell.core.errors import InputError, OptionError, check_draws, check_share, choose
 from findwell.core.estimate import Estimate, Estimated
 from findwell.core.frames import pl
 from findwell.statistics.intervals import (
     Estimates,
+    Quantity,
+    as_columns,
     as_units,
     cluster_codes,
     estimate,
     limits_of_means,
-)
-from findwell.statistics.resampling import sign_sums
-from findwell.statistics.significance import PERMUTATIONS
-from findwell.statistics.values import (
-    Quantity,
-    as_columns,
-    check_draws,
-    check_share,
     same_shape,
     scipy,
 )
+from findwell.statistics.resampling import sign_sums
+from findwell.statistics.significance import PERMUTATIONS
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike

@@ -1,4 +1,4 @@
-"""Intervals of aggregated values: one method at any number of queries, NumPy only.
+"""Values aggregated to one number, and its interval: one method at any number of queries.
 
 What could the mean be, had one further unit been drawn? Units (queries, or clusters of them) are
 given random weights, all sets of weights as likely as any other (the Bayesian bootstrap, Rubin
@@ -23,32 +23,164 @@ on one side, as above the 99th percentile of 50, that limit is unknown.
 
 from __future__ import annotations
 
+import importlib
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from statistics import NormalDist
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
-from findwell.core.errors import InputError
+from findwell.core.errors import InputError, check_share, choose, needs_package
 from findwell.core.estimate import Estimate
-from findwell.statistics.values import (
-    UNIT,
-    as_columns,
-    bounds_on_scale,
-    check_share,
-    each_statistic,
-    from_scale,
-    to_scale,
-)
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterator
 
     from numpy.typing import ArrayLike
 
     from findwell.core.data import Bools, Floats, Ints
-    from findwell.statistics.values import Bounds, Statistic
+    from findwell.core.measure import Measure
+
+
+STATISTICS = ("mean", "sum", "geometric")
+GEOMETRIC_FLOOR = 0.00001  # a zero would make every geometric mean zero
+UNIT = (0.0, 1.0)  # most measures lie in between
+
+Bounds: TypeAlias = tuple[float, float]
+Statistic: TypeAlias = str | Sequence[str]
+
+
+@dataclass(frozen=True, slots=True)
+class Quantity:
+    """One number, or None and the reason."""
+
+    value: float | None
+    reason: str = ""
+
+
+def as_columns(values: ArrayLike) -> Floats:
+    """Return the values as a table: one row per query, one column per measure or system.
+
+    >>> as_columns([1.0, np.nan]).shape
+    (2, 1)
+    """
+    table = np.asarray(values, dtype=np.float64)
+    if table.ndim == 1:
+        table = table[:, np.newaxis]
+    if table.ndim != 2:
+        raise InputError(f"values have {table.ndim} dimensions, not one or two")
+    refuse_infinite(table)
+    return table
+
+
+def refuse_infinite(table: Floats) -> None:
+    """Raise if a value is infinite: no mean, spread or rank of it says anything."""
+    if np.isinf(table).any():
+        raise InputError("a value is infinite", fix="make it NaN if it is undefined")
+
+
+def same_shape(first: Floats, second: Floats) -> None:
+    """Raise unless the two tables can be paired by position."""
+    if first.shape != second.shape:
+        raise InputError(
+            f"values of shape {first.shape} cannot be paired with values of shape {second.shape}",
+            fix="give both a row for every query, NaN where there is no value",
+        )
+
+
+def is_binary(values: Floats) -> bool:
+    """Say whether every value is 0 or 1."""
+    return bool(((values == 0) | (values == 1)).all())
+
+
+def scipy(part: str) -> Any:  # noqa: ANN401
+    """Return a part of SciPy, such as `stats`; nothing else here imports it."""
+    with needs_package("this", "stats"):
+        return importlib.import_module(f"scipy.{part}")
+
+
+def choose_statistic(name: str) -> str:
+    """Return the name if it is that of a statistic; otherwise raise the error."""
+    return name if name in STATISTICS else choose("statistic", name, STATISTICS)
+
+
+def each_statistic(statistic: Statistic, columns: int) -> list[str]:
+    """Return the statistic of every column."""
+    names = [statistic] * columns if isinstance(statistic, str) else list(statistic)
+    if len(names) != columns:
+        raise InputError(f"{len(names)} statistics were given for {columns} columns")
+    return [choose_statistic(name) for name in names]
+
+
+def to_scale(table: Floats, names: Sequence[str]) -> Floats:
+    """Return the values whose mean the statistic of each column is made from."""
+    if "geometric" not in names:
+        return table
+    scaled = table.copy()
+    geometric = np.array([name == "geometric" for name in names])
+    scaled[:, geometric] = np.log(np.maximum(table[:, geometric], GEOMETRIC_FLOOR))
+    return scaled
+
+
+def bounds_on_scale(
+    bounds: Bounds | Sequence[Bounds], names: Sequence[str]
+) -> tuple[Floats, Floats]:
+    """Return the lower and the upper bound of each column, as its values are after `to_scale`.
+
+    >>> [bound.tolist() for bound in bounds_on_scale((0.0, 1.0), ["mean", "geometric"])]
+    [[0.0, -11.512925464970229], [1.0, 0.0]]
+    """
+    table = np.asarray(bounds, dtype=np.float64)
+    if table.ndim == 1:
+        table = np.tile(table, (len(names), 1))
+    if table.shape != (len(names), 2):
+        raise InputError(f"{len(table)} pairs of bounds were given for {len(names)} columns")
+    low, high = to_scale(table.T, names)
+    return low, high
+
+
+def from_scale(mean: float, name: str, n: int) -> float:
+    """Return the statistic of `n` values whose mean on its scale is known.
+
+    >>> from_scale(0.25, "sum", 8)
+    2.0
+    """
+    if name == "geometric":
+        return float(np.exp(mean))
+    return mean * n if name == "sum" else mean
+
+
+@dataclass(frozen=True, slots=True)
+class Aggregate:
+    """One number over many queries; None where no query has a value."""
+
+    value: float | None
+    n: int  # queries with a value
+    undefined: int  # queries without one
+
+
+def aggregate(measure: Measure, values: Floats) -> Aggregate:
+    """Aggregate the values of a measure over queries; NaN is undefined and left out.
+
+    >>> from findwell.measures import parse_measure
+    >>> aggregate(parse_measure("AP"), np.array([1.0, 0.5, np.nan]))
+    Aggregate(value=0.75, n=2, undefined=1)
+    """
+    defined = values[~np.isnan(values)]
+    value = statistic_of(defined, measure.aggregation)
+    return Aggregate(value, len(defined), len(values) - len(defined))
+
+
+def statistic_of(values: Floats, name: str) -> float | None:
+    """Return a statistic of values, none of which is NaN; None if there are none."""
+    if not len(values):
+        return None
+    if name == "sum":
+        return float(values.sum())
+    return from_scale(float(to_scale(values[:, np.newaxis], [name])[:, 0].mean()), name, 1)
+
 
 METHOD = "further-unit"
 ORDERED = "order-statistics"

@@ -9,15 +9,23 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from findwell.core.errors import OptionError, choose
+from findwell.core.errors import OptionError, check_share, choose
 from findwell.statistics.intervals import (
+    UNIT,
     Estimates,
+    Quantity,
+    as_columns,
     as_intervals,
     as_units,
+    bounds_on_scale,
     cluster_codes,
+    each_statistic,
     estimate,
+    is_binary,
     limits_of_differences,
     same_rows,
+    same_shape,
+    to_scale,
 )
 from findwell.statistics.significance import (
     NO_PAIR,
@@ -32,17 +40,6 @@ from findwell.statistics.significance import (
     paired_t,
     sign_flip,
 )
-from findwell.statistics.values import (
-    UNIT,
-    Quantity,
-    as_columns,
-    bounds_on_scale,
-    check_share,
-    each_statistic,
-    is_binary,
-    same_shape,
-    to_scale,
-)
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -51,8 +48,7 @@ if TYPE_CHECKING:
 
     from findwell.core.data import Bools, Floats, Ints
     from findwell.core.estimate import Estimate
-    from findwell.statistics.intervals import SampledUnits
-    from findwell.statistics.values import Bounds, Statistic
+    from findwell.statistics.intervals import Bounds, SampledUnits, Statistic
 
 TIE = 1e-9  # differences up to this are ties: rounding, no judgement about what matters
 TESTS = ("auto", "permutation", "t", "mcnemar")

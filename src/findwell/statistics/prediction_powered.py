@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from findwell.core.errors import InputError
+from findwell.core.errors import InputError, check_share
 from findwell.core.estimate import Estimate, Estimated
 from findwell.statistics.intervals import (
     ONE,
@@ -31,7 +31,6 @@ from findwell.statistics.intervals import (
     limits_of_differences,
     limits_of_means,
 )
-from findwell.statistics.values import check_share
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -39,7 +38,7 @@ if TYPE_CHECKING:
     from numpy.typing import ArrayLike
 
     from findwell.core.data import Bools, Floats, Ints
-    from findwell.statistics.values import Bounds
+    from findwell.statistics.intervals import Bounds
 
 FEW = 5  # labels of a stratum, below which it is joined with others
 MANY_DEGREES = (

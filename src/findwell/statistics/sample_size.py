@@ -19,8 +19,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from findwell.core.errors import OptionError
-from findwell.statistics.values import Quantity, as_columns, check_share, scipy
+from findwell.core.errors import OptionError, check_share
+from findwell.statistics.intervals import Quantity, as_columns, scipy
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike

@@ -40,8 +40,8 @@ from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
 
-from findwell.core.errors import InputError, choose
-from findwell.statistics.values import as_columns, check_share
+from findwell.core.errors import InputError, check_share, choose
+from findwell.statistics.intervals import as_columns
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence

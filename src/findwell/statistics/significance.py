@@ -14,23 +14,25 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from findwell.core.errors import InputError, choose
-from findwell.statistics.intervals import as_units, cluster_codes, estimate, same_rows
+from findwell.core.errors import InputError, check_draws, choose
+from findwell.statistics.intervals import (
+    as_columns,
+    as_units,
+    cluster_codes,
+    each_statistic,
+    estimate,
+    is_binary,
+    refuse_infinite,
+    same_rows,
+    same_shape,
+    scipy,
+    to_scale,
+)
 from findwell.statistics.resampling import (
     all_sign_sums,
     normal_ranges,
     shuffled_ranges,
     sign_sums,
-)
-from findwell.statistics.values import (
-    as_columns,
-    check_draws,
-    each_statistic,
-    is_binary,
-    refuse_infinite,
-    same_shape,
-    scipy,
-    to_scale,
 )
 
 if TYPE_CHECKING:
@@ -40,7 +42,7 @@ if TYPE_CHECKING:
 
     from findwell.core.data import Floats
     from findwell.core.estimate import Estimate
-    from findwell.statistics.values import Statistic
+    from findwell.statistics.intervals import Statistic
 
 CORRECTIONS = ("holm", "bh")
 PERMUTATIONS = 10_000

@@ -19,26 +19,25 @@ from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
 
-from findwell.core.errors import OptionError
+from findwell.core.errors import OptionError, check_draws, check_share
 from findwell.core.estimate import Estimate
 from findwell.statistics.intervals import METHOD as OF_GROUP
-from findwell.statistics.intervals import cluster_codes, intervals
+from findwell.statistics.intervals import (
+    UNIT,
+    Quantity,
+    as_columns,
+    choose_statistic,
+    cluster_codes,
+    intervals,
+    scipy,
+    to_scale,
+)
 from findwell.statistics.resampling import divisions
 from findwell.statistics.significance import (
     PERMUTATIONS,
     Significance,
     decide_by_test,
     rejects,
-)
-from findwell.statistics.values import (
-    UNIT,
-    Quantity,
-    as_columns,
-    check_draws,
-    check_share,
-    choose_statistic,
-    scipy,
-    to_scale,
 )
 
 if TYPE_CHECKING:
@@ -47,7 +46,7 @@ if TYPE_CHECKING:
     from numpy.typing import ArrayLike
 
     from findwell.core.data import Floats, Ints
-    from findwell.statistics.values import Bounds
+    from findwell.statistics.intervals import Bounds
 
 METHOD = f"{OF_GROUP}, two groups"
 PERMUTATION, WELCH = "division", "welch"

@@ -18,6 +18,7 @@ import numpy as np
 
 from findwell.core.errors import OptionError, choose
 from findwell.core.verdict import BETTER, HIGHER, LOWER, SAME, UNCLEAR, UNKNOWN, WORSE, Verdict
+from findwell.statistics.intervals import aggregate, to_scale
 from findwell.statistics.paired import TESTS, paired
 from findwell.statistics.significance import (
     PERMUTATIONS,
@@ -29,7 +30,6 @@ from findwell.statistics.significance import (
     tukey,
 )
 from findwell.statistics.unpaired import unpaired
-from findwell.statistics.values import aggregate, to_scale
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Sequence

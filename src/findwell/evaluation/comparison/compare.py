@@ -10,7 +10,14 @@ from typing import TYPE_CHECKING, Any, TypeAlias, Unpack
 import numpy as np
 
 from findwell.core import display
-from findwell.core.errors import MeasureError, OptionError, choose, nearest
+from findwell.core.errors import (
+    MeasureError,
+    OptionError,
+    check_draws,
+    check_share,
+    choose,
+    nearest,
+)
 from findwell.core.findings import FindingKind
 from findwell.core.forks import refuse_after_fork
 from findwell.core.frames import pl
@@ -20,9 +27,9 @@ from findwell.evaluation.comparison.systems import System, gather, take_gold
 from findwell.evaluation.plan import RunOptions, flat_options, takes_plan
 from findwell.judges.limits import judge_lines, verdict_limit
 from findwell.measures.dialects import select_measures
+from findwell.statistics.intervals import aggregate
 from findwell.statistics.sample_size import PlannedComparison
 from findwell.statistics.unpaired import Unpaired
-from findwell.statistics.values import aggregate, check_draws, check_share
 from findwell.statistics.verdicts import DifferenceTest, correct, correct_all_pairs
 from findwell.statistics.verdicts import contrasts as contrasts_of
 

@@ -10,15 +10,15 @@ from typing import TYPE_CHECKING, Any, Unpack
 import numpy as np
 
 from findwell.core import display
-from findwell.core.errors import OptionError, choose
+from findwell.core.errors import OptionError, check_share, choose
 from findwell.core.forks import refuse_after_fork
 from findwell.core.spelling import counted
 from findwell.evaluation.comparison.pairing import pair
 from findwell.evaluation.comparison.systems import gather
 from findwell.evaluation.plan import RunOptions, flat_options, takes_plan
 from findwell.judges.limits import judge_lines
+from findwell.statistics.intervals import Quantity, is_binary
 from findwell.statistics.sample_size import PlannedComparison, PowerPoint, sd_of_difference, spread
-from findwell.statistics.values import Quantity, check_share, is_binary
 
 if TYPE_CHECKING:
     from findwell.core.findings import Finding

@@ -40,7 +40,7 @@ from findwell.io.storage.folders import MANIFEST, is_folder
 from findwell.judges.limits import judge_limits
 from findwell.measures.dialects import resolve_measures, select_measures
 from findwell.relations.preflight import SYNTHETIC, synthetic_questions
-from findwell.statistics.values import aggregate
+from findwell.statistics.intervals import aggregate
 
 if TYPE_CHECKING:
     from findwell.core.data import Bools, Floats

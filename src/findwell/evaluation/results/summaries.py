@@ -17,8 +17,7 @@ from findwell.core.frames import pl
 from findwell.core.measure import COUNTED, Budget
 from findwell.core.relation import reordered, with_unjudged
 from findwell.core.values import BOUNDS
-from findwell.statistics.intervals import intervals
-from findwell.statistics.values import aggregate
+from findwell.statistics.intervals import aggregate, intervals
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from findwell.core.data import Gold, Run, RunStream
 from findwell.core.errors import FindwellError, InputError, choose, naming_files, takes_options
-from findwell.core.forks import refuse_after_fork
+from findwell.core.forks import not_after_fork, refuse_after_fork
 from findwell.core.frames import changed
 from findwell.io.read.format import FORMATS, Format, Look, ReadContext, Source
 
@@ -152,6 +152,7 @@ def open_input(data: Any, name: str = "") -> Given:  # noqa: ANN401
     return Given(name, kind, data, readable)
 
 
+@not_after_fork
 @takes_options()
 def load_run(
     data: RunLike | Source,
@@ -175,7 +176,6 @@ def load_run(
     (docs/inputs.md); `id_from` is the field that holds their ids, such as `metadata.chunk`. Of
     traces (docs/traces.md) `query_from` is the attribute that holds the ids of queries.
     """
-    refuse_after_fork()
     given: Any = data
     kind = kind_of(data)
     if kind is Kind.RUN:
@@ -211,6 +211,7 @@ def load_run(
     return _whole(stream, reading) if skip_bad else stream
 
 
+@not_after_fork
 @takes_options()
 def load_gold(
     data: GoldLike,
@@ -226,7 +227,6 @@ def load_gold(
     Records may be one per pair, with a question, a chunk and a label, as `findwell.judges.card`
     takes them.
     """
-    refuse_after_fork()
     given: Any = data
     kind = kind_of(data)
     if kind is Kind.GOLD:

@@ -14,7 +14,14 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from findwell.core.errors import InputError, OptionError, SaveError, choose, takes_options
+from findwell.core.errors import (
+    InputError,
+    OptionError,
+    SaveError,
+    check_share,
+    choose,
+    takes_options,
+)
 from findwell.core.estimate import Estimate
 from findwell.core.forks import refuse_after_fork
 from findwell.core.frames import pl
@@ -37,8 +44,7 @@ from findwell.statistics.agreement import (
     kappa_of,
 )
 from findwell.statistics.calibration import Calibration, calibration
-from findwell.statistics.intervals import as_units, cluster_codes, estimate, interval
-from findwell.statistics.values import UNIT, check_share
+from findwell.statistics.intervals import UNIT, as_units, cluster_codes, estimate, interval
 
 if TYPE_CHECKING:
     from findwell.core.data import Bools, Floats, Ints

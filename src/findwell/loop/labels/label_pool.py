@@ -29,12 +29,11 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 import numpy as np
 
-from findwell.core.errors import AlignError, OptionError
+from findwell.core.errors import AlignError, OptionError, check_share
 from findwell.core.frames import pl
 from findwell.core.spelling import counted
 from findwell.io.read import load_gold
 from findwell.io.read.labels_database import table
-from findwell.statistics.values import check_share
 
 if TYPE_CHECKING:
     import sqlite3

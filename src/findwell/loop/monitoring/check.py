@@ -27,7 +27,7 @@ from typing import TYPE_CHECKING, Any, Unpack
 
 import numpy as np
 
-from findwell.core.errors import InputError, OptionError, choose, takes_options
+from findwell.core.errors import InputError, OptionError, check_share, choose, takes_options
 from findwell.core.estimate import Estimate
 from findwell.core.forks import refuse_after_fork
 from findwell.core.frames import pl
@@ -75,7 +75,6 @@ from findwell.statistics.sequential import (
     e_bh,
     hedged_limits,
 )
-from findwell.statistics.values import check_share
 from findwell.statistics.verdicts import verdict_of_change
 
 if TYPE_CHECKING:

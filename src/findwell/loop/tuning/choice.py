@@ -19,9 +19,21 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from findwell.core.errors import InputError, OptionError
+from findwell.core.errors import InputError, OptionError, check_draws, check_share
 from findwell.core.verdict import UNCLEAR, WORSE, Verdict
-from findwell.statistics.intervals import as_units, cluster_codes, estimate, intervals
+from findwell.statistics.intervals import (
+    UNIT,
+    Quantity,
+    as_units,
+    cluster_codes,
+    each_statistic,
+    estimate,
+    from_scale,
+    intervals,
+    refuse_infinite,
+    statistic_of,
+    to_scale,
+)
 from findwell.statistics.paired import paired
 from findwell.statistics.resampling import balanced_folds, bootstrap_counts, on_one_grid
 from findwell.statistics.sample_size import PlannedComparison, spread
@@ -32,17 +44,6 @@ from findwell.statistics.significance import (
     error_rates,
     sign_flip,
 )
-from findwell.statistics.values import (
-    UNIT,
-    Quantity,
-    check_draws,
-    check_share,
-    each_statistic,
-    from_scale,
-    refuse_infinite,
-    statistic_of,
-    to_scale,
-)
 from findwell.statistics.verdicts import join_reasons, verdict_of
 
 if TYPE_CHECKING:
@@ -51,8 +52,8 @@ if TYPE_CHECKING:
     from findwell.core.data import Bools, Floats, Ints
     from findwell.core.estimate import Estimate
     from findwell.measures import Measure
+    from findwell.statistics.intervals import Bounds
     from findwell.statistics.paired import Paired
-    from findwell.statistics.values import Bounds
 
 FEWEST_QUERIES = 10  # with a value; fewer cannot choose anything
 DRAWS = 200  # bootstraps that vote

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Unpack
 
-from findwell.core.errors import OptionError
+from findwell.core.errors import OptionError, check_share
 from findwell.core.forks import refuse_after_fork
 from findwell.evaluation.plan import InputOptions, Plan, flat_options, takes_plan
 from findwell.judges.limits import verdict_limit
@@ -32,7 +32,6 @@ from findwell.loop.tuning.space import Space
 from findwell.loop.tuning.tuning import Tuning, clustered, conclude
 from findwell.measures.dialects import expand_measures
 from findwell.statistics.significance import PERMUTATIONS
-from findwell.statistics.values import check_share
 
 if TYPE_CHECKING:
     from findwell.core.progress import Report

@@ -6,8 +6,7 @@ from typing import TYPE_CHECKING
 
 from findwell.show.charts import Chart, svg
 from findwell.show.grid import Grid
-from findwell.show.tables import interval, number
-from findwell.show.terminal import wrap
+from findwell.show.tables import interval, number, wrap
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
