@@ -65,8 +65,8 @@ def option(
 ) -> Decorator:
     """Return a decorator that adds an option, spelled as in the help.
 
-    `--level SHARE`, `-m, --measure MEASURE...` for one that may be repeated, `--missing
-    zero|skip|error` for a choice, and `--strict` alone for a flag. What the values are called says
+    `--level SHARE`, `-m, --measure MEASURE...` for one that may be repeated, `--on
+    local|spark` for a choice, and `--strict` alone for a flag. What the values are called says
     of which type they are; `name` is the parameter that gets them, `low` and `high` are limits.
     """
     *flags, values = (

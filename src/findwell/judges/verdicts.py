@@ -63,7 +63,7 @@ FIXES = {
     "too long": "measure fewer chunks (@K), or use a model that reads more at once",
     **dict.fromkeys(
         (JudgeReason.MALFORMED, "cut off", "empty"),
-        "see how the model is asked best: findwell judge-check JUDGE",
+        "see how the model is asked best: findwell judge check JUDGE",
     ),
     **dict.fromkeys(
         ("timeout", "unreachable", "connection", "server error", "unreadable body"), RUN_AGAIN
