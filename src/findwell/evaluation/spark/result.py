@@ -314,7 +314,7 @@ def load(
     tables = {"relation": pl.DataFrame(schema=NO_RELATION), "queries": queries}
     restored = _restored(made["provenance"][0], tables)
     values = values_of(wide, rows["run"][0], restored.measures, manifest["labels"])
-    known = {each.name: getattr(restored, each.name) for each in fields(Result)}
+    known = {each.name: getattr(restored, each.name) for each in fields(Result) if each.init}
     return ValuesResult(**known | {"queries": values.queries}, stored=values)
 
 
