@@ -203,7 +203,7 @@ def test_label_undo_reload_adjudicate_export_and_score(
     scored = cli(*asked, "--gold", desk.pool / "labels.db")
     assert scored.code == 0, scored.err
     qrels = desk.pool.parent / "qrels.txt"
-    assert cli("labels", "serve", desk.pool, "--export", qrels).code == 0
+    assert cli("labels", "export", desk.pool, qrels).code == 0
     again = json.loads(cli(*asked, "--gold", qrels).out)["summary"]
     first = json.loads(scored.out)["summary"]
     assert [each["value"] for each in first] == [each["value"] for each in again]

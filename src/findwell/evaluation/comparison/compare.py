@@ -178,7 +178,7 @@ class Comparison(display.Shown):
         """Return about how many queries would show an unclear difference to the baseline.
 
         None where the verdict is clear, or where it cannot be said: queries in clusters, queries
-        that are not paired, differences that do not vary.
+        that are not paired, differences that do not vary, or SciPy is not installed.
         """
         row = self[system, measure]
         if row["verdict"] != UNCLEAR or not row["effect"] or self.unpaired or self.cluster:
@@ -189,7 +189,10 @@ class Comparison(display.Shown):
             spread = difference / abs(row["effect"])
             changed = (row["wins"] + row["losses"]) / row["n"]
         planned = PlannedComparison(spread, changed, alpha=1 - self.level)
-        found = planned.queries_needed(difference).value
+        try:
+            found = planned.queries_needed(difference).value
+        except OptionError:  # it needs SciPy, which is an extra
+            return None
         return None if found is None or found <= row["n"] else int(found)
 
     def to_latex(self) -> str:
