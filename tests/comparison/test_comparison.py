@@ -503,3 +503,16 @@ def test_intervals_of_slices_are_corrected_as_their_p() -> None:
     assert [row["low_adjusted"] > 0 or row["high_adjusted"] < 0 for row in rows] == shown
     widths = [(row["high_adjusted"] - row["low_adjusted"]) for row in rows]
     assert all(wide > row["high"] - row["low"] for wide, row in zip(widths, rows, strict=True))
+
+
+def test_an_unclear_verdict_is_shown_without_scipy() -> None:
+    """How many queries would tell needs SciPy, which is an extra; the verdict does not."""
+    code = (
+        "import sys; sys.modules['scipy'] = None\n"
+        "import findwell\n"
+        "runs = {'a': {f'q{n}': ['x', 'd'] if n % 3 else ['d'] for n in range(20)},\n"
+        "        'b': {f'q{n}': ['x', 'd'] if n % 4 else ['d'] for n in range(20)}}\n"
+        "print(findwell.compare(runs, gold={f'q{n}': ['d'] for n in range(20)}, measures='RR'))\n"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.startswith("b is not clearly different from a\n")
