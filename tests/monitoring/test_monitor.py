@@ -195,7 +195,7 @@ def test_the_budget_of_a_day_does_not_depend_on_the_period(monitor: Monitor, hou
 def test_a_second_look_asks_a_model_nothing(
     monitor: Monitor, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setenv("FINDWELL_CACHE", str(tmp_path))
+    monkeypatch.setenv("FINDWELL_CACHE_DIR", str(tmp_path))
     with serve(well) as server:
         judge = findwell.Judge("openai:some-model", base_url=server.url, key="")
         first = monitor.buckets("context_precision", "1d", judge=judge, per_day=10)
