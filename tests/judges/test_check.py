@@ -140,8 +140,8 @@ def test_a_model_that_is_cut_off_is_asked_one_by_one() -> None:
         again = findwell.judges.check(settings(server))
         assert (again.recommended, again.stored, len(server.calls)) == ("single", True, count)
         assert again.as_dict() == found.as_dict()
-        anew = findwell.judges.check(settings(server, cache="refresh"))
-        assert not anew.stored
+        refreshed = findwell.judges.check(settings(server, cache="refresh"))
+        assert not refreshed.stored
         assert len(server.calls) == 2 * count
         other = Judge("openai:other", base_url=server.url, key=KEY, retry=HASTE)
         assert not findwell.judges.check(other).stored

@@ -35,7 +35,7 @@ from findwell.show.tables import to_json
     default=0.5,
 )
 @option("--power SHARE", "Chance to detect the difference.", default=0.8)
-@option("--alpha SHARE", "Chance to report a difference where there is none.", default=0.05)
+@option("--alpha SHARE", "Probability of reporting a difference that does not exist.", default=0.05)
 @option(
     "--sizes N,N,…",
     "Numbers of queries in the table of what more queries bring (default: sizes that suit).",

@@ -213,7 +213,7 @@ def positions(query: Ints) -> Ints:
 
 
 def repeated(query: Ints, doc: pl.Series) -> Bools | None:
-    """Mark the documents that occur before in the list of the same query; None: there are none."""
+    """Mark the documents that occur before in the list of the same query; None if no one does."""
     pairs = pl.DataFrame({"query": query, "doc": doc})
     first = pairs.select(pl.struct("query", "doc").is_first_distinct()).to_series().to_numpy()
     return None if first.all() else ~first

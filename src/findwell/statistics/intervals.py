@@ -174,7 +174,7 @@ def aggregate(measure: Measure, values: Floats) -> Aggregate:
 
 
 def statistic_of(values: Floats, name: str) -> float | None:
-    """Return a statistic of values, none of which is NaN; None if there are none."""
+    """Return a statistic of values without NaN; None without a value."""
     if not len(values):
         return None
     if name == "sum":

@@ -106,7 +106,7 @@ class Result(Viewed, display.Shown):
     runs: list[str] = field(init=False)  # their names
     dialect: str = field(init=False)  # whose numbers these are
     judge: Mapping[str, Any] = field(init=False)  # who judged: name, model, cost; empty: no one
-    level: float | None = field(init=False)  # of the intervals; None if there are none
+    level: float | None = field(init=False)  # of the intervals; None: without intervals
     n: int = field(init=False)  # how many queries
     query_columns: Sequence[str] = field(init=False)  # of `queries`, which is not made for it
 

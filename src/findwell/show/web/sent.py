@@ -94,7 +94,7 @@ def receive(
 
 
 async def answered(tell: Callable[[], dict[str, Any]]) -> Response:
-    """Return the answer, or why there is none; what was not saved is never reported as saved."""
+    """Return the answer, or why it failed; what was not saved is never reported as saved."""
     try:
         return JSONResponse(await run_in_threadpool(tell))
     except RequestError as error:
