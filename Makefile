@@ -39,12 +39,13 @@ help:
 demo: .venv/core
 	$(BIN)/findwell demo
 
+# one worker more than the two cores it is measured on: tests also wait
 test: .venv/dev
-	$(BIN)/python -m pytest -n 2 --dist worksteal -m "not slow and not docs"
+	$(BIN)/python -m pytest -n 3 --dist worksteal -m "not slow and not docs"
 
 # and the properties again, with more examples
 slow: .venv/dev .venv/model .venv/peer .venv/frameworks .venv/spark .venv/chromium
-	$(BIN)/python -m pytest -n 2 --dist worksteal --hypothesis-profile=full \
+	$(BIN)/python -m pytest -n 2 --dist worksteal --hypothesis-profile=ci \
 		-m "slow or hypothesis" tests
 
 # the floor is in pyproject.toml; what is not covered is listed
@@ -64,7 +65,9 @@ format: .venv/dev
 docs: .venv/dev
 	$(BIN)/python -m website .site/docs
 	$(BIN)/zensical build --strict --clean
-	$(BIN)/python -m pytest -n 2 --dist worksteal -m docs tests/test_docs.py README.md docs
+	$(BIN)/python -m website.plain .site/docs .site/html
+	$(BIN)/python -m pytest -n 2 --dist worksteal -m docs \
+		tests/test_docs.py tests/test_contributing.py tests/website/test_pages.py README.md docs
 
 docs-serve: .venv/dev
 	$(BIN)/python -m website .site/docs

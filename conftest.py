@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
-from hypothesis import settings
+from hypothesis import Phase, settings
 
 from findwell.core.measure import MEASURES
 from findwell.core.plugins import Registry
@@ -30,12 +30,21 @@ REGISTRIES: tuple[dict[str, Any] | Registry[Any], ...] = (
     OBJECT_SOURCES,
     SHAPES,
 )
-# `make test` draws some examples for each property, `make slow` four times as many; both draw the
-# same ones in every run. `--hypothesis-profile=explore` draws others, and many more.
-settings.register_profile("quick", derandomize=True, deadline=None, database=None, max_examples=25)
-settings.register_profile("full", settings.get_profile("quick"), max_examples=100)
-settings.register_profile("explore", derandomize=False, deadline=None, max_examples=1000)
-settings.load_profile("quick")
+# How many examples a property draws is decided here: `make test` takes `dev`, `make slow` `ci`.
+# Both draw the same ones in every run; `--hypothesis-profile=nightly` draws others, and many more.
+settings.register_profile(
+    "ci",
+    derandomize=True,
+    deadline=None,
+    database=None,
+    max_examples=100,
+    phases=(Phase.explicit, Phase.generate, Phase.shrink),  # without slow tracing
+)
+settings.register_profile("dev", settings.get_profile("ci"), max_examples=10)
+settings.register_profile(
+    "nightly", settings.get_profile("ci"), derandomize=False, max_examples=1000
+)
+settings.load_profile("dev")
 
 # the built-in ones belong to every test
 for load in (

@@ -31,9 +31,10 @@ findwell demo
 findwell demo --files demo > /dev/null
 findwell check demo/bm25.trec --gold demo/questions.jsonl
 findwell score demo/bm25.trec demo/minilm.trec --gold demo/questions.jsonl --corpus demo/passages.jsonl --save monday > scores.txt
-grep -q '0.8141' scores.txt
+grep -q '0.814' scores.txt
 findwell compare demo/bm25.trec demo/minilm.trec --gold demo/questions.jsonl -m recall@5 --no-regression recall@5
 findwell explain monday --system bm25 -q q02 -m AP > /dev/null
+findwell skill inputs | grep -q "What findwell reads"
 findwell report monday -o report.html
 head -c 15 report.html | grep -qi '<!doctype html>'
 python -c 'import findwell; assert findwell.evaluate({"q": ["a", "b"]}, {"q": ["b"]}, ["RR"])["RR"] == 0.5'

@@ -28,6 +28,7 @@ from benchmarks.reference_program import provide
 from benchmarks.report import Table, machine, page
 from benchmarks.rouge import rouge
 from benchmarks.sections import COMPARISONS, Facts
+from benchmarks.small import small
 from benchmarks.spark import spark
 from benchmarks.targets import agreement, targets
 from benchmarks.traces import traces
@@ -66,10 +67,10 @@ class Plan:
 FULL = Plan(
     compared=(10_000, 100_000),
     scaled=(1_000, 3_000, 10_000, 30_000, 100_000),
-    weighed=(10_000, 100_000, 300_000),
-    depths=(300, 1_000, 3_000),
+    weighed=(10_000, 100_000),
+    depths=(300, 1_000),
     rounds=3,
-    record_bytes=1_000_000_000,
+    record_bytes=300_000_000,
     pairs=10_000,
     matched=1_000,
     systems=comparing.FULL,
@@ -78,7 +79,7 @@ FULL = Plan(
     written=100_000,
     tuned=1_000,
     spans=1_000_000,
-    spread=(10_000, 100_000, 1_000_000),
+    spread=(10_000, 100_000),
 )
 QUICK = Plan(
     compared=(2_000,),
@@ -143,6 +144,7 @@ def _sections(
         (17,): lambda: [tuning(folder, plan.tuned, rounds, facts)],
         (18,): lambda: [traces(plan.spans, folder, facts)],
         (19,): lambda: [spark(folder, plan.spread, facts)] if plan.spread else [],
+        (20,): lambda: [small(Files(folder, plan.scaled[0]), rounds, facts)],
     }
 
 

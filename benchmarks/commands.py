@@ -7,6 +7,7 @@ all it needs to start, import and compile is part of its time. Nothing is warmed
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 import sys
 import tempfile
@@ -14,7 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from benchmarks.data import ROOT, ensure
+from benchmarks.data import ensure
 from benchmarks.report import MB, NOTHING, Table, shown_seconds
 from benchmarks.sections import exponent
 from benchmarks.tools import MEASURES, TOOLS
@@ -38,6 +39,8 @@ findwell's. *Peak* is the most memory that the process held. Beyond {limit:,} qu
 and trec_eval
 are measured, once, as the others would not fit into memory."""
 LIMIT = 200_000  # queries
+SLOW = 20.0  # seconds beyond which a command is not tried again
+UNCOMPILED = "PYTHONDONTWRITEBYTECODE"  # a user's Python keeps the modules that it has compiled
 GROWTH = """\
 How the time of whole commands grows: the slope of log CPU time over log queries, where 1 is linear;
 from the smallest files on, where start-up hides growth, and between the two largest."""
@@ -78,12 +81,12 @@ def findwell_command(run: Path, gold: Path) -> list[str]:
     """Return the command that scores a run, which prints JSON."""
     asked = [part for name in MEASURES for part in ("-m", name)]
     command = [sys.executable, "-m", "findwell", "score", str(run), "--gold", str(gold), *asked]
-    return [*command, "--format", "json"]
+    return [*command, "--format", "json", "-o", "-"]
 
 
 def findwell_numbers(printed: str) -> Numbers:
     """Read the numbers that findwell printed."""
-    return {row["measure"]: row["value"] for row in json.loads(printed)["summary"]}
+    return {row["measure"]: row["value"] for row in json.loads(printed)["result"]["summary"]}
 
 
 def spend(command: Sequence[str], *, cores: int = 0) -> tuple[Spent, str]:
@@ -92,7 +95,8 @@ def spend(command: Sequence[str], *, cores: int = 0) -> tuple[Spent, str]:
         printed = Path(folder) / "printed"
         done = subprocess.run(
             [sys.executable, "-S", "-c", LAUNCHER, str(printed), str(cores), *command],
-            cwd=ROOT,
+            cwd=folder,  # where no project has settings
+            env={name: value for name, value in os.environ.items() if name != UNCOMPILED},
             capture_output=True,
             text=True,
             check=False,
@@ -114,6 +118,8 @@ def commands(sizes: Sequence[Files], rounds: int, facts: Facts) -> tuple[Table, 
         tries = rounds if files.queries <= LIMIT else 1
         for number in range(1, tries + 1):
             for name in _able(files):
+                if name in mine and mine[name].wall > SLOW:
+                    continue  # once tells enough
                 spent = _spend(name, files)
                 mine[name] = spent.best(mine.get(name))
                 took = f"{spent.wall:.3g} s, CPU {spent.cpu:.3g} s"

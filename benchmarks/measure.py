@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 
 WARM_QUERIES = 50  # with fewer than 10 ranx would keep to one thread for good
 STARTS = 15
+SLOW = 8.0  # seconds of work beyond which a job is not tried again
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,6 +66,8 @@ def run_all(jobs: Sequence[Job], rounds: int, *, shared: bool = False) -> dict[J
     reports: dict[Job, list[Report]] = {job: [] for job in able}
     for number in range(1, rounds + 1):
         for group in _processes(able, shared):
+            if number > 1 and sum(min(reports[job][0].seconds) for job in group) > SLOW:
+                continue  # once tells enough
             for job, report in zip(group, _reports(group), strict=True):
                 reports[job].append(report)
                 best = min(report.seconds)

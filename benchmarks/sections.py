@@ -65,6 +65,7 @@ class Facts:
     commands: dict[int, dict[str, float]] = field(default_factory=dict)  # CPU s by queries and tool
     command_exponent: float | None = None  # of findwell, between the two largest files
     variants: dict[str, float] = field(default_factory=dict)  # CPU time ÷ that of the plain file
+    small: dict[str, float] = field(default_factory=dict)  # wall time ÷ that of pytrec_eval
     taken_in: float | None = None  # spans a second
     taken_in_memory: float | None = None  # peak of the large store ÷ that of the small one
 

@@ -112,7 +112,7 @@ def main() -> None:
             judge = findwell.Judge(
                 name, base_url=url, key="none", cache=cache, retry=retry, ask=way
             )
-            [seen] = findwell.judges.check(judge, ways=[way]).ways
+            [seen] = findwell.judges.check(judge).ways
             kappa = "undefined" if seen.kappa is None else f"{seen.kappa:.2f}"
             print(
                 f"| {name} | {way} | {seen.calls} | {seen.prompt_tokens:,} | "

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from benchmarks.comparison import COMPARE
 from benchmarks.matching import MATCHING
 from benchmarks.report import Table
-from benchmarks.tools import FILES, KERNEL, TABLES
+from benchmarks.tools import DICTS, FILES, KERNEL, TABLES
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -19,6 +19,8 @@ FASTER = (
     (FILES, "pytrec-eval-terrier", 5),
     (FILES, "ir-measures", 10),
     (FILES, "ranx", 20),
+    (DICTS, "pytrec-eval-terrier", 4),
+    (DICTS, "ranx", 8),
     (KERNEL, "pytrec-eval-terrier", 50),
     (KERNEL, "ranx", 50),
     (MATCHING, "continuous-eval", 50),
@@ -26,10 +28,17 @@ FASTER = (
 )
 # as whole commands, by CPU time: queries, tool, how many times as fast
 COMMANDS = ((10_000, "trec_eval", 3), (100_000, "pytrec-eval-terrier", 10))
+# small evaluations as whole commands: at most so many times the time of a pytrec_eval script
+SMALL = {
+    "findwell score, TREC": 1.2,
+    "findwell score, JSON lines": 1.2,
+    "findwell compare, TREC": 1.5,
+}
 STRAIGHT = 1.05  # the exponent up to which a whole command counts as linear
 OTHERWISE = 1.5  # how much dearer the same TREC run may be, written otherwise
 WHERE = {
     FILES: "from TREC files",
+    DICTS: "from dicts",
     KERNEL: "kernel",
     MATCHING: "matching texts",
     COMPARE: "comparing systems",
@@ -53,7 +62,8 @@ Line = tuple[str, str, str]
 def targets(facts: Facts, quick: bool) -> Table:
     """Judge every target; a quick run is too small to judge any."""
     lines = [*_faster(facts), _linear(facts), _bounded(facts), _start_up(facts), _busy(facts)]
-    lines += [*_commands(facts), _straight(facts), _otherwise(facts), *_taken_in(facts)]
+    lines += [*_commands(facts), *_small(facts), _straight(facts), _otherwise(facts)]
+    lines += _taken_in(facts)
     if quick:
         lines = [(target, measured, "not judged") for target, measured, _ in lines]
     remark = REMARK.format(linear=LINEAR, held=HELD)
@@ -91,6 +101,15 @@ def _commands(facts: Facts) -> Iterator[Line]:
         else:
             ratio = spent[tool] / spent["findwell"]
             yield target, f"{ratio:.1f} × (CPU)", _verdict(ratio >= factor)
+
+
+def _small(facts: Facts) -> Iterator[Line]:
+    for name, most in SMALL.items():
+        target = f"small evaluation, {name}: at most {most} × the time of a pytrec_eval script"
+        if name not in facts.small:
+            yield target, "not measured", "not judged"
+        else:
+            yield target, f"{facts.small[name]:.2f} ×", _verdict(facts.small[name] <= most)
 
 
 def _straight(facts: Facts) -> Line:

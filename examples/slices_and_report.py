@@ -39,7 +39,7 @@ print(f"\nminilm found nothing for {', '.join(missed)}")
 
 # what findwell noticed about the files: counted, with examples
 for finding in result.findings:
-    print(f"note: {finding.count} x {finding.message}")
+    print(f"note: {finding.message}")
 
 # keep it: a folder that can be loaded, compared and scored again without the files
 saved = result.save(FOLDER / "result")

@@ -6,16 +6,17 @@ import re
 import shutil
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 from urllib.parse import quote_plus
 
 import pytest
-from axe_playwright_python.sync_playwright import Axe
-from playwright.sync_api import Browser, Page, Route, expect, sync_playwright
+
+from tests.lazy import lazy
 
 if TYPE_CHECKING:
-    from playwright.sync_api import ConsoleMessage, Locator, ViewportSize
+    from playwright.sync_api import Browser, ConsoleMessage, Locator, Page, Route, ViewportSize
 
+playwright = lazy("playwright.sync_api")
 PHONE: ViewportSize = {"width": 390, "height": 844}
 CHROMIUM = shutil.which("chromium")
 FLAGS = (
@@ -50,7 +51,7 @@ def browser() -> Iterator[Browser]:
     """Start the browser; while it runs, no test of this process can have an event loop."""
     if CHROMIUM is None:
         pytest.skip("no chromium; `make slow` installs it")
-    with sync_playwright() as tool:
+    with playwright.sync_playwright() as tool:
         started = tool.chromium.launch(executable_path=CHROMIUM, args=[*FLAGS])
         yield started
         started.close()
@@ -82,6 +83,11 @@ def watched(browser: Browser) -> Iterator[Watched]:
     context.close()
 
 
+def expect(seen: Page | Locator) -> Any:
+    """Return what can be said about a page or a part of it."""
+    return playwright.expect(seen)
+
+
 def search(page: Page, words: str) -> None:
     """Search the queries of a report, and wait until that is what is shown."""
     page.locator("#search").fill(words)
@@ -94,7 +100,7 @@ def search(page: Page, words: str) -> None:
 
 def accessible(page: Page) -> None:
     """Fail if axe finds anything that keeps people from reading a page."""
-    found = Axe().run(page)
+    found = lazy("axe_playwright_python.sync_playwright").Axe().run(page)
     assert found.violations_count == 0, found.generate_report()
 
 

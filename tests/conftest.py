@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import contextlib
 import gc
+import importlib
 import io
+import json
 import os
 import subprocess
 import sys
@@ -17,8 +19,11 @@ from findwell.cli import main
 from tests import sample
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Generator, Iterator
     from pathlib import Path
+
+
+PIPE = 65_536  # bytes that a pipe takes before somebody reads
 
 
 @dataclass(frozen=True)
@@ -29,6 +34,12 @@ class Outcome:
     out: str
     err: str
 
+    @property
+    def answer(self) -> dict[str, Any]:
+        """What a command found, of the JSON that it printed: its result, and the findings."""
+        found = json.loads(self.out)
+        return {**found["result"], "findings": found["findings"]}
+
 
 class Save(Protocol):
     """Writes a file of the test's folder."""
@@ -37,9 +48,11 @@ class Save(Protocol):
 
 
 class Findwell(Protocol):
-    """Calls the command line."""
+    """Calls the command line, if asked in a folder and with bytes on standard input."""
 
-    def __call__(self, *arguments: object) -> Outcome: ...
+    def __call__(
+        self, *arguments: object, cwd: Path | None = None, stdin: bytes | None = None
+    ) -> Outcome: ...
 
 
 class Process(Protocol):
@@ -48,29 +61,29 @@ class Process(Protocol):
     def __call__(self, *arguments: object, **options: Any) -> Outcome: ...
 
 
-@pytest.fixture(autouse=True)
-def _no_servers_of_the_environment(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Leave out the servers, keys and proxies of whoever runs the tests."""
-    for name in ("FINDWELL_BASE_URL", "OPENAI_BASE_URL", "FINDWELL_API_KEY", "OPENAI_API_KEY"):
-        monkeypatch.delenv(name, raising=False)
-    for name in ("http_proxy", "https_proxy", "all_proxy", "no_proxy"):
-        monkeypatch.delenv(name, raising=False)
-        monkeypatch.delenv(name.upper(), raising=False)
+@pytest.hookimpl(wrapper=True)
+def pytest_collect_file() -> Generator[None, list[pytest.Collector], list[pytest.Collector]]:
+    """Look for examples in the sources, not in tests, which would be imported and read twice."""
+    return [each for each in (yield) if type(each) is pytest.Module]
 
 
-@pytest.fixture(autouse=True)
-def _trust_of_the_tests(
-    monkeypatch: pytest.MonkeyPatch, tmp_path_factory: pytest.TempPathFactory
-) -> None:
-    """Let the tests trust files in a folder of their own, not in that of the user."""
-    monkeypatch.delenv("FINDWELL_TRUST", raising=False)
-    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path_factory.getbasetemp() / "settings"))
+@pytest.fixture(scope="session", autouse=True)
+def _environment_of_the_tests(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    """Leave out the servers, keys, proxies and trusted files of the user who runs the tests."""
+    with pytest.MonkeyPatch.context() as patch:
+        for name in ("FINDWELL_BASE_URL", "OPENAI_BASE_URL", "FINDWELL_API_KEY", "OPENAI_API_KEY"):
+            patch.delenv(name, raising=False)
+        for name in ("http_proxy", "https_proxy", "all_proxy", "no_proxy"):
+            patch.delenv(name, raising=False)
+            patch.delenv(name.upper(), raising=False)
+        patch.delenv("FINDWELL_TRUST", raising=False)
+        patch.setenv("XDG_CONFIG_HOME", str(tmp_path_factory.getbasetemp() / "settings"))
+        yield
 
 
 @pytest.fixture
 def no_collection() -> Iterator[None]:
     """Collect no garbage while a test is at the end of the stack, where finalizers fail."""
-    gc.collect()
     gc.disable()
     yield
     gc.enable()
@@ -99,10 +112,12 @@ def files(save: Save) -> tuple[Path, Path]:
 def cli() -> Findwell:
     """Call `findwell` in this process."""
 
-    def call(*arguments: object) -> Outcome:
+    def call(*arguments: object, cwd: Path | None = None, stdin: bytes | None = None) -> Outcome:
         out, err = io.StringIO(), io.StringIO()
         with (
             _standard_output_kept(),
+            contextlib.nullcontext() if cwd is None else _in_folder(cwd),
+            contextlib.nullcontext() if stdin is None else _on_standard_input(stdin),
             contextlib.redirect_stdout(out),
             contextlib.redirect_stderr(err),
             pytest.raises(SystemExit) as stop,
@@ -113,6 +128,37 @@ def cli() -> Findwell:
         return Outcome(code, out.getvalue(), err.getvalue())
 
     return call
+
+
+@contextlib.contextmanager
+def _in_folder(folder: Path) -> Iterator[None]:
+    """Work in a folder, and forget its modules, so that the next command reads them again."""
+    path, modules = [*sys.path], set(sys.modules)
+    try:
+        with contextlib.chdir(folder):
+            yield
+    finally:
+        sys.path[:] = path
+        for name in set(sys.modules) - modules:
+            if str(getattr(sys.modules[name], "__file__", None)).startswith(str(folder)):
+                del sys.modules[name]
+        importlib.invalidate_caches()
+
+
+@contextlib.contextmanager
+def _on_standard_input(content: bytes) -> Iterator[None]:
+    """Let file descriptor 0 be a pipe with some bytes, as many as a pipe takes at once."""
+    assert len(content) <= PIPE
+    kept, (end, begin) = os.dup(0), os.pipe()
+    try:
+        os.dup2(end, 0)
+        os.write(begin, content)
+        os.close(begin)
+        yield
+    finally:
+        os.dup2(kept, 0)
+        os.close(kept)
+        os.close(end)
 
 
 @contextlib.contextmanager

@@ -6,7 +6,7 @@ import math
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
-from hypothesis import Phase, settings
+from hypothesis import settings
 from hypothesis import strategies as st
 
 import findwell
@@ -47,13 +47,10 @@ TRICKY_IDS = [
 
 
 def examples(number: int) -> settings:
-    """Ask for so many examples in the profile `full`, and for its share of them in another one."""
-    profile = settings.default or settings.get_profile("full")
-    share = profile.max_examples / settings.get_profile("full").max_examples
-    return settings(
-        max_examples=max(5, round(number * share)),
-        phases=(Phase.explicit, Phase.generate, Phase.shrink),  # without slow tracing
-    )
+    """Ask for so many examples in the profile `ci`, and for its share of them in another one."""
+    profile = settings.default or settings.get_profile("ci")
+    share = profile.max_examples / settings.get_profile("ci").max_examples
+    return settings(max_examples=max(3, round(number * share)))
 
 
 def without_facts() -> dict[str, type[findwell.Measure]]:

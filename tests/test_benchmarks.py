@@ -37,6 +37,7 @@ TITLES = (
     "16. Growth of whole commands",
     "17. Tuning a hybrid",
     "18. Taking traces in",
+    "20. Small evaluations",
 )
 # speaks as trec_eval does on its command line; what it computes is trec_eval's own code
 STAND_IN = """#!{python}

@@ -74,6 +74,7 @@ def run(command: list[str], root: Path, folder: Path) -> subprocess.CompletedPro
     return subprocess.run(command, cwd=folder, env=env, capture_output=True, text=True, check=False)
 
 
+@pytest.mark.docs
 @pytest.mark.parametrize("name", RECIPES)
 def test_a_recipe_does_what_it_says(name: str, copy: Path, tmp_path: Path) -> None:
     findwell = tmp_path / "findwell"

@@ -13,6 +13,8 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from findwell.core.namespaces import NAMESPACES, names_of
+from findwell.io.native import SWITCH, kernel
+from tests.members import quick
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -59,14 +61,17 @@ def run(code: str, folder: Path) -> str:
     return done.stdout
 
 
+EVALUATION = "findwell.evaluate(RUN, GOLD, ['RR'])"
+READ = f"{EVALUATION}.per_query"  # a frame, for which polars starts its threads
 USES = {
-    "an evaluation": "findwell.evaluate(RUN, GOLD, ['RR'])",
-    "a gold": "findwell.io.load_gold(GOLD)",
+    "a result that is read": READ,
+    "texts": "findwell.evaluate(RUN, GOLD, ['RR'], by='rouge', corpus={'a': 'one', 'b': 'two'})",
+    "records": "findwell.evaluate([{'query': 'q', 'retrieved': ['a'], 'gold': ['a']}])",
     "polars alone": "pl.DataFrame({'a': [2, 1]}).sort('a')",
 }
 
 
-@pytest.mark.parametrize("use", USES)
+@pytest.mark.parametrize("use", quick(USES, next(iter(USES))))
 def test_forked_after_use(use: str, tmp_path: Path) -> None:
     # threads that still hold a lock of the allocator would hang any child, whatever findwell does
     rest = "import time; time.sleep(0.3)"
@@ -75,36 +80,64 @@ def test_forked_after_use(use: str, tmp_path: Path) -> None:
     assert "fix: start processes by spawn or forkserver" in out
 
 
+@pytest.mark.skipif(kernel() is None, reason="the native kernel is not built")
+@pytest.mark.parametrize("use", quick([EVALUATION, "findwell.io.load_gold(GOLD)"], EVALUATION))
+@pytest.mark.parametrize("switch", ["", "0"])
+def test_forked_after_the_kernel_was_used(use: str, switch: str, tmp_path: Path) -> None:
+    """It needs no threads of polars: the child starts its own; without it, they are missed."""
+    code = (
+        "import os, time\n"
+        f"os.environ[{SWITCH!r}] = {switch!r}\n"
+        f"{use}\n"
+        "time.sleep(0.3)\n"
+        "print(str(in_a_process('fork'))[:9], flush=True)\n"
+        "if os.fork() == 0:\n"
+        "    try:\n"
+        f"        print({READ}.height, flush=True)\n"
+        "    except findwell.FindwellError as error:\n"
+        "        print(type(error).__name__, flush=True)\n"
+        "    os._exit(0)\n"
+        "os.wait()"
+    )
+    expected = ["ForkError", "ForkError"] if switch else ["0.5", "1"]
+    assert run(code, tmp_path).split() == expected
+
+
+@pytest.mark.slow
 def test_other_ways_to_start_after_use(tmp_path: Path) -> None:
-    code = f"{USES['an evaluation']}\nprint(in_a_process('spawn'), in_a_process('forkserver'))"
+    code = f"{READ}\nprint(in_a_process('spawn'), in_a_process('forkserver'))"
     assert run(code, tmp_path).split() == ["0.5", "0.5"]
 
 
 @pytest.mark.parametrize(
     "before",
-    [
+    quick(
+        [
+            "",
+            "findwell.evaluate, findwell.compare, findwell.report, findwell.load",  # not called
+            "findwell.plugins.parse_measure('nDCG@10'), findwell.plugins.known_measures()",
+            "findwell.plugins.find_matcher('rouge')",
+            "pl.DataFrame({'a': [1]})",  # needs no threads
+        ],
         "",
-        "findwell.evaluate, findwell.compare, findwell.report, findwell.load",  # not called
-        "findwell.plugins.parse_measure('nDCG@10'), findwell.plugins.known_measures()",
-        "findwell.plugins.find_matcher('rouge')",
-        "pl.DataFrame({'a': [1]})",  # needs no threads
-    ],
+    ),
 )
 def test_forked_before_use(before: str, tmp_path: Path) -> None:
-    code = f"{before}\nprint(in_a_process('fork'))\nprint({USES['an evaluation']}['RR'])"
+    code = f"{before}\nprint(in_a_process('fork'))\nprint({EVALUATION}['RR'])"
     assert run(code, tmp_path).split() == ["0.5", "0.5"]
 
 
+@pytest.mark.slow
 def test_forked_again(tmp_path: Path) -> None:
     """The child of a child has no threads either; nor has one whose parent began after a fork."""
     code = (
         "import os, sys\n"
         "if os.fork() == 0:\n"
-        f"    {USES['an evaluation']}\n"
+        f"    {READ}\n"
         "    print(in_a_process('fork')[:9], flush=True)\n"
         "    os._exit(0)\n"
         "os.wait()\n"
-        f"{USES['an evaluation']}\n"
+        f"{READ}\n"
         "if os.fork() == 0:\n"
         "    print(in_a_process('fork')[:9], flush=True)\n"
         "    os._exit(0)\n"
@@ -134,6 +167,7 @@ if __name__ == "__main__":
 """
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("use", "found"),
     [("pl.DataFrame({'a': [2, 1]}).sort('a')", ["ForkError", "0.5"]), ("pass", ["0.5", "0.5"])],
@@ -168,7 +202,9 @@ CALLS = {
     "judges.judge": "[{'question': '?', 'contexts': ['a']}]",
     "judges.card": "[{'question': '?', 'chunk': 'a', 'label': 1}]",
     "judges.check": "'openai:m'",
+    "judges.teach": "[{'question': '?', 'chunk': 'a', 'label': 1}], judge='local:text'",
     "load": "folder",
+    "io.doctor": "RUN, GOLD",
     "io.load_corpus": "{'b': 'text'}",
     "io.load_gold": "GOLD",
     "io.load_run": "RUN",
@@ -252,7 +288,7 @@ def test_where_threads_have_no_names_the_use_of_findwell_counts(tmp_path: Path) 
         "from findwell.core import forks\n"
         "forks.PROCESSES = '/nowhere'\n"
         "print(in_a_process('fork'))\n"
-        f"{USES['an evaluation']}\n"
+        f"{EVALUATION}\n"
         "print(in_a_process('fork'))"
     )
     first, second, *_ = run(code, tmp_path).splitlines()

@@ -21,11 +21,12 @@ import pytest
 
 import findwell
 from findwell.core import data
-from findwell.core.measure import COUNTED, Budget
+from findwell.core.measure import COUNTED_UNITS, Budget
 from findwell.core.texts.sentences import find_splitter, split
 from findwell.core.texts.words import tidy
 from findwell.measures.dialects import known_dialects
 from findwell.relations.match import known_matchers
+from tests.members import quick
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -46,18 +47,25 @@ SENTENCES = (
     "The light turns green when charging ends.",
     "Never open the case.",
 )
-SEEDS = (1, pytest.param(2, marks=pytest.mark.slow), pytest.param(3, marks=pytest.mark.slow))
+SEEDS = (1, 2, 3)
 ORDER_NOISE = 1e-12  # sums in another order
 BY_ID = frozenset({"ids"})
 BY_PLACE = frozenset({"spans", "span-words"})
 RELATIONS = tuple(known_matchers())
 DIALECTS = tuple(known_dialects())
-QUICK = ("findwell", "trec_eval")  # the others take their time
-each_dialect = pytest.mark.parametrize(
-    "dialect",
-    [pytest.param(name, marks=() if name in QUICK else pytest.mark.slow) for name in DIALECTS],
+each_dialect = pytest.mark.parametrize("dialect", quick(DIALECTS, "findwell"))
+# findwell's own numbers with all data, those of every other dialect with one of them in turn
+SEEDED = [("findwell", seed) for seed in SEEDS] + [
+    (name, SEEDS[at % len(SEEDS)])
+    for at, name in enumerate(each for each in DIALECTS if each != "findwell")
+]
+each_dialect_and_seed = pytest.mark.parametrize(
+    ("dialect", "seed"),
+    [
+        pytest.param(*each, marks=() if each == ("findwell", 1) else pytest.mark.slow)
+        for each in SEEDED
+    ],
 )
-each_seed = pytest.mark.parametrize("seed", SEEDS)
 
 
 def untidy(seed: int, dialect: str) -> Records:
@@ -133,7 +141,7 @@ def measures(relations: Sequence[str] = RELATIONS) -> list[Measure]:
     classes = [
         cls
         for cls in findwell.plugins.known_measures().values()
-        if cls().facts() <= {*COUNTED, "copies"}
+        if cls().facts() <= {*COUNTED_UNITS, "copies"}
     ]
     plain = [cls() for cls in classes]
     cut = [cls(k=2) for cls in classes if cls.at == "k"]
@@ -209,8 +217,7 @@ def renamed(records: Records, name: Callable[[str, int], str]) -> Records:
     ]
 
 
-@each_seed
-@each_dialect
+@each_dialect_and_seed
 def test_names_of_documents(dialect: str, seed: int) -> None:
     records, expected = measured(seed, dialect)
     other = renamed(records, lambda doc, _: f"<{doc[::-1]}>")
@@ -224,8 +231,7 @@ def test_names_of_documents(dialect: str, seed: int) -> None:
     same(apart, wanted)
 
 
-@each_seed
-@each_dialect
+@each_dialect_and_seed
 def test_order_of_queries_and_of_gold(dialect: str, seed: int) -> None:
     records, expected = measured(seed, dialect)
     same(values(records[::-1], dialect), expected)
@@ -236,8 +242,7 @@ def test_order_of_queries_and_of_gold(dialect: str, seed: int) -> None:
     same(values(turned, dialect), expected)
 
 
-@each_seed
-@each_dialect
+@each_dialect_and_seed
 def test_alone_or_in_company(dialect: str, seed: int) -> None:
     records, expected = measured(seed, dialect)
     for record in records[1::2]:
@@ -261,10 +266,10 @@ def test_other_measures_and_other_runs(dialect: str) -> None:
     same(values_of(result, "mine"), expected)
 
 
-@pytest.mark.parametrize("rows", [1, 2, 3, 7, 1000])
+@pytest.mark.parametrize("rows", quick([1, 2, 3, 7, 1000], 3))
 def test_size_of_batches(rows: int, monkeypatch: pytest.MonkeyPatch) -> None:
     records, expected = measured(4, "findwell")
-    monkeypatch.setattr(data, "CACHED", rows)
+    monkeypatch.setattr(data, "CACHED_ROWS", rows)
     same(values(records, "findwell"), expected)
 
 
@@ -297,8 +302,21 @@ def _parquet(records: Records, path: Path) -> Path:
     return path
 
 
-@pytest.mark.parametrize("form", FORMATS)
-@pytest.mark.parametrize("apart", [False, True], ids=["in one", "run and gold"])
+QUICK_FORMATS = {("jsonl", False), ("polars", True)}
+
+
+@pytest.mark.parametrize(
+    ("form", "apart"),
+    [
+        pytest.param(
+            *(form, apart),
+            marks=() if (form, apart) in QUICK_FORMATS else pytest.mark.slow,
+            id=f"{'run and gold' if apart else 'in one'}-{form}",
+        )
+        for form in FORMATS
+        for apart in (False, True)
+    ],
+)
 def test_formats(form: str, apart: bool, tmp_path: Path) -> None:
     records = untidy(5, "trec_eval")  # no alternatives, which a frame cannot mix with entries
     expected = values(records, "findwell")
@@ -372,8 +390,7 @@ def _renamed_support(record: dict[str, Any]) -> dict[str, Any]:
 COMPARING = [name for name, each in known_matchers().items() if not each.judged]
 
 
-@each_seed
-@each_dialect
+@each_dialect_and_seed
 def test_support_alone_in_company_in_any_order_and_under_other_names(
     dialect: str, seed: int
 ) -> None:

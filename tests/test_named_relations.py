@@ -52,7 +52,8 @@ def plain(text: str) -> str:
 def test_the_command_line(by: str, name: str, path: Path, cli: Findwell) -> None:
     for command, formats in SURFACES.items():
         files = [path, path] if command in ("compare", "power") else [path]
-        for how in formats:
+        # one of them in every format; how a relation is named does not depend on the format
+        for how in formats if "across" in by else formats[:2]:
             done = cli(command, *files, "--by", by, "-m", "recall", "--format", how)
             assert done.code == 0, done
             assert name in plain(done.out), (command, how, done.out)

@@ -3,6 +3,7 @@
 import os
 import subprocess
 import sys
+import tempfile
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar
@@ -11,6 +12,7 @@ import numpy as np
 import pytest
 
 import findwell
+from findwell.core import plugins
 
 if TYPE_CHECKING:
     from findwell.core.data import Floats
@@ -107,6 +109,31 @@ def test_a_broken_plugin_is_named(tmp_path: Path) -> None:
     assert done.returncode == 2
     assert "plugin 'depth'" in done.stderr
     assert "Traceback" not in done.stderr
+
+
+def test_a_long_path_is_no_obstacle(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    install(tmp_path, "thirdparty:Depth")
+    monkeypatch.setattr(sys, "path", ["x" * 5000])
+    assert not plugins._has_plugins.__wrapped__()
+    monkeypatch.setattr(sys, "path", ["x" * 5000, str(tmp_path)])
+    assert plugins._has_plugins.__wrapped__()
+
+
+@pytest.mark.skipif(
+    not hasattr(os, "geteuid") or os.geteuid() != 0, reason="only root can become somebody else"
+)
+@pytest.mark.parametrize("place", ["closed", "closed/below"])
+def test_a_closed_folder_is_no_obstacle(place: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    with tempfile.TemporaryDirectory() as folder:
+        Path(folder).chmod(0o755)
+        (Path(folder) / "closed" / "below").mkdir(parents=True)
+        (Path(folder) / "closed").chmod(0)
+        monkeypatch.setattr(sys, "path", [str(Path(folder) / place)])
+        os.seteuid(65534)
+        try:
+            assert not plugins._has_plugins.__wrapped__()
+        finally:
+            os.seteuid(0)
 
 
 COMMAND = """

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib
 import inspect
+import re
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
@@ -30,7 +31,31 @@ def _public() -> Iterator[tuple[str, Any]]:
                 )
 
 
-FEW = 3  # keywords from which a function refuses others with a suggestion; Python refuses them, too
+# classes whose objects findwell makes, or from which plugins derive: Python refuses what they lack
+MADE = {
+    "Comparison",
+    "FindwellError",
+    "Measure",
+    "Result",
+    "judges.JudgeCard",
+    "judges.JudgeCheck",
+    "judges.JudgeComparison",
+    "judges.Sample",
+    "judges.Teaching",
+    "labels.Agreement",
+    "labels.Estimates",
+    "labels.LabelPool",
+    "spark.SparkResult",
+    "statistics.PowerAnalysis",
+    "tuning.Engine",
+    "tuning.Pool",
+    "tuning.Tuned",
+    "tuning.Tuning",
+    "types.Explanation",
+    "types.Finding",
+    "types.GateReport",
+    "types.Relation",
+}
 
 
 def _is_method(name: str) -> bool:
@@ -42,10 +67,14 @@ def _takes_options(name: str, function: Any) -> bool:
         parameters = inspect.signature(function).parameters.values()
     except (TypeError, ValueError):  # not a function, or one of Python's own
         return False
-    named = sum(each.kind is each.KEYWORD_ONLY for each in parameters)
-    public_function = inspect.isfunction(function) and not _is_method(name)
+    named = any(
+        each.kind is each.KEYWORD_ONLY
+        or (inspect.isclass(function) and each.default is not each.empty)
+        for each in parameters
+    )
     any_name = any(each.kind is each.VAR_KEYWORD for each in parameters)
-    return any_name or (public_function and named >= FEW)
+    own = not _is_method(name) and name.removeprefix("findwell.") not in MADE
+    return any_name or (own and named)
 
 
 TAKE_OPTIONS = {
@@ -54,8 +83,11 @@ TAKE_OPTIONS = {
 
 
 def test_there_are_functions_to_look_at() -> None:
-    known = "explain tuning.tune compare report monitor.Monitor.check"
+    known = "explain tuning.tune compare report monitor.Monitor.check retrievers.HttpRetriever"
+    known += " types.Policy judges.LLMJudge plugins.register_aspect plugins.register_detector"
     assert {f"findwell.{name}" for name in known.split()} <= TAKE_OPTIONS.keys()
+    classes = {name for name, each in _public() if inspect.isclass(each)}
+    assert {f"findwell.{name}" for name in MADE} <= classes
 
 
 @pytest.mark.parametrize("name", TAKE_OPTIONS)
@@ -76,6 +108,12 @@ MISTYPED: list[tuple[Callable[..., Any], tuple[Any, ...], dict[str, Any], str]] 
     (findwell.io.check, (RUN, GOLD), {"id": "lower"}, "ids"),
     (findwell.compare, (RUN, RUN), {"gold": GOLD, "slice": "x"}, "slices"),
     (findwell.labels.ppi, (RUN, {"q": {"a": 1}}), {"level_": None}, "level"),
+    (findwell.Reading, (), {"id_frm": "x"}, "id_from"),
+    (findwell.Judge, ("local",), {"vote": 3}, "votes"),
+    (findwell.retrievers.Retriever, (len,), {"timout": 3}, "timeout"),
+    (findwell.statistics.curve, (RUN,), {"cutofs": [1]}, "cutoffs"),
+    (findwell.monitor.Monitor, (), {"stor": "x"}, "store"),
+    (findwell.judges.check, ("local",), {"progres": None}, "progress"),
 ]
 
 
@@ -103,6 +141,12 @@ def test_what_is_read_by_name_is_not_read_by_number() -> None:
     known = {"findwell.labels.Estimates", "findwell.Result", "findwell.Comparison"}
     assert known <= by_name.keys()
     assert [name for name, each in by_name.items() if not hasattr(each, "__iter__")] == []
+
+
+def test_docstrings_name_no_files_of_the_repository() -> None:
+    """Who reads `help()` has no docs/."""
+    shown = {name: inspect.getdoc(each) or "" for name, each in _public()}
+    assert [name for name, text in shown.items() if re.search(r"docs/[\w-]+\.md", text)] == []
 
 
 def test_loops() -> None:

@@ -53,7 +53,7 @@ def test_in_a_project(pytester: Pytester, monkeypatch: pytest.MonkeyPatch) -> No
     done.stdout.fnmatch_lines(
         [
             "*retrieval does not meet its requirements",
-            "*fail: RR>=0.9 (samples): RR is 0.5000, * … * (95%), on 3 queries",
+            "*fail: RR>=0.9 (samples): RR is 0.500, * … * (95%), on 3 queries",
             "*pass: recall@1>=0.1 (samples): *",
             "*worst by RR (samples):",
             "*q2  0.0000  How?",

@@ -59,7 +59,7 @@ def found_turns(text: str) -> Iterator[tuple[int, str, str]]:
 
 def written_files() -> Iterator[tuple[str, Path]]:
     """Yield the files with prose that users and contributors read."""
-    folders = ("src", "docs", ".github", "examples/ci")
+    folders = ("src", "docs", "website", ".github", "examples/ci")
     found = [path for folder in folders for path in (ROOT / folder).rglob("*")]
     for path in [*found, *(ROOT / page for page in PAGES)]:
         name = path.relative_to(ROOT).as_posix()

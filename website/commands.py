@@ -8,31 +8,40 @@ from typing import TYPE_CHECKING
 
 import click
 
-from findwell.cli import COMMANDS, cli
+from findwell.cli import SECTIONS, cli
 from findwell.cli.command import settings_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+FOLDER = "reference/commands"
 INTRODUCTION = """# Commands
 
-What `findwell COMMAND --help-all` prints, and the settings of options such as `-J`. Data goes to
-standard output, all else to standard error;
-[exit codes](../running.md#exit-codes).
+Look here for every option of a command. `findwell COMMAND --help` shows the usual ones,
+`--help-all` all of them. Data goes to standard output, everything else to standard error; see
+[exit codes](../../running.md#exit-codes).
 """.splitlines()
 
 
-def page() -> str:
-    """Return the page."""
+def pages() -> dict[str, str]:
+    """Return the pages: an overview by the sections of `findwell --help`, and one per command."""
     context = click.Context(cli, info_name="findwell")
-    lines = [*INTRODUCTION]
-    for name in COMMANDS:
-        if (command := cli.get_command(context, name)) is not None:
-            lines += section(command, click.Context(command, info_name=name, parent=context))
-    return "\n".join(lines)
+    overview, found = [*INTRODUCTION], {}
+    for title, names in SECTIONS.items():
+        overview += [f"## {title}", "", "| command | what it does |", "|---|---|"]
+        for name in names:
+            command = cli.get_command(context, name)
+            if command is None:
+                continue
+            short = cell(command.get_short_help_str(limit=200))
+            overview.append(f"| [`findwell {name}`]({name}.md) | {short} |")
+            inner = click.Context(command, info_name=name, parent=context)
+            found[f"{FOLDER}/{name}.md"] = "\n".join(section(command, inner))
+        overview.append("")
+    return {f"{FOLDER}/README.md": "\n".join(overview), **found}
 
 
-def section(command: click.Command, context: click.Context, level: int = 2) -> Iterator[str]:
+def section(command: click.Command, context: click.Context, level: int = 1) -> Iterator[str]:
     """Go through the lines about a command, and about the commands in it."""
     usage = " ".join(command.collect_usage_pieces(context))
     yield f"{'#' * level} {context.command_path}"

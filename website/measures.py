@@ -19,31 +19,53 @@ if TYPE_CHECKING:
 
     from findwell.measures import Measure
 
+FOLDER = "reference/measures"
 INTRODUCTION = r"""# Measures
 
-A measure is written `NAME(parameter=value)@K/RELATION`: `nDCG@10`, `P(rel=2)@5`, `recall@5/rouge`.
-Case, spaces, `-` and `_` do not matter, and the names of other tools are understood.
-`findwell measures NAME` prints what stands here; `findwell explain` computes it step by step for
-one of your queries.
+Look here for what a measure computes, when to use it, and what other tools call it. To choose
+one, answer the four questions of [`findwell choose`](../learn/choosing.md).
 
-In the formulas $d_1, d_2, …$ is the list, $i$ a rank, $k$ the cutoff and $n_k$ how many units stand
-above it; $j$ is an item of the gold, $r_j$ the rank at which it is found first, $R$ how many
-relevant items there are, $g$ a gain. $[\ldots]$ is 1 where it holds, and else 0. What happens with
-ties, duplicates and missing queries is settled by [policies](../policies.md).
+Write a measure as `NAME(parameter=value)@K/RELATION`: `nDCG@10`, `P(rel=2)@5`,
+`recall@5/rouge`. Case, spaces, `-` and `_` do not matter, and findwell understands the names of
+other tools. `findwell measures NAME` prints these definitions; `findwell explain` computes one
+step by step for one of your queries.
 """
+SYMBOLS = r"""$d_1, d_2, …$ is the list, $i$ a rank, $k$ the cutoff, $n_k$ the number of units
+above it. $j$ is an item of the gold labels, $r_j$ the rank at which it is first found, $R$ the
+number of relevant items, $g$ a gain. $[\ldots]$ is 1 if the condition holds, else 0.
+[Policies](../../policies.md) say what happens with ties, duplicates and missing queries."""
+IDEAS = {  # a measure that no idea names is listed with the counts
+    "found": ("Was it found?", "recall success all_found F set_map Rprec Rprec_mult IoU"),
+    "noise": (
+        "How much noise came along?",
+        "P relative_P redundancy near_duplicates forbidden age rejected_retrieved",
+    ),
+    "ranking": ("Is it near the top?", "RR AP GMAP IPrec 11pt position in_third"),
+    "grades": (
+        "Are the better ones higher?",
+        "nDCG DCG ERR RBP RBP_residual alpha_nDCG G binG ndcg_rel Rndcg utility",
+    ),
+    "labels": ("How complete are the labels?", "judged unjudged bpref gm_bpref infAP"),
+    "cost": ("What does it cost?", "context_cost cost_to items_per"),
+}
 
 
-def page() -> str:
-    """Return the page."""
-    lines = [typeset(INTRODUCTION), "| measure | what it says |", "|---|---|"]
-    known = known_measures()
-    for name, cls in known.items():
-        first = (inspect.getdoc(cls) or "").partition("\n")[0]
-        lines.append(f"| [{name}](#{name.lower()}) | {first.replace('|', chr(92) + '|')} |")
-    lines.append("")
-    for name, cls in known.items():
-        lines += section(name, cls)
-    return "\n".join(lines)
+def pages() -> dict[str, str]:
+    """Return the pages: an overview, and one per idea."""
+    known, overview, found = dict(known_measures()), [INTRODUCTION], {}
+    ideas = {page: (title, names.split()) for page, (title, names) in IDEAS.items()}
+    named = {name for _, names in ideas.values() for name in names}
+    ideas["counts"] = ("Counts", [name for name in known if name not in named])
+    for page, (title, names) in ideas.items():
+        overview += [f"## {title}", "", "| measure | what it says |", "|---|---|"]
+        lines = [f"# {title}", "", "[All measures](../measures.md)", "", typeset(SYMBOLS)]
+        for name in names:
+            first = (inspect.getdoc(known[name]) or "").partition("\n")[0].replace("|", "\\|")
+            overview.append(f"| [{name}](measures/{page}.md#{name.lower()}) | {first} |")
+            lines += section(name, known[name])
+        overview.append("")
+        found[f"{FOLDER}/{page}.md"] = "\n".join(lines)
+    return {f"{FOLDER}.md": "\n".join(overview), **found}
 
 
 def section(name: str, cls: type[Measure]) -> Iterator[str]:
@@ -52,13 +74,14 @@ def section(name: str, cls: type[Measure]) -> Iterator[str]:
     yield from (f"## {name} {{ #{name.lower()} }}", "", f"`{facts['spelling']}`", "")
     if cls.formula:
         yield from (typeset(f"$${cls.formula}$$"), "")
-    yield from (fenced(inspect.getdoc(cls) or ""), "")
+    text = re.sub(r"(?m)^(When to use|Citation):", r"**\1:**", inspect.getdoc(cls) or "")
+    yield from (fenced(text), "")
     if facts["parameters"]:
         shown = ", ".join(f"`{key}={value}`" for key, value in facts["parameters"].items())
         yield from (f"Parameters: {shown}.", "")
     if facts["aliases"]:
         yield from (
-            "Also known as: " + ", ".join(f"`{alias}`" for alias in facts["aliases"]) + ".",
+            "Names in other tools: " + ", ".join(f"`{alias}`" for alias in facts["aliases"]) + ".",
             "",
         )
     others = list(other_dialects(name))
@@ -76,9 +99,9 @@ def other_dialects(name: str) -> Iterator[str]:
             continue
         if type(found) is not type(usual):
             first = (inspect.getdoc(type(found)) or "").partition("\n")[0]
-            yield f"- [{dialect}](../dialects.md): {first}"
+            yield f"- [{dialect}](../../dialects.md): {first}"
         elif found != usual:
-            yield f"- [{dialect}](../dialects.md): `{found}`"
+            yield f"- [{dialect}](../../dialects.md): `{found}`"
 
 
 def typeset(text: str) -> str:

@@ -16,13 +16,13 @@ if TYPE_CHECKING:
 
 INTRODUCTION = """# Relations
 
-A relation says when something retrieved matches something in the gold: by id, by text, by place, by
-resemblance, or because a judge says so. Measures can be taken over any of them, as far as your
-files hold what it needs. `--by rouge` chooses one for all measures of a command, `recall@5/rouge`
-for one of them, and
-`rouge(threshold=0.5)` sets a parameter. Which one fits your data is explained in
-[matching by text](../matching.md), [character spans](../spans.md) and
-[judging](../judging.md). `findwell measures --relations NAME` prints what stands here.
+Look here for what counts as a match, and for the parameters of each kind of match. To choose one,
+see [matching by text](../matching.md), [character spans](../spans.md) and [judging](../judging.md).
+
+A relation says which retrieved unit covers which gold item: by id, by text, by place, by
+embeddings, or by a judge. Every measure works with every relation for which your files have the
+data. `--by rouge` sets the relation of a whole command, `recall@5/rouge` that of one measure, and
+`rouge(threshold=0.5)` a parameter. `findwell measures --relations NAME` prints these definitions.
 
 | relation | what matches |
 |---|---|"""

@@ -28,7 +28,7 @@ from PIL import Image
 from playwright.sync_api import Browser, Page, sync_playwright
 
 import findwell
-from findwell.io.read.traces.schema import RetrievalCall, Retrieved, frame_of_calls
+from findwell.io.read.traces.schema import RetrievalCall, RetrievedDocument, frame_of_calls
 from findwell.show.web.labelling import label_site
 from findwell.show.web.monitor_app import monitor_site
 from findwell.show.web.server import Site, TokenGuard, listen
@@ -36,7 +36,7 @@ from findwell.show.web.server import Site, TokenGuard, listen
 DEMO = Path(findwell.__file__).parent / "demo"
 IMAGES = Path(__file__).resolve().parents[2] / "docs" / "images"
 TOKEN = "pictures"  # noqa: S105 - of a server that lives for some seconds
-COLOURS = 112  # enough for text and its colours, and half of the size
+COLOURS = 224  # enough for text and its colours, and smaller than all of them
 GUIDELINES = """\
 3: who reads only this passage can answer.
 1 or 2: it helps, but something is missing.
@@ -46,7 +46,7 @@ ENOUGH = 60  # labels
 START = datetime(2026, 5, 4, tzinfo=UTC)  # of the calls that are watched
 REBUILT = START + timedelta(days=3)
 QUERY = "q41"  # that is opened in the picture of a report
-WIDTH, OVERVIEW, OPENED = 1200, 690, 760  # of that picture, and the heights of its two parts
+WIDTH, OVERVIEW, OPENED = 1200, 512, 900  # of that picture, and the heights of its two parts
 
 
 def main(folder: Path = IMAGES) -> None:
@@ -85,10 +85,10 @@ def watch_some(monitor: findwell.monitor.Monitor) -> None:
     lines = (DEMO / "questions.jsonl").read_text("utf-8").splitlines()
     asked = [(each["query"], each["question"]) for each in map(json.loads, lines)]
     texts = dict(findwell.io.load_corpus(DEMO / "passages.jsonl").select("doc", "text").rows())
-    run: dict[str, list[Retrieved]] = {}
+    run: dict[str, list[RetrievedDocument]] = {}
     for line in (DEMO / "bm25.trec").read_text("utf-8").splitlines():
         query, _, doc, _, score, _ = line.split()
-        run.setdefault(query, []).append(Retrieved(doc, texts[doc], float(score), None))
+        run.setdefault(query, []).append(RetrievedDocument(doc, texts[doc], float(score), None))
     calls = []
     for number in range(4 * 288):
         time = START + number * timedelta(minutes=5)
@@ -123,7 +123,7 @@ def monitor_pictures(monitor: findwell.monitor.Monitor, folder: Path) -> None:
             viewport={"width": 390, "height": 700}, has_touch=True, color_scheme="dark"
         )
         phone.goto(f"{address}/?token={TOKEN}#signals")
-        phone.locator(".charts").evaluate("(charts) => charts.scrollIntoView()")
+        phone.locator(".alarm-card").first.evaluate("(card) => card.scrollIntoView()")
         phone.wait_for_timeout(1000)
         take(phone, folder / "monitor-phone.png")
 

@@ -64,6 +64,7 @@ _PUBLIC = {
         "findwell.show.report": "report",
     },
     "findwell.io": {
+        "findwell.evaluation.doctor": "doctor",
         "findwell.evaluation.evaluate": "check",
         "findwell.io.read": "load_gold load_run",
         "findwell.io.read.corpus": "load_corpus",
@@ -77,6 +78,7 @@ _PUBLIC = {
         "findwell.judges.llm.check": "JudgeCheck check=judge_check",
         "findwell.judges.llm.judge": "LLMJudge",
         "findwell.judges.local": "LocalJudge",
+        "findwell.judges.taught": "Teaching teach=teach_judge",
         "findwell.judges.verdicts": "Sample",
     },
     "findwell.labels": {},

@@ -17,8 +17,8 @@ from typing import TYPE_CHECKING, NoReturn
 if TYPE_CHECKING:
     from types import FrameType
 
-CAUGHT = ("SIGINT", "SIGTERM", "SIGHUP")  # where the system has them
-UNEXPECTED = 70  # as in findwell.cli, which may not be there
+CAUGHT_SIGNALS = ("SIGINT", "SIGTERM", "SIGHUP")  # where the system has them
+UNEXPECTED_FAILURE = 70  # as in findwell.cli, which may not be there
 SHOW_CURSOR = "\x1b[?25h"  # which a progress bar hides
 
 
@@ -28,7 +28,7 @@ class _Stop:
     def __init__(self) -> None:
         self.signal = 0
         self.leaving = False  # nothing is left to be interrupted
-        for name in CAUGHT:
+        for name in CAUGHT_SIGNALS:
             number = getattr(signal, name, None)
             # under nohup, or in the background of a script, some are to be ignored
             if number is not None and signal.getsignal(number) != signal.SIG_IGN:
@@ -66,7 +66,7 @@ class _Stop:
 def main() -> NoReturn:
     """Run the command line as a process of its own."""
     stop = _Stop()
-    code: object = UNEXPECTED
+    code: object = UNEXPECTED_FAILURE
     try:
         from findwell.cli import main as command_line  # noqa: PLC0415
 
@@ -80,7 +80,7 @@ def main() -> NoReturn:
     stop.leaving = True
     if stop.signal:
         stop.end(said=code == 128 + signal.SIGINT)
-    sys.exit(code if isinstance(code, int) else UNEXPECTED)
+    sys.exit(code if isinstance(code, int) else UNEXPECTED_FAILURE)
 
 
 def leave(code: int) -> NoReturn:

@@ -6,17 +6,23 @@ import json
 import re
 import shlex
 import unicodedata
-from typing import TYPE_CHECKING
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
 
+import polars as pl
 import pytest
 
 import findwell
 from findwell.core.errors import AlignError
+from findwell.io.native import SWITCH
 from findwell.io.read import load_gold
 from findwell.relations.match.ids import id_gold
 from tests.sample import kinds
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
+    from findwell.core.findings import Finding
     from tests.conftest import Findwell, Save
 
 CAFE = [unicodedata.normalize(form, "café") for form in ("NFC", "NFD")]
@@ -36,6 +42,9 @@ FLAGS = [
     (["docs/guide"], ["guide"], "folders", "stem"),
     (["Doc-A", "Doc-B"], ["doc-a"], "upper and lower case", "lower"),
     ([CAFE[0]], [CAFE[1]], "NFD", "nfc"),
+    (["d1 "], ["d1"], "spaces around", r"regex:^\s*(.*\S)"),
+    (["\ufeffd1"], ["d1"], "byte order mark", r"regex:^\uFEFF(.+)"),
+    (["007"], ["7"], "zeros", r"regex:^0+(\d.*)"),
     (["x <urn:uuid:1> y"], ["<urn:uuid:1>"], "uuid", "uuid"),
     (["doc12", "doc7"], ["12"], "before the number", r"regex:(\d+)\D*$"),
 ]
@@ -68,11 +77,7 @@ def test_the_flag_that_a_hint_gives_makes_ids_meet(
             assert f"--read ids={told}" in done.err
 
 
-WORDS = [
-    (["d1 "], ["d1"], "spaces around"),
-    (["007"], ["7"], "zeros"),
-    (["7.0"], ["7"], "1.0"),
-]
+WORDS = [(["d007"], ["d7"], "zeros"), (["7.0"], ["7"], "1.0")]
 
 
 @pytest.mark.parametrize(("ours", "theirs", "why"), WORDS)
@@ -80,6 +85,68 @@ def test_what_no_flag_undoes_is_told_in_words(ours: list[str], theirs: list[str]
     (found,) = findwell.io.check({"q": ours}, {"q": theirs}, by="ids")
     assert why in found.fix
     assert "make the ids equal" in found.fix
+
+
+PAIRS = {  # two spellings of one document, and whether a file of TREC can hold them
+    "case": ("Setup", "setup", True),
+    "accents": (CAFE[0], CAFE[1], True),
+    "space before": (" d1", "d1", False),
+    "space behind": ("d1 ", "d1", False),
+    "mark": ("\ufeffd1", "d1", True),
+    "zeros": ("007", "7", True),
+    "zeros inside": ("doc-07", "doc-7", True),
+    "number": ("7.0", "7", True),
+}
+
+
+def other_spellings(run: Any, gold: Any) -> list[Finding]:
+    result = findwell.evaluate(run, gold, ["recall"])
+    return [each for each in result.findings if each.kind == "other-spelling"]
+
+
+@pytest.mark.parametrize("swap", [False, True])
+@pytest.mark.parametrize("pair", PAIRS)
+def test_some_ids_in_another_spelling(
+    pair: str, swap: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whatever the run comes from, with and without the kernel: one finding, with what to type."""
+    ours, theirs, plain = PAIRS[pair]
+    ours, theirs = (theirs, ours) if swap else (ours, theirs)
+    run, gold = {"q": ["a", ours], "p": ["b"]}, {"q": ["a", theirs], "p": ["b"]}
+    roads: list[tuple[Any, Any]] = [(run, gold)]
+    roads += [({name: dict.fromkeys(docs, 1.0) for name, docs in run.items()}, gold)]
+    roads += [(pl.DataFrame({"query": ["q", "q", "p"], "doc": ["a", ours, "b"]}), gold)]
+    lines = [json.dumps({"query": name, "retrieved": docs}) for name, docs in run.items()]
+    (tmp_path / "run.jsonl").write_text("\n".join(lines), encoding="utf-8")
+    roads += [(tmp_path / "run.jsonl", gold)]
+    if plain:
+        rows = ["q Q0 a 1 2 t", f"q Q0 {ours} 2 1 t", "p Q0 b 1 1 t"]
+        (tmp_path / "run.trec").write_text("\n".join(rows), encoding="utf-8")
+        (tmp_path / "gold.qrels").write_text(f"q 0 a 1\nq 0 {theirs} 1\np 0 b 1", encoding="utf-8")
+        # which is read only once
+        assert not other_spellings(tmp_path / "run.trec", tmp_path / "gold.qrels")
+    found = []
+    for switch in ("1", "0"):
+        monkeypatch.setenv(SWITCH, switch)
+        found += [replace(each, run="") for road in roads for each in other_spellings(*road)]
+    assert len(found) == 2 * len(roads)
+    assert len(set(found)) == 1
+    assert found[0].count == 1
+    if told := re.findall(r"use --read ids=(.*)$", found[0].fix):
+        reading = findwell.Reading(ids=shlex.split(told[0])[0])
+        assert findwell.evaluate(run, gold, ["recall"], reading=reading)["recall"] == 1.0
+    else:
+        assert found[0].fix.endswith("make the ids equal")
+
+
+@pytest.mark.parametrize("pair", PAIRS)
+def test_two_spellings_that_one_side_has_are_two_documents(pair: str) -> None:
+    one, other, _ = PAIRS[pair]
+    gold = {"q": ["a", other], "p": ["b"]}
+    assert other_spellings({"q": ["a", one], "p": ["b"]}, gold)
+    assert not other_spellings({"q": ["a", one], "p": ["b", other]}, gold)
+    assert not other_spellings({"q": ["a", one], "p": ["b"]}, gold | {"p": ["b", one]})
+    assert not other_spellings({"q": ["a"], "p": ["b", one]}, gold)  # found for another query
 
 
 NONE = {
@@ -101,6 +168,34 @@ def test_no_hint_that_would_not_help(case: str) -> None:
     run, gold = NONE[case]
     (found,) = findwell.io.check(run, gold)
     assert found.fix == "check that run and gold name documents in the same way; see --read ids"
+
+
+@pytest.mark.parametrize("queries", [1, 12])
+def test_the_field_that_the_gold_names_documents_by(queries: int) -> None:
+    """Splits of Haystack hold the id of their document next to their own."""
+
+    def split(number: int) -> dict[str, object]:
+        return {"id": f"x{number}", "content": "text", "meta": {"source_id": f"file-{number}"}}
+
+    run = {f"q{number}": [split(number)] for number in range(queries)}
+    gold = {f"q{number}": [f"file-{number}"] for number in range(queries)}
+    with pytest.raises(AlignError, match=r"as the field metadata\.source_id") as stop:
+        findwell.evaluate(run, gold, ["recall"])
+    assert "--read id_from=metadata.source_id" in stop.value.fix
+    reading = findwell.Reading(id_from="metadata.source_id")
+    assert findwell.evaluate(run, gold, ["recall"], reading=reading)["recall"] == 1.0
+    assert kinds(findwell.evaluate(run, gold, ["recall"], by="ids")) == {"no-shared-document": 1}
+    elsewhere = {name: ["other"] for name in gold}  # which no field holds
+    assert "id_from" not in findwell.evaluate(run, elsewhere, by="ids").findings[0].fix
+
+
+def test_texts_in_the_gold_and_ids_in_the_run() -> None:
+    text = "The battery lasts four hours."
+    run, gold = {"q": [{"id": "c1", "page_content": text, "metadata": {}}]}, {"q": [text]}
+    with pytest.raises(AlignError, match="the gold lists texts, and the run ids") as stop:
+        findwell.evaluate(run, gold, ["recall"])
+    assert "--by exact" in stop.value.fix
+    assert findwell.evaluate(run, gold, ["recall"], by="exact")["recall"] == 1.0
 
 
 def test_queries_that_differ_in_their_form() -> None:

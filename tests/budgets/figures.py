@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import ast
-import io
+import functools
 import os
 import subprocess
 import sys
-import tokenize
 from collections import Counter
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeAlias
@@ -17,7 +16,7 @@ import click
 import findwell
 from findwell.cli import SETTINGS, cli
 from tests import sample
-from tests.test_architecture import FILES, ROOMS, SOURCE, here, imports
+from tests.test_architecture import FILES, ROOMS, SOURCE, here, imports, statements
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -30,26 +29,38 @@ def room_of(path: Path) -> str:
     return here(path) if path != SOURCE / "__init__.py" else "__init__"
 
 
-def code_lines(text: str) -> int:
-    """Count lines that are neither blank nor comments nor docstrings.
+@functools.cache
+def parsed(text: str) -> ast.Module:
+    """Parse a file once."""
+    return ast.parse(text)
 
-    >>> code_lines('x = 1  # one' + chr(10) * 2 + '# two' + chr(10))
-    1
-    """
-    docstrings: set[int] = set()
-    for node in ast.walk(ast.parse(text)):
-        if (
-            isinstance(node, ast.Expr)
-            and isinstance(node.value, ast.Constant)
-            and isinstance(node.value.value, str)
-        ):
-            docstrings.update(range(node.lineno, (node.end_lineno or node.lineno) + 1))
-    layout = {tokenize.COMMENT, tokenize.NL, tokenize.NEWLINE, tokenize.INDENT, tokenize.DEDENT}
-    lines: set[int] = set()
-    for token in tokenize.generate_tokens(io.StringIO(text).readline):
-        if token.type not in layout and token.type != tokenize.ENDMARKER:
-            lines.update(range(token.start[0], token.end[0] + 1))
-    return len(lines - docstrings)
+
+def code_lines(text: str) -> int:
+    """Count lines that are neither blank nor comments nor docstrings."""
+    tree = parsed(text)
+    lines = {
+        number
+        for number, line in enumerate(text.splitlines(), 1)
+        if line.strip() and not line.lstrip().startswith("#")
+    }
+    docstrings = [
+        node for node in statements(tree) if isinstance(node, ast.Expr) and is_text(node.value)
+    ]
+    if text.count('"""') > 2 * len(docstrings):  # texts of several lines, some of them blank
+        for node in ast.walk(tree):
+            if isinstance(node, ast.expr) and (is_text(node) or isinstance(node, ast.JoinedStr)):
+                lines.update(lines_of(node))
+    return len(lines.difference(*map(lines_of, docstrings)))
+
+
+def is_text(node: ast.AST) -> bool:
+    """Return whether a node is a text in quotes."""
+    return isinstance(node, ast.Constant) and isinstance(node.value, str)
+
+
+def lines_of(node: ast.Expr | ast.expr) -> range:
+    """Return the numbers of the lines that a node covers."""
+    return range(node.lineno, (node.end_lineno or node.lineno) + 1)
 
 
 def lines_by_room() -> dict[str, int]:
@@ -131,7 +142,7 @@ def classes_with_an_interval() -> int:
     """Count the classes that have limits, `low` and `high`, among their fields."""
     found = 0
     for path in FILES:
-        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        for node in statements(parsed(path.read_text(encoding="utf-8"))):
             if isinstance(node, ast.ClassDef):
                 fields = {
                     each.target.id

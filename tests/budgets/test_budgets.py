@@ -28,7 +28,7 @@ def test_what_counts_as_a_line_of_code() -> None:
 string."""
 
 # comment
-x = (
+x = (  # why
     1,
 )
 

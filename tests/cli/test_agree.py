@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -22,7 +21,7 @@ def test_rankings(cli: Findwell) -> None:
     assert done.code == 0
     assert "rankings: the mean over queries" in done.out
     assert " q01 " in done.out
-    shown = json.loads(cli("labels", "agree", *[DEMO / "bm25.trec"] * 2, "--format", "json").out)
+    shown = cli("labels", "agree", *[DEMO / "bm25.trec"] * 2, "--format", "json").answer
     assert shown["kind"] == "rankings"
     assert shown["agreement"][0]["value"] == pytest.approx(1.0)
 
@@ -50,13 +49,15 @@ def test_systems(cli: Findwell, tmp_path: Path) -> None:
 
 def test_findings_are_told(cli: Findwell, save: Save) -> None:
     one, other = save("a.txt", "q1 0 a 1\nq1 0 b 0\n"), save("b.txt", "q1 0 a 1\n")
-    assert "label that only one side has: left out (q1 b)" in cli("labels", "agree", one, other).err
+    assert (
+        "1 label is only on one side and left out (q1 b)" in cli("labels", "agree", one, other).err
+    )
 
 
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["a.json"], "there is one side, and it is not a pool"),
+        (["a.json"], "agreement needs two sides; you gave one"),
         (["a.json", "a.json"], "may hold rankings or labels\n  fix: say --kind"),
         (["nosuch", "a.json"], "nosuch: no such file"),
         (["a.json", "nosuch", "--kind", "rankings"], "nosuch: no such file"),

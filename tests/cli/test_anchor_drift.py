@@ -13,7 +13,7 @@ import pytest
 from findwell.loop.labels.anchor import anchor, drift
 
 if TYPE_CHECKING:
-    from tests.conftest import Findwell, Process, Save
+    from tests.conftest import Findwell, Save
 
 GUIDE = "Charge it first. It takes four hours.\n\nThen press the red button. Wait. Wait.\n"
 CHUNKS = [("c1", "It takes four hours."), ("c2", "press the  red button"), ("c3", "Wait.")]
@@ -81,15 +81,15 @@ def test_anchor_writes_the_gold_and_shows_the_labels(cli: Findwell, files: Path)
     assert "guide.md 66–71, guide.md 72–77" in done.out
     assert "It takes" not in done.out  # nothing is to be told of it
     notes = [line for line in done.err.splitlines() if not line.startswith("  fix: ")]
-    assert [line.split(" × ")[0] for line in notes] == ["note: 1", "note: 1"]
+    assert [line[:8] for line in notes] == ["note: 1 ", "note: 1 "]
 
 
 def test_the_command_is_the_function(cli: Findwell, files: Path) -> None:
-    shown = json.loads(cli("labels", "anchor", *options(files), "--format=json").out)
+    shown = cli("labels", "anchor", *options(files), "--format=json").answer
     told = anchor(files / "gold.jsonl", files / "docs", chunks=files / "chunks.jsonl")
     assert shown["labels"] == told.labels.drop("number").to_dicts()
     assert shown["summary"] == told.summary().to_dicts()
-    assert shown["findings"] == [finding.as_dict() for finding in told.findings]
+    assert shown["findings"] == [{**each.as_dict(), "command": None} for each in told.findings]
 
 
 @pytest.mark.parametrize("how", ["csv", "tsv", "jsonl"])
@@ -116,9 +116,9 @@ def test_ambiguous(cli: Findwell, files: Path, ambiguous: str, places: int) -> N
     assert len(last[0] if isinstance(last[0], list) else last) == places if last else places == 0
 
 
-def test_standard_input(process: Process, files: Path) -> None:
+def test_standard_input(cli: Findwell, files: Path) -> None:
     rest = ["--chunks", files / "chunks.jsonl", "--corpus", files / "docs", "-o", "-"]
-    done = process("labels", "anchor", "-", *rest, input=(files / "gold.jsonl").read_bytes())
+    done = cli("labels", "anchor", "-", *rest, stdin=(files / "gold.jsonl").read_bytes())
     assert done.code == 0
     assert json.loads(done.out.splitlines()[0])["gold"][0]["start"] == 17
 
@@ -129,7 +129,7 @@ def test_drift(cli: Findwell, files: Path, spans: Path) -> None:
     assert done.code == 0
     assert "edited" in done.out
     assert "guide.md 22–42" in done.out
-    assert "note: 1 × label whose text was edited" in done.err
+    assert "note: 1 label has a text that was edited" in done.err
     assert out.read_text("utf-8") == drift(spans, files / "new").jsonl()
     again = cli("labels", "drift", out, "--corpus", files / "new")
     assert "kept" in again.out
@@ -140,7 +140,7 @@ def test_drift_that_lost_everything_is_no_failure(cli: Findwell, save: Save, spa
     done = cli("labels", "drift", spans, "--corpus", save("other/a.md", "Nothing of it.").parent)
     assert done.code == 0
     assert "no such document" in done.out
-    assert "2 × query whose relevant labels have no place" in done.err
+    assert "2 queries have no relevant label with a place" in done.err
 
 
 def test_drift_with_new_chunks(cli: Findwell, save: Save, files: Path, spans: Path) -> None:

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
 import gzip
 import io
 import os
 import resource
-import signal
 import subprocess
 import sys
 import zipfile
@@ -22,7 +22,7 @@ from tests import sample
 from tests.sample import gold_table, jsonl, run_table
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
 
     from tests.conftest import Findwell, Outcome, Process, Save
 
@@ -330,11 +330,6 @@ def test_a_run_alone_asks_for_the_gold(
     assert "--gold FILE" in refuse("score", *([save("run", content)] * 2), *format_)
 
 
-def no_bytecode() -> dict[str, str]:
-    """Keep no module that is imported for the first time: it would be cut off, for everybody."""
-    return {**os.environ, "PYTHONDONTWRITEBYTECODE": "1"}
-
-
 class TestSaving:
     """Results that cannot be written."""
 
@@ -390,38 +385,40 @@ class TestSaving:
         [("--save", 0), ("--save", 300), ("--save", 1500), ("-o", 0), ("-o", 99)],
     )
     def test_the_disk_is_full(
-        self, option: str, room: int, process: Process, files: tuple[Path, Path], tmp_path: Path
+        self, option: str, room: int, cli: Findwell, files: tuple[Path, Path], tmp_path: Path
     ) -> None:
         run, gold = files
         before = _names(tmp_path)
-
-        def limit() -> None:
-            signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
-            resource.setrlimit(resource.RLIMIT_FSIZE, (room, room))
-
         target = tmp_path / "new" / "out" if option == "--save" else tmp_path / "out"
-        arguments = ("score", run, "--gold", gold, option, target, "--format", "json")
-        message = clear(process(*arguments, preexec_fn=limit, env=no_bytecode()))
+        arguments = ("score", run, "--gold", gold, option, target, "--format", "jsonl")
+        with _room_on_the_disk(room):
+            message = clear(cli(*arguments))
         assert "could not be" in message
         assert "too large" in message
         assert _names(tmp_path) == before
 
     def test_an_old_result_survives_a_full_disk(
-        self, process: Process, files: tuple[Path, Path], tmp_path: Path
+        self, cli: Findwell, files: tuple[Path, Path], tmp_path: Path
     ) -> None:
         run, gold = files
         folder = tmp_path / "out"
-        assert process("score", run, "--gold", gold, "--save", folder).code == 0
+        assert cli("score", run, "--gold", gold, "--save", folder).code == 0
         before = {path.name: path.read_bytes() for path in folder.iterdir()}
-
-        def limit() -> None:
-            signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
-            resource.setrlimit(resource.RLIMIT_FSIZE, (500, 500))
-
-        again = ("score", run, "--gold", gold, "--save", folder)
-        clear(process(*again, preexec_fn=limit, env=no_bytecode()))
+        with _room_on_the_disk(500):
+            clear(cli("score", run, "--gold", gold, "--save", folder))
         assert {path.name: path.read_bytes() for path in folder.iterdir()} == before
         assert _names(tmp_path)[:1] == ["out"]
+
+
+@contextlib.contextmanager
+def _room_on_the_disk(size: int) -> Iterator[None]:
+    """Let no file become larger, as if the disk were full; Python ignores the signal."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (size, hard))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
 
 
 @pytest.mark.parametrize("how", ["table", "csv"])
@@ -443,7 +440,7 @@ def test_what_is_compared_is_not_left_to_a_guess(cli: Findwell, save: Save) -> N
     path = save("texts.jsonl", jsonl([{"query": "q", "retrieved": [text], "gold": [text]}]))
     done = cli("score", path, "-m", "recall")
     assert done.code == 0
-    assert "run and gold carry texts, but only document ids are compared" in done.err
+    assert "has texts in run and gold, but only document ids are compared" in done.err
     assert not cli("score", path, "-m", "recall", "--by", "ids").err
     rows = pl.DataFrame([{"query": "q"} | text])
     found = findwell.io.check(rows, rows)

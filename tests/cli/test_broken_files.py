@@ -443,7 +443,7 @@ TABLES: dict[str, tuple[str, Callable[[pl.DataFrame], pl.DataFrame], str]] = {
     "other queries": (
         "queries",
         lambda it: it.reverse(),
-        "the queries of the run 'run' are others",
+        "the run 'run' has queries of another result",
     ),
     "gaps": (
         "queries",

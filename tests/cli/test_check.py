@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from typing import TYPE_CHECKING
 
 import pytest
@@ -43,14 +42,14 @@ def test_nothing_odd(cli: Findwell, even: tuple[Path, Path]) -> None:
     run, gold = even
     done = cli("check", run, "--gold", gold)
     assert (done.code, done.out, done.err) == (0, "no problems were found\n", "")
-    assert json.loads(cli("check", run, "--gold", gold, "--format=json").out) == {"findings": []}
+    assert cli("check", run, "--gold", gold, "--format=json").answer == {"count": 0, "findings": []}
 
 
 def test_every_finding_has_a_count_examples_and_a_fix(
     cli: Findwell, odd: tuple[Path, Path]
 ) -> None:
     run, gold = odd
-    shown = json.loads(cli("check", run, "--gold", gold, "--format=json").out)["findings"]
+    shown = cli("check", run, "--gold", gold, "--format=json").answer["findings"]
     assert sorted(row["kind"] for row in shown) == sorted(KINDS)
     for row in shown:
         assert row["count"] >= 1
@@ -78,8 +77,9 @@ def test_strict_fails_on_findings(
 
 def test_the_command_is_the_function(cli: Findwell, odd: tuple[Path, Path]) -> None:
     run, gold = odd
-    shown = json.loads(cli("check", run, "--gold", gold, "--format=json").out)["findings"]
-    assert shown == [finding.as_dict() for finding in findwell.io.check(run, gold)]
+    shown = cli("check", run, "--gold", gold, "--format=json", "-o", "-").answer["findings"]
+    told = [{**each.as_dict(), "command": None} for each in findwell.io.check(run, gold)]
+    assert shown == told
 
 
 def test_samples(cli: Findwell, save: Save) -> None:
@@ -88,7 +88,7 @@ def test_samples(cli: Findwell, save: Save) -> None:
 
 
 def test_several_runs(cli: Findwell, odd: tuple[Path, Path], files: tuple[Path, Path]) -> None:
-    shown = json.loads(cli("check", odd[0], files[0], "-g", odd[1], "--format=json").out)
+    shown = cli("check", odd[0], files[0], "-g", odd[1], "--format=json").answer
     assert {row["run"] for row in shown["findings"]} == {"", "odd", "run"}
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import re
 import tomllib
 from pathlib import Path
@@ -76,7 +75,7 @@ def test_every_path_is_one_beside_the_file_and_a_table_of_spark_is_none(
     save(
         "findwell.toml",
         'gold = "g.jsonl"\nlabels = "l.csv"\nanswers = "kept"\n'
-        '[judge]\ntimeout = 7.5\nprompts = "own"\n',
+        '[judge]\ntimeout = 7.5\nprompt = "own"\n',
     )
     (tmp_path / "below").mkdir()
     monkeypatch.chdir(tmp_path / "below")
@@ -85,15 +84,15 @@ def test_every_path_is_one_beside_the_file_and_a_table_of_spark_is_none(
         ("judge", "card labels", "../l.csv"),
         ("tune", "--answers", "../kept"),
         ("judge", "card -J timeout", "7.5"),
-        ("score", "-J prompts", "../own"),
+        ("score", "-J prompt", "../own"),
     ):
-        rows = json.loads(cli("explain-config", command, "--format", "json").out)["settings"]
+        rows = cli("explain-config", command, "--format", "json").answer["settings"]
         assert {row["setting"]: row["value"] for row in rows}[setting] == value
     save(
         "findwell.toml",
         'runs = ["table:run"]\ngold = "delta:/lake/gold"\n[spark]\nwrite = "values"\n',
     )
-    rows = json.loads(cli("explain-config", "score", "--format", "json").out)["settings"]
+    rows = cli("explain-config", "score", "--format", "json").answer["settings"]
     found = {row["setting"]: row["value"] for row in rows}
     assert (found["runs"], found["--gold"]) == (["table:run"], "delta:/lake/gold")
     assert found["-S write"] == "../values"
@@ -165,7 +164,7 @@ def test_the_settings_are_explained(
     shown = cli("explain-config").out
     assert "score.level" in shown
     assert "secret-key" not in shown
-    told = json.loads(cli("explain-config", "score", "--format", "json").out)
+    told = cli("explain-config", "score", "--format", "json").answer
     rows = {row["setting"]: (row["value"], row["from"]) for row in told["settings"]}
     assert rows["--level"] == ("0.9", "findwell.toml")
     assert rows["--decide"] == ("interval", "default")

@@ -21,21 +21,18 @@ def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path / "cache"
 
 
-def test_demo(cli: Findwell) -> None:
+def test_what_it_suggests_works(
+    cli: Findwell, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
     done = cli("demo")
     assert done.code == 0
     assert "bm25" in done.out
     assert "minilm" in done.out
     assert "Traceback" not in done.err
-
-
-def test_what_it_suggests_works(
-    cli: Findwell, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.chdir(tmp_path)
     commands = [
         shlex.split(line)[1:]
-        for line in cli("demo").out.replace("\\\n", "").splitlines()
+        for line in done.out.replace("\\\n", "").splitlines()
         if line.strip().startswith("findwell ")
     ]
     assert len(commands) == 3

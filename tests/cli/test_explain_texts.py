@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -70,7 +69,7 @@ def test_markdown(path: Path, cli: Findwell) -> None:
 def test_json(path: Path, cli: Findwell) -> None:
     by = "rouge-sentence(threshold=0.4)"
     done = cli("explain", path, "--by", by, "-m", "recall@2", "--format", "json")
-    (told,) = json.loads(done.out)["explanations"]
+    (told,) = done.answer["explanations"]
     (ranking,) = told["rankings"]
     assert ranking["relation"] == by
     assert ranking["read_by"] == [["recall@2", "findwell"]]

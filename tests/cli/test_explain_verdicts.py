@@ -59,10 +59,10 @@ def test_every_format_has_the_same_verdicts(cli: Findwell, samples: Path) -> Non
     assert all(row["probability"] is not None for row in rows)
     assert rows[0]["probability"] > 0.9
     assert rows[1]["probability"] < 0.1
-    shown = json.loads(cli(*asked, "--explain-verdicts", "--format", "json").out)
+    shown = cli(*asked, "--explain-verdicts", "--format", "json").answer
     assert shown["verdicts"] == rows
     assert shown["summary"][0]["value"] == 1.0
-    assert "verdicts" not in json.loads(cli(*asked, "--format", "json").out)
+    assert "verdicts" not in cli(*asked, "--format", "json").answer
     lines = cli(*asked, "--explain-verdicts", "--format", "jsonl").out.splitlines()
     assert [json.loads(line) for line in lines] == rows
     table = cli(*asked, "--explain-verdicts", "--format", "csv").out
@@ -101,11 +101,11 @@ def test_probabilities_of_a_model_reach_table_saved_result_and_report(
         model = ("--judge", "openai:m", "-J", f"base_url={server.url}", "-J", "ask=single")
         measured = ("score", samples, "-m", "context_recall", *model, "--save", folder)
         first = cli(*measured, "--explain-verdicts", "--format", "json")
-    told = json.loads(first.out)["verdicts"]
+    told = first.answer["verdicts"]
     sure = SURE / 0.95
     assert [row["probability"] for row in told] == pytest.approx([sure, 1 - sure])
     again = cli("score", folder, "--explain-verdicts", "--format", "json")
-    assert json.loads(again.out)["verdicts"] == told
+    assert again.answer["verdicts"] == told
     explained = cli("explain", folder, "-q", "q1")
     assert f"{sure:.2f}" in explained.out
     shown = case_of(findwell.load(folder), "q1")["list"]
@@ -125,7 +125,7 @@ def test_results_of_older_versions_have_no_probabilities(
     seal(folder, {name: it for name, it in manifest.items() if name not in ("files", "sha256")})
     done = cli("score", folder, "--explain-verdicts", "--format", "json")
     assert done.code == 0
-    assert [row["probability"] for row in json.loads(done.out)["verdicts"]] == [None, None]
+    assert [row["probability"] for row in done.answer["verdicts"]] == [None, None]
     explained = cli("explain", folder, "-q", "q1")
     assert explained.code == 0
     assert "what the judge" in explained.out

@@ -64,11 +64,11 @@ def test_exit_codes(asked: list[str], options: list[str], code: int, score: Scor
 
 
 def test_what_is_printed(score: Score) -> None:
-    shown = json.loads(score(OLD, *require(PASS, OPEN, "P@3>=0.1"), "--format", "json").out)
+    shown = score(OLD, *require(PASS, OPEN, "P@3>=0.1"), "--format", "json").answer
     assert shown["gate"] == "undecided"
     assert [row["outcome"] for row in shown["requirements"]] == ["pass", "undecided", "pass"]
     assert [row["measure"] for row in shown["summary"]] == ["recall", "P@3"]
-    plain = json.loads(score(OLD, "--format", "json").out)
+    plain = score(OLD, "--format", "json").answer
     assert "gate" not in plain
     lines = score(OLD, *require(OPEN), "--format", "csv")
     assert lines.out.startswith("run,measure,value")
@@ -165,7 +165,7 @@ def test_the_baseline_keeps_what_was_not_asked_for(
     assert score(OLD, "-m", "nDCG", *options).code == 0
     moved = score(BETTER, *options)
     assert moved.code == 0
-    assert "measured as well, as the baseline has it: nDCG" in moved.err
+    assert "also measured, because the baseline has it: nDCG" in moved.err
     now = findwell.load(folder)
     assert [str(measure) for measure in now.measures] == ["recall", "nDCG"]
     late = {query: ["x", *docs][: len(docs)] for query, docs in values.run(BETTER).items()}
@@ -178,7 +178,7 @@ def test_the_baseline_keeps_what_was_not_asked_for(
     run = save("good.json", json.dumps(values.run(BETTER)))
     lost = cli("score", run, "--gold", fewer, "-m", "recall", *options)
     assert lost.code == 1
-    assert "10 × query with a value in the baseline, and with none now" in lost.err
+    assert "10 queries of the baseline have no value now" in lost.err
     assert findwell.load(folder).summary.equals(now.summary)
 
 
@@ -195,7 +195,7 @@ def test_two_equal_values_decide_nothing(cli: Findwell, save: Save) -> None:
     run = save("run.json", json.dumps({"q": ["a", *"vwxy"], "r": ["b", *"vwxy"]}))
     done = cli("score", run, "--gold", gold, *require("P@5>=0.199"), "--format", "csv")
     assert done.code == 3
-    assert "? undecided: P@5>=0.199 (run): P@5 is 0.2000, 0.0312 … 0.8754 (95%)" in done.err
+    assert "? undecided: P@5>=0.199 (run): P@5 is 0.200, 0.031 … 0.875 (95%)" in done.err
 
 
 @pytest.mark.parametrize(

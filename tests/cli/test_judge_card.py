@@ -52,8 +52,10 @@ def test_a_card_is_printed_and_kept(cli: Findwell, labels: Path) -> None:
 
 def test_json_markdown_and_files(cli: Findwell, labels: Path, tmp_path: Path) -> None:
     output, kept = tmp_path / "card.md", tmp_path / "kept.json"
-    done = cli("judge", "card", labels, "--judge", "local:text", "--no-save", "--format", "json")
-    shown = json.loads(done.out)
+    done = cli(
+        "judge", "card", labels, "--judge", "local:text", "--save", "none", "--format", "json"
+    )
+    shown = done.answer
     assert shown["pairs"] == 24
     assert shown["figures"][0]["statistic"] == "kappa"
     assert find_cards("local:text") == []
@@ -72,20 +74,22 @@ def test_slices(cli: Findwell, labels: Path) -> None:
     assert "north" in done.out
 
 
-def test_no_card_of_the_labels_that_set_the_threshold(cli: Findwell, labels: Path) -> None:
-    done = cli("judge", "card", labels, "--judge", f"local:text(labels={labels})", "--no-save")
+def test_no_card_of_the_labels_that_taught(cli: Findwell, labels: Path, tmp_path: Path) -> None:
+    judge = tmp_path / "judge.json"
+    assert cli("judge", "teach", "--labels", labels, "--judge", "local:text", "-o", judge).code == 0
+    done = cli("judge", "card", labels, "--judge", judge, "--save", "none")
     assert done.code == 2
-    assert "12 of the 12 questions set the threshold" in done.err
+    assert "12 of the 12 questions taught" in done.err
     assert "held-out" in done.err
 
 
 def test_calibration_is_shown_where_there_are_probabilities(cli: Findwell, labels: Path) -> None:
-    done = cli("judge", "card", labels, "--judge", "local:text", "--no-save")
+    done = cli("judge", "card", labels, "--judge", "local:text", "--save", "none")
     assert "calibration: 24 verdicts with a probability" in done.out
     assert "expected calibration error" in done.out
-    shown = json.loads(
-        cli("judge", "card", labels, "--judge", "local:text", "--no-save", "--format", "json").out
-    )
+    shown = cli(
+        "judge", "card", labels, "--judge", "local:text", "--save", "none", "--format", "json"
+    ).answer
     found = findwell.judges.card(labels, judge="local:text").calibration
     assert found is not None
     assert shown["calibration"]["brier"] == found.brier
@@ -102,12 +106,13 @@ def test_judges_side_by_side(cli: Findwell, labels: Path) -> None:
     assert "−1.0000" in second
     assert done.err.count("note: card saved in") == 2
     assert find_cards("local:text(relevance=0.99)")
-    shown = json.loads(cli("judge", "card", labels, *judges, "--no-save", "--format", "json").out)
+    asked = ("judge", "card", labels, *judges, "--save", "none", "--format", "json", "-o", "-")
+    shown = cli(*asked).answer
     assert [each["judge"] for each in shown["judges"]] == [*judges[1::2]]
     assert shown["differences"][0]["value"] == -1.0
     done = cli("judge", "card", labels, *judges, "--save", "x.json")
     assert done.code == 2
-    assert "several judges have several cards" in done.err
+    assert "several judges were given" in done.err
 
 
 def test_probing_says_before_what_it_takes(cli: Findwell, labels: Path) -> None:
@@ -116,7 +121,7 @@ def test_probing_says_before_what_it_takes(cli: Findwell, labels: Path) -> None:
         planned = cli("judge", "card", labels, *asked, "--dry-run")
         assert planned.out.startswith("calls: 36 (0 more are in the cache)")
         assert not server.calls
-        done = cli("judge", "card", labels, *asked, "--no-save", "--judge", "local:text")
+        done = cli("judge", "card", labels, *asked, "--save", "none", "--judge", "local:text")
         assert done.code == 0
         assert "note: probing for bias takes about 24 calls more" in done.err
         assert len(server.calls) == 36
@@ -146,7 +151,7 @@ def test_judgements_by_id(cli: Findwell, save: Save) -> None:
 def test_pairs_without_a_label_are_told(cli: Findwell, save: Save) -> None:
     rows = [*ROWS, {**ROWS[0], "label": None}]
     path = save("labels.jsonl", "".join(json.dumps(row) + "\n" for row in rows))
-    done = cli("judge", "card", path, "--judge", "local:text", "--no-save")
+    done = cli("judge", "card", path, "--judge", "local:text", "--save", "none")
     assert "1 pairs have no label" in done.err
 
 
@@ -155,7 +160,6 @@ def test_pairs_without_a_label_are_told(cli: Findwell, save: Save) -> None:
     [
         (["--judge", "locl"], "did you mean local"),
         (["--judge", "local:text", "--slice", "regoin"], "did you mean region"),
-        (["--judge", "local:text", "--save", "x", "--no-save"], "exclude each other"),
         (["--aspect", "entities"], "--aspect: 'entities' is not one of"),
         (["--judge", "local:text", "--level", "3"], "the level is 3"),
         (

@@ -42,7 +42,7 @@ def _measures(*names: str) -> list[str]:
 def test_the_four_metrics_without_key_or_network(cli: Findwell, samples: Path) -> None:
     done = cli("score", samples, *_measures(*FOUR), "--judge", "local:text", "--format", "json")
     assert done.code == 0, done
-    shown = json.loads(done.out)
+    shown = done.answer
     values = {row["measure"]: row["value"] for row in shown["summary"]}
     assert values["context_precision"] == 1.0
     assert values["context_entities_recall"] == 1.0
@@ -62,7 +62,7 @@ def test_a_dry_run_asks_nobody(
     command += ["--judge", "openai:some-model", "-J", "base_url=http://127.0.0.1:9/v1"]
     done = cli(*command, "--format", "json")
     assert done.code == 0, done
-    forecast = json.loads(done.out)["forecast"]
+    forecast = done.answer["forecast"]
     assert 1 <= forecast["calls"] <= 3
     assert forecast["prompt_tokens"] > 100
     table = cli(*command)
@@ -89,7 +89,7 @@ def test_a_model_is_asked(
     done = cli("score", samples, *_measures(*FOUR), *judge, *prices)
     assert done.code == 0, done
     assert len(server.calls) == 3
-    shown = json.loads(done.out)
+    shown = done.answer
     assert {row["failed"] for row in shown["summary"]} == {0}
     about = shown["judge"]
     assert (about["calls"], about["cost"]) == (3, 30.0)
@@ -126,12 +126,10 @@ def test_a_small_model_is_asked_one_by_one(
 ) -> None:
     server, judge = openai
     server.script = by_token
-    saved = ("--save", str(tmp_path / "saved"))
-    done = cli(
-        "score", samples, *_measures(*FOUR), *judge, "-J", "ask=single", "--format", "json", *saved
-    )
+    asked = ("score", samples, *_measures(*FOUR), *judge, "-J", "ask=single")
+    done = cli(*asked, "--format", "json", "-o", "-", "--save", str(tmp_path / "saved"))
     assert done.code == 0, done
-    about = json.loads(done.out)["judge"]
+    about = done.answer["judge"]
     assert (about["ask"], about["calls"]) == ("single", len(server.calls))
     assert about["single"]["with_probability"] > 10
     query = RECORDS[0]["user_input"]
@@ -147,7 +145,7 @@ def test_what_a_model_did_not_judge_is_counted_and_shown(
     done = cli("score", samples, "-m", "context_recall", *judge, "--format", "json")
     assert done.code == 3, done
     assert "not measured: context_recall (samples): no query has a value (failed: " in done.err
-    [row] = json.loads(done.out)["summary"]
+    [row] = done.answer["summary"]
     assert (row["value"], row["failed"]) == (None, 1)
     assert len(server.calls) == 3
     gated = cli("score", samples, "-m", "context_recall", *judge, "--require", "failed<=0")
@@ -194,7 +192,7 @@ def test_the_card_of_a_model_can_be_rehearsed(
     judge = ("--judge", "openai:some-model", "-J", "base_url=http://127.0.0.1:9/v1")
     done = cli("judge", "card", labels, *judge, "--dry-run", "-J", "cache=off", "--format", "json")
     assert done.code == 0, done
-    assert json.loads(done.out)["forecast"]["calls"] == 1
+    assert done.answer["forecast"]["calls"] == 1
 
 
 @pytest.fixture
@@ -212,7 +210,7 @@ def test_a_dry_run_counts_all_systems_and_the_same_request_once(
     done = cli("compare", *two, *named, *judge, "--dry-run")
     assert done.code == 0, done
     # the entities of the reference are listed once, and looked for in the chunks of both
-    assert json.loads(done.out)["forecast"]["calls"] == 3
+    assert done.answer["forecast"]["calls"] == 3
     assert not server.calls
 
 
@@ -227,7 +225,7 @@ def test_one_budget_for_all_systems(
     assert len(server.calls) == 1
     done = cli("compare", *two, "-m", "context_precision", *judge, "--format", "json")
     assert done.code == 0, done
-    told = json.loads(done.out)
+    told = done.answer
     assert [row["n"] for row in told["comparisons"]] == [1]
     assert told["findings"] == []
     assert len(server.calls) == 3
@@ -257,8 +255,8 @@ def test_a_judged_measure_at_many_cutoffs_is_asked_for_once(
     server, judge = openai
     named = ("-m", "context_recall", "--at", "1,2,5", "--format", "json")
     guess = cli("curve", samples, *named, *judge, "--dry-run")
-    assert (json.loads(guess.out)["forecast"]["calls"], len(server.calls)) == (1, 0)
+    assert (guess.answer["forecast"]["calls"], len(server.calls)) == (1, 0)
     done = cli("curve", samples, *named, *judge)
     assert done.code == 0, done
-    assert [row["k"] for row in json.loads(done.out)["curve"]] == [1, 2, 5]
+    assert [row["k"] for row in done.answer["curve"]] == [1, 2, 5]
     assert len(server.calls) == 1

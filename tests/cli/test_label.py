@@ -107,7 +107,7 @@ def test_undo_shows_the_pair_again(typed: Callable[..., Outcome], pool: Path) ->
     assert done.out.count("0 of 4 done") == 2
     with Labels.open(pool) as labels:
         assert labels.frame().is_empty()
-    assert "nothing to take back" in typed("u", "--annotator", "bob").out
+    assert "nothing to undo" in typed("u", "--annotator", "bob").out
     done = typed("0000u1\n")  # also where nothing is left
     assert "Nothing is left" in done.out
     with Labels.open(pool) as labels:
@@ -171,7 +171,7 @@ def test_what_others_look_at_is_told(typed: Callable[..., Outcome], tmp_path: Pa
             ],
             stdin=subprocess.DEVNULL, capture_output=True, text=True, check=True,
         )  # fmt: skip
-    assert "Others look at the last 1" in run.stdout
+    assert "Other annotators have the last 1" in run.stdout
 
 
 def test_yes_and_no(cli: Findwell, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from typing import TYPE_CHECKING
 
 import pytest
@@ -20,7 +19,7 @@ def test_the_list_names_every_measure(cli: Findwell) -> None:
 
 
 def test_the_list_as_json(cli: Findwell) -> None:
-    shown = json.loads(cli("measures", "--format=json").out)
+    shown = cli("measures", "--format=json", "-o", "-").answer["measures"]
     assert [entry["name"] for entry in shown] == list(known_measures())
     for entry in shown:
         assert entry["definition"]
@@ -35,6 +34,7 @@ def test_every_measure_explains_itself(name: str, cli: Findwell) -> None:
     assert (done.code, done.err) == (0, "")
     assert ">>>" not in done.out
     assert "Aggregated by" in done.out
+    assert "\nWhen to use: " in done.out
 
 
 @pytest.mark.parametrize(("typo", "meant"), [("ndgc", "nDCG"), ("recal@5", "recall")])

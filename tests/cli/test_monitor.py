@@ -41,7 +41,7 @@ def test_files_are_ingested_once(traces: Path, tmp_path: Path, cli: Findwell) ->
 
 
 def test_rules_of_intake(traces: Path, tmp_path: Path, cli: Findwell) -> None:
-    options = ("--store", tmp_path / "store", "--redact", "readers", "--sample", "0.5")
+    options = ("--store", tmp_path / "store", "--redact", "readers", "--intake", "sample=0.5")
     done = cli("monitor", "ingest", traces, *options)
     assert "left out" in done.out
     with TraceStore.open(tmp_path / "store") as opened:
@@ -49,7 +49,7 @@ def test_rules_of_intake(traces: Path, tmp_path: Path, cli: Findwell) -> None:
     assert 0 < found.height < 12
     assert "readers" not in json.dumps(found.to_dicts(), default=str)
     assert "[redacted]" in json.dumps(found.to_dicts(), default=str)
-    cli("monitor", "ingest", traces, "--store", tmp_path / "bare", "--no-texts")
+    cli("monitor", "ingest", traces, "--store", tmp_path / "bare", "--intake", "texts=no")
     with TraceStore.open(tmp_path / "bare") as opened:
         assert opened.scan().collect()["texts"].list.explode().null_count() == 60
 
@@ -57,12 +57,12 @@ def test_rules_of_intake(traces: Path, tmp_path: Path, cli: Findwell) -> None:
 def test_retention(traces: Path, tmp_path: Path, cli: Findwell, save: Save) -> None:
     old = {"question": "Q?", "retrieved": ["d1"], "time": "2020-02-02T10:00:00Z"}
     both = (traces, save("old.jsonl", json.dumps(old) + "\n"))
-    done = cli("monitor", "ingest", *both, "--store", tmp_path / "store", "--keep", "90d")
+    done = cli("monitor", "ingest", *both, "--store", tmp_path / "store", "--intake", "keep=90d")
     assert "old.jsonl: 1 spans, 1 left out" in done.out
     cli("monitor", "ingest", *both, "--store", tmp_path / "all")
     days = sorted(each.name for each in (tmp_path / "all" / "queries").iterdir())
     assert days[0] == "day=2020-02-02"
-    cli("monitor", "ingest", traces, "--store", tmp_path / "all", "--keep", "90d")
+    cli("monitor", "ingest", traces, "--store", tmp_path / "all", "--intake", "keep=90d")
     assert len(list((tmp_path / "all" / "queries").iterdir())) == len(days) - 1
 
 
@@ -84,12 +84,15 @@ def test_marks(traces: Path, tmp_path: Path, cli: Findwell) -> None:
         (["ingest", "nothing.jsonl", "--store", "made"], "no such file"),
         (["ingest", "bad.txt", "--store", "made"], "there are no spans in it"),
         (["ingest", "bad.txt", "--store", "made", "--redact", "("], "is not a regular expression"),
-        (["ingest", "bad.txt", "--store", "made", "--sample", "2"], "the sample is 2"),
-        (["ingest", "bad.txt", "--store", "made", "--keep", "soon"], "is not a length of time"),
+        (["ingest", "bad.txt", "--store", "made", "--intake", "sample=2"], "the sample is 2"),
+        (
+            ["ingest", "bad.txt", "--store", "made", "--intake", "keep=soon"],
+            "is not a length of time",
+        ),
         (["ingest", "bad.txt"], "--store is missing"),
         (["mark", "v2", "--store", "made"], "there is no trace store here"),
         (["serve", "--store", "made", "--host", "0.0.0.0"], "no token is set"),
-        (["serve", "--store", "made", "--max-request", "much"], "(--max-request)"),
+        (["serve", "--store", "made", "--limit", "request=much"], "(--limit request)"),
         (["serv"], "did you mean serve"),
     ],
 )
@@ -120,7 +123,9 @@ def test_the_store_is_named_when_it_is_not_one(traces: Path, tmp_path: Path, cli
 @pytest.mark.slow
 def test_a_server_that_is_told_to_stop(tmp_path: Path) -> None:
     """It puts what it acknowledged into files, says where it listened, and ends as it was told."""
-    with ServerProcess(tmp_path / "store", "--keep", "90d", "--max-rate", "100000") as server:
+    with ServerProcess(
+        tmp_path / "store", "--intake", "keep=90d", "--limit", "rate=100000"
+    ) as server:
         sender = Sender(server.port)
         sender.send(TraceBodies(5).body(1))
         sender.close()

@@ -12,9 +12,11 @@ from tests.budgets.figures import commands
 
 ROOT = Path(__file__).parents[2]
 OPTION = re.compile(r"(?<![\w-])--[a-z][a-z0-9-]*[a-z0-9]")
-# of pip, pytest, gunicorn, spark-submit and of programs in examples; `--help-…` is made of a topic
+# of pip, pytest, gunicorn, spark-submit, promptfoo and of programs in examples; `--help-…` is made
+# of a topic
 OTHERS = {
     *("--archives", "--find-links", "--force-reinstall", "--forked", "--no-deps", "--no-index"),
+    *("--filter-prompts", "--filter-providers", "--no-cache-dir"),
     *("--out", "--pool", "--preload", "--questions", "--help"),
 }
 
@@ -34,7 +36,7 @@ def test_every_option_that_is_named_exists() -> None:
     pages = [
         page
         for page in pages
-        if page.name not in ("CHANGELOG.md", "CONTRIBUTING.md", "benchmarks.md")
+        if page.name not in ("CHANGELOG.md", "CONTRIBUTING.md", "benchmarks.md", "judge-cards.md")
     ]
     sources = (ROOT / "src").rglob("*")
     written = [path for path in sources if path.suffix in (".py", ".toml", ".js", ".j2")]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from typing import TYPE_CHECKING
 
 import pytest
@@ -47,7 +46,7 @@ def test_a_judge_that_fails_every_time(
         gated = cli("score", path, *asked, "--require", "recall>=0", "--undecided", "pass")
         curve = cli("curve", path, "-m", "P/relevance", *judge, "--format", "json")
     assert done.code == gated.code == curve.code == 3
-    rows = {row["measure"]: (row["value"], row["n"]) for row in json.loads(done.out)["summary"]}
+    rows = {row["measure"]: (row["value"], row["n"]) for row in done.answer["summary"]}
     assert rows == {"recall": (0.0, 2), "P/relevance": (None, 0)}  # what was measured is there
     for each, name in ((done, "P"), (gated, "P"), (curve, "P@20")):  # as deep as it was asked
         (line,) = [line for line in each.err.splitlines() if line.startswith("not measured")]
@@ -76,7 +75,7 @@ def test_queries_without_a_value(cli: Findwell, empty: tuple[Path, Path], tmp_pa
     both[1].write_text(run.read_text())
     compared = cli("compare", *both, "--format", "json")
     assert compared.code == 3
-    assert json.loads(compared.out)["comparisons"][0]["n"] == 0
+    assert compared.answer["comparisons"][0]["n"] == 0
     assert "not measured: recall (other against run): no query has a value in both" in compared.err
     power = cli("power", *both, "--difference", "0.1")
     assert power.code == 3

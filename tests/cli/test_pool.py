@@ -22,7 +22,7 @@ def test_for_ordering(cli: Findwell, tmp_path: Path) -> None:
     done = cli("labels", "pool", *RUNS, *TEXTS, "--budget", 200, "-o", tmp_path / "pool")
     assert done.code == 0
     assert "1,589 pairs, 95 queries, 2 runs · mm-ns" in done.out
-    assert "only with --for values" in done.err
+    assert "for that, --for values" in done.err
     assert max(map(len, done.out.splitlines())) <= 80
     with findwell.labels.Labels.open(tmp_path / "pool", "ann") as labels:
         pair = labels.next()
@@ -36,7 +36,7 @@ def test_the_same_as_in_python(cli: Findwell, tmp_path: Path) -> None:
     how = ("--for", "values", "--budget", 150, "--judge", "local:text", "--format", "json")
     done = cli("labels", "pool", *RUNS, *TEXTS, *how, "-o", tmp_path / "one")
     assert done.code == 0, done.err
-    shown = json.loads(done.out)
+    shown = done.answer
     made = findwell.labels.pool(
         RUNS,
         tmp_path / "two",
@@ -85,7 +85,7 @@ def test_grades_that_were_given_before(cli: Findwell, save: Save, tmp_path: Path
     how = ("--for", "values", "--judged", judged, "--budget", 8)
     done = cli("labels", "pool", run, *how, "-o", tmp_path / "pool")
     assert done.code == 0
-    assert "pair without a grade of the judge" in done.err
+    assert " no grade of the judge" in done.err
     with findwell.labels.Labels.open(tmp_path / "pool") as labels:
         strata = labels.candidates()["stratum"]
     assert sorted(strata.unique()) == ["judge 0", "judge 1", "judge 2", "not judged"]
@@ -156,11 +156,11 @@ def test_a_pool_is_made_larger(cli: Findwell, tmp_path: Path) -> None:
     with findwell.labels.Labels.open(folder, "ann") as labels:
         while (pair := labels.next()) is not None:
             labels.set(pair.query, pair.doc, int(len(pair.doc) % 4 == 0))
-    shown = json.loads(cli("labels", "pool", folder, "--format", "json").out)
+    shown = cli("labels", "pool", folder, "--format", "json").answer
     assert shown["precision"][0]["basis"] == "pilot of 40 labels"
     done = cli("labels", "pool", folder, "--budget", 90)
     assert done.code == 0
-    assert "those that the pilot lets expect" in done.err
+    assert "what to expect by the pilot" in done.err
     with findwell.labels.Labels.open(folder, "ann") as labels:
         assert labels.progress().left == 50
     for arguments in (["--depth", "5"], ["--for", "ordering"], ["-o", tmp_path / "other"]):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -40,7 +39,7 @@ def test_from_assumed_numbers(cli: Findwell, tmp_path: Path) -> None:
     options = ("--sd", "0.3", "--difference", "0.02", "--power", "0.8", "--alpha", ".05")
     done = cli("power", *options, "--format", "json")
     assert done.code == 0
-    (shown,) = json.loads(done.out)["plans"]
+    (shown,) = done.answer["plans"]
     assert shown["needed"] == {"value": 1768.0, "reason": ""}
     assert len(shown["curve"]) == 12
     assert "1,768 queries" in cli("power", *options).out
@@ -59,7 +58,7 @@ def test_nothing_can_be_said_of_one_query(cli: Findwell, tmp_path: Path) -> None
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ([], "nothing is known about how differences vary"),
+        ([], "it is not known how much the differences vary between queries"),
         (["--sd", "0.3"], "neither a difference nor a number of queries"),
         (["--sd", "x"], "'x' is not a number"),
         (["--sd", "0.3", "--difference", "0.1", "--sizes", "1,x"], "not a list of whole numbers"),

@@ -61,7 +61,7 @@ def test_what_is_written_can_be_scored(
     score = ["score", save("run.jsonl", jsonl(run)), "--gold", file, "--by", "spans"]
     score += ["--corpus", documents, "-m", "recall@5"]
     shown = cli(*score, "--slice", "kind", "--format", "json")
-    result = json.loads(shown.out)
+    result = shown.answer
     assert result["summary"][0]["value"] == 1.0
     assert (result["summary"][0]["n"], result["summary"][0]["undefined"]) == (9, 1)
     assert result["synthetic"] == 10
@@ -72,7 +72,7 @@ def test_what_is_written_can_be_scored(
     }  # fmt: skip
     table = cli(*score)
     assert "10 queries (10 synthetic)" in table.out
-    assert "synthetic question, written by openai:some-model" in table.err
+    assert "written by openai:some-model" in table.err
     text = b"".join(path.read_bytes() for path in tmp_path.rglob("*") if path.is_file())
     assert b"sk-not" not in text + done.out.encode()
 
@@ -92,7 +92,7 @@ def test_json_says_how_they_were_made(
         lambda call, said: said | {"question": ""} if kind_of(call) == "multi-hop" else said
     )
     done = cli(*asked(documents, "-n", 10, "-o", file, "--format", "json", "--seed", 3))
-    shown = json.loads(done.out)
+    shown = done.answer
     reason = "the model found nothing to ask"
     assert shown["dropped"] == [{"kind": "multi-hop", "reason": reason, "count": 6}]
     assert shown["summary"][2] == {"kind": "multi-hop", "wanted": 2, "drafts": 6, "kept": 0}
@@ -116,7 +116,7 @@ def test_a_dry_run_asks_nobody(cli: Findwell, documents: Path, server: Server) -
     assert cli(*asked(documents, "-n", 10, "-o", "-")).code == 0
     assert len(server.calls) == 31
     again = cli(*asked(documents, "-n", 10, "--dry-run", "--format", "json"))
-    assert json.loads(again.out)["forecast"]["calls"] == 0
+    assert again.answer["forecast"]["calls"] == 0
 
 
 def test_without_a_question_nothing_is_written(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import re
 from dataclasses import fields
 from typing import TYPE_CHECKING
@@ -46,7 +45,7 @@ EVERY_COMMAND = every_command()
 def options(name: str) -> dict[str, click.Option]:
     """Return the options of a command by their long name."""
     params = EVERY_COMMAND[name].params
-    return {each.opts[-1]: each for each in params if isinstance(each, click.Option)}
+    return {max(each.opts, key=len): each for each in params if isinstance(each, click.Option)}
 
 
 @pytest.mark.parametrize("name", READERS)
@@ -77,7 +76,7 @@ def test_every_command_that_takes_runs_is_looked_at() -> None:
         )
         or "--gold" in options(name)
     }
-    assert takers == {*READERS, "fuse", "labels pool"}  # which measure nothing
+    assert takers == {*READERS, "doctor", "fuse", "labels pool"}  # which measure nothing
 
 
 @pytest.mark.parametrize("name", EVERY_COMMAND)
@@ -141,7 +140,7 @@ def test_settings_are_the_fields_of_the_library() -> None:
         if not isinstance(setting.type, click.Choice):
             assert setting.type is kinds.get(kind, click.STRING), name
         assert setting.is_mapping == (kind == "Mapping")
-    read = tables["read"].fields.keys() - {"spool_limit"}
+    read = tables["read"].fields.keys() - {"spool_limit", "run", "gold"}  # two are `fields`
     assert read <= PlanOptions.__optional_keys__
     flags = {"gold", "slices", "measures", "labels", "per_query"}
     assert {
@@ -189,7 +188,7 @@ def test_every_command_obeys_them(name: str, path: Path, cli: Findwell) -> None:
     assert cli(*asked).code == 2  # what cannot be read
     done = cli(*asked, "--read", "skip_bad=yes", "--rel", "2")
     assert done.code == 0, done
-    shown = json.loads(done.out)
+    shown = done.answer
     assert "containment(across=no)" in done.out
     assert "recall(rel=2)" in done.out
     assert "could not be read" in done.out or "cannot be read" in done.out, shown
@@ -214,7 +213,7 @@ def test_a_target_is_meant_at_the_level_of_the_curve(cli: Findwell, save: Save) 
     run = save("run.json", '{"q": ["a", "b"]}')
     gold = save("gold.json", '{"q": {"a": 2, "b": 1}}')
     asked = ("curve", run, "--gold", gold, "-m", "recall", "--at", "1,2", "--format", "json")
-    shown = json.loads(cli(*asked, "--rel", "2", "--reach", "recall>=1").out)
+    shown = cli(*asked, "--rel", "2", "--reach", "recall>=1").answer
     assert [(row["k"], row["value"]) for row in shown["curve"]] == [(1, 1.0), (2, 1.0)]
     assert shown["reach"][0]["k"] == 1
 
@@ -225,7 +224,7 @@ def test_a_gate_is_meant_at_the_level_of_the_comparison(cli: Findwell, save: Sav
     asked = ("compare", *runs, "--gold", gold, "--rel", "2", "--no-regression", "recall@1")
     done = cli(*asked, "--format", "json")
     assert done.code == 0, done
-    assert json.loads(done.out)["requirements"][0]["measure"] == "recall(rel=2)@1"
+    assert done.answer["requirements"][0]["measure"] == "recall(rel=2)@1"
 
 
 @pytest.fixture
@@ -238,13 +237,13 @@ def saved(cli: Findwell, save: Save, tmp_path: Path) -> Path:
 
 def test_a_saved_result_is_scored_again(saved: Path, cli: Findwell) -> None:
     def summary(*arguments: str) -> list[tuple[str, float]]:
-        rows = json.loads(cli("score", saved, "--format", "json", *arguments).out)["summary"]
+        rows = cli("score", saved, "--format", "json", *arguments).answer["summary"]
         return [(row["measure"], row["value"]) for row in rows]
 
     assert summary() == [("recall@1", 0.5)]
     assert summary("-m", "recall@3", "-m", "P@2") == [("recall@3", 1.0), ("P@2", 0.5)]
     assert cli("score", saved, "--require", "recall@3>=0.9", "--decide", "value").code == 0
-    shown = json.loads(cli("curve", saved, "-m", "P", "--at", "1,3", "--format", "json").out)
+    shown = cli("curve", saved, "-m", "P", "--at", "1,3", "--format", "json").answer
     assert [row["value"] for row in shown["curve"]] == [1.0, 2 / 3]
 
 

@@ -14,7 +14,7 @@ import pytest
 from findwell.cli import cli as findwell_group
 from findwell.cli.command import settings_of
 from findwell.cli.configuration import commands_of
-from findwell.cli.trust import GUARDED, HARMLESS, MODELS, SERVERS, WRITTEN
+from findwell.cli.trust import GUARDED_FLAGS, HARMLESS_TEXTS, MODELS, SERVERS, WRITTEN_FILES
 from tests.client.server import Call, Reaction, as_json, serve
 
 if TYPE_CHECKING:
@@ -57,6 +57,7 @@ HOSTILE = {
     '[judge]\nmodel = "openai:m"': "judge.model",
     'judge = "openai:m"': "judge",
     'judge = "groq:m"': "judge",
+    'judge = "judge.json"': "judge",  # which names a judge, and holds texts
     '[read]\nembedder = "openrouter:m"': "read.embedder",
     '[read]\nembedder = "sentence-transformers:evil/model"': "read.embedder",
     'measures = ["recall@5/semantic(model=openai:m)"]': "measures",
@@ -64,7 +65,8 @@ HOSTILE = {
     '[judge.headers]\nX = "k"': "judge.headers",
     '[judge.extra_body]\napi_base = "URL"': "judge.extra_body",
     '[judge.options]\napi_base = "URL"': "judge.options",
-    '[judge]\nprompts = "../prompts"': "judge.prompts",
+    '[judge]\nprompt = "../prompt.toml"': "judge.prompt",
+    '[judge]\nprompt = "prompt.toml"': "judge.prompt",
     '[score.judge]\nprices = "/tmp/prices.toml"': "score.judge.prices",
     'output = "../x.csv"': "output",
     'output = "/tmp/x.csv"': "output",
@@ -143,9 +145,9 @@ def test_a_command_of_a_group_is_guarded_as_well(
     assert (done.code, f"findwell.toml: {place}:" in done.err) == (2, True)
     done = cli("monitor", "--debug", "check", "--alert", "empty>2%")
     assert (done.code, f"findwell.toml: {place}:" in done.err) == (2, True)
-    save("findwell.toml", '[monitor.ingest]\nkeep = "1d"\n')
+    save("findwell.toml", '[monitor.ingest.intake]\nkeep = "1d"\n')
     done = cli("monitor", "ingest", "run.trec", "--store", "s")
-    assert (done.code, "findwell.toml: monitor.ingest.keep:" in done.err) == (2, True)
+    assert (done.code, "findwell.toml: monitor.ingest.intake.keep:" in done.err) == (2, True)
 
 
 HARMLESS_FILE = SETTINGS + (
@@ -320,4 +322,4 @@ def test_the_lists_of_names_are_those_of_options() -> None:
         for each in settings_of(command)
         for name in each.fields
     }
-    assert names >= HARMLESS | MODELS | SERVERS | GUARDED | WRITTEN
+    assert names >= HARMLESS_TEXTS | MODELS | SERVERS | GUARDED_FLAGS | WRITTEN_FILES

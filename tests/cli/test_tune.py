@@ -41,21 +41,26 @@ def test_table_json_page_and_python_say_the_same(
 ) -> None:
     expected = tuned.as_dict()
     page, picture, run = tmp_path / "t.html", tmp_path / "t.svg", tmp_path / "fused.trec"
-    found = cli(*USUAL, "--format", "json", "-o", page, "-o", picture, "-o", run)
+    whole = tmp_path / "t.json"
+    written = [str(each) for each in (page, picture, run, whole)]
+    found = cli(*USUAL, "--format", "json", *(word for each in written for word in ("-o", each)))
     assert found.code == 0
-    said = json.loads(found.out)
+    assert json.loads(found.out)["files"] == written
+    envelope = json.loads(whole.read_text())
+    said = {**envelope["result"], "findings": expected["findings"]}
+    assert len(envelope["findings"]) == len(expected["findings"])
     assert said == json.loads(json.dumps(expected))
-    held = f"{expected['held_out']['value']:.4f}"
+    held = f"{expected['held_out']['value']:.3f}"
     html, table = page.read_text(), cli(*USUAL)
     for text in (table.out, html, repr(tuned), tuned.to_markdown(), tuned._repr_html_()):
         assert held in text
-        assert f"{expected['in_sample']:.4f}" in text
+        assert f"{expected['in_sample']:.3f}" in text
         for gain in expected["gains"]:
             assert gain["verdict"] in text
-            assert f"{abs(gain['difference']):.4f}" in text
+            assert f"{abs(gain['difference']):.3f}" in text
     assert "alpha=" in table.out
     assert "chosen" in picture.read_text()
-    assert "note: 4 × query without a relevant item" in table.err
+    assert "note: 4 queries have no relevant item" in table.err
     fused = findwell.evaluate(str(run), str(QUESTIONS), "nDCG@10")
     assert fused["nDCG@10"] == pytest.approx(expected["in_sample"], abs=1e-12)
 
@@ -92,7 +97,7 @@ def test_three_runs_and_a_constant(cli: Findwell) -> None:
     three = ("tune", BM25, MINILM, BM25, "--gold", QUESTIONS, "--engine", "qdrant-rrf")
     assert "the best 8 settings" in cli(*three, "--step", "0.25").out
     constant = ("tune", BM25, MINILM, "--gold", QUESTIONS, "--engine", "course-rrf")
-    found = json.loads(cli(*constant, "--current", "60", "--format", "json").out)
+    found = cli(*constant, "--current", "60", "--format", "json").answer
     assert found["current"] == {"k": 60.0}
     assert set(found["chosen"]) == {"k"}
 

@@ -52,14 +52,17 @@ def test_a_secret_on_the_command_line_is_refused(
 
 
 def test_a_token_on_the_command_line_is_refused(cli: Findwell, tmp_path: Path, save: Save) -> None:
-    never = ("--max-request", "much")  # so that no server is ever started
+    never = ("--limit", "request=much")  # so that no server is ever started
     place = ("monitor", "serve", "--store", tmp_path / "store", "--host", "0.0.0.0", *never)
     done = cli(*place, "--token", SECRET)
     assert (done.code, "other users can read" in done.err) == (2, True)
     assert SECRET not in done.err
     assert not (tmp_path / "store").exists()
     missing = cli(*place, "--token", "env:NOWHERE_SET")
-    assert (missing.code, "the environment has no NOWHERE_SET" in missing.err) == (2, True)
+    assert (missing.code, "the environment variable NOWHERE_SET is not set" in missing.err) == (
+        2,
+        True,
+    )
     assert cli(*place, "--token", f"file:{tmp_path / 'none'}").code == 2
     save("empty", " \n")
     empty = cli(*place, "--token", f"file:{tmp_path / 'empty'}")

@@ -2,14 +2,8 @@
 
 from __future__ import annotations
 
-import fcntl
-import os
-import pty
+import json
 import re
-import struct
-import subprocess
-import sys
-import termios
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -17,9 +11,11 @@ import pytest
 from rich.cells import cell_len
 
 import findwell
+from tests.members import quick
+from tests.terminal import on_terminal
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from tests.conftest import Findwell
 
 DEMO = Path(findwell.__file__).parent / "demo"
 RUNS = (str(DEMO / "bm25.trec"), str(DEMO / "minilm.trec"))
@@ -44,35 +40,13 @@ PROSE = {  # sentences, which a terminal would break inside of words
     "an error": ("score", *RUNS, *GOLD, "-m", "ndgc@10"),
     "an error with a long fix": ("score", *RUNS, *GOLD, "--judge", "locl", "-m", "context_recall"),
     "a mistake in the usage": ("score", *RUNS, *GOLD, "--" + "-".join(["no-such-option"] * 3)),
+    "compare": ("compare", *RUNS, *GOLD, "--slice", "kind"),
+    "tune": ("tune", *RUNS, *GOLD, "-m", "nDCG@10", "--engine", "weaviate-relative"),
+    "signals": ("monitor", "show", "--list"),
+    "help": ("--help",),
+    "help of a command": ("tune", "--help"),
     "a gate without a baseline": ("score", *RUNS, *GOLD, "--baseline", "there"),
 }
-
-
-def on_terminal(arguments: Sequence[str], columns: int, **environment: str) -> tuple[str, int]:
-    """Run findwell on a terminal of so many columns; return what it showed, and its exit code."""
-    screen, end = pty.openpty()
-    fcntl.ioctl(end, termios.TIOCSWINSZ, struct.pack("HHHH", 50, columns, 0, 0))
-    known = {name: value for name, value in os.environ.items() if name not in ("COLUMNS", "LINES")}
-    with subprocess.Popen(
-        [sys.executable, "-m", "findwell", *arguments],
-        stdin=subprocess.DEVNULL,
-        stdout=end,
-        stderr=end,
-        env={**known, "TERM": "xterm", **environment},
-        close_fds=True,
-    ) as process:
-        os.close(end)
-        shown = b""
-        while True:
-            try:
-                block = os.read(screen, 65_536)
-            except OSError:  # the other end is closed
-                break
-            if not block:
-                break
-            shown += block
-        os.close(screen)
-    return shown.decode().replace("\r\n", "\n"), process.returncode
 
 
 def lines(shown: str) -> list[str]:
@@ -81,9 +55,7 @@ def lines(shown: str) -> list[str]:
     return [line.rpartition("\r")[2] for line in plain.splitlines()]
 
 
-@pytest.mark.parametrize(
-    "columns", [80, *(pytest.param(other, marks=pytest.mark.slow) for other in (60, 120, 200))]
-)
+@pytest.mark.parametrize("columns", quick([80, 60, 120, 200], 80))
 @pytest.mark.parametrize("name", COMMANDS)
 def test_nothing_is_wider_than_the_terminal(name: str, columns: int) -> None:
     shown, code = on_terminal(COMMANDS[name], columns)
@@ -95,7 +67,7 @@ def test_nothing_is_wider_than_the_terminal(name: str, columns: int) -> None:
     assert len(shown) > 100
 
 
-@pytest.mark.parametrize("columns", [80, 60])
+@pytest.mark.parametrize("columns", quick([80, 60], 80))
 @pytest.mark.parametrize("name", PROSE)
 def test_no_word_is_broken(name: str, columns: int, tmp_path: Path) -> None:
     """A terminal breaks what is wider than it; only a single word may be, such as a path."""
@@ -127,6 +99,38 @@ def test_colours_and_their_absence() -> None:
     assert not COLOR.search(plain)
 
 
+def test_what_was_written_is_no_warning(tmp_path: Path) -> None:
+    shown, code = on_terminal(("score", *RUNS, *GOLD, "--save", str(tmp_path / "saved")), 120)
+    assert code == 0
+    assert "saved: " in shown
+    assert "\x1b[33mnote:" in shown
+    assert "\x1b[33msaved" not in shown
+
+
+@pytest.mark.parametrize("columns", quick([60, 80], 60))
+def test_a_comparison_that_is_too_wide_stands_on_its_side(columns: int, tmp_path: Path) -> None:
+    """All about a measure is in one table, as with score, however many systems and slices."""
+    names = [f"system-{at}-of-nine" for at in range(1, 9)]
+    for at, name in enumerate(names):
+        (tmp_path / f"{name}.trec").write_text(Path(RUNS[at % 2]).read_text("utf-8"), "utf-8")
+    runs = (RUNS[0], *(str(tmp_path / f"{name}.trec") for name in names))
+    command = ("compare", *runs, *GOLD, "-m", "recall@5", "-m", "RR", "--slice", "topic")
+    shown, _ = on_terminal(command, columns)
+    assert not [line for line in lines(shown) if cell_len(line) > columns and " " in line.strip()]
+    tables = "\n".join(lines(shown)).split("\n\n")
+    verdicts = [table for table in tables if "\n verdict " in table]
+    for table in verdicts:
+        assert table.lstrip().startswith(("measure ", "slice "))
+        assert "\n won/tied/lost " in table
+    assert len([table for table in verdicts if " slice " not in table]) >= 4
+    said = " ".join(tables)
+    gold = Path(GOLD[1]).read_text("utf-8").splitlines()
+    topics = len({json.loads(line)["topic"] for line in gold})
+    assert said.count("system-8-of-nine") >= 2 * (1 + topics)
+    moved = tables[-2] if tables[-1].startswith("note") else tables[-1]
+    assert {"before", "after", "difference"} <= set(moved.splitlines()[0].split())
+
+
 def test_what_is_printed_while_a_bar_is_shown(tmp_path: Path) -> None:
     judged = ("-m", "context_recall@5", "--judge", "openai:some-model", "--dry-run")
     corpus = ("--corpus", str(DEMO / "passages.jsonl"))
@@ -146,10 +150,8 @@ def test_what_is_printed_while_a_bar_is_shown(tmp_path: Path) -> None:
             labels.set(pair.query, pair.doc, 1, annotator="anna")
     shown, code = on_terminal(("compare", *RUNS, "-m", "P@3", "--labels", pool), 80)
     assert code == 0, shown
-    assert "differences: what each system has more than bm25" in lines(shown)
+    assert "differences: each system − bm25" in lines(shown)
 
 
-def test_a_pipe_gets_whole_lines() -> None:
-    command = [sys.executable, "-m", "findwell", *COMMANDS["compare"]]
-    piped = subprocess.run(command, capture_output=True, text=True, check=True)
-    assert max(map(len, piped.stdout.splitlines())) > 110
+def test_a_pipe_gets_whole_lines(cli: Findwell) -> None:
+    assert max(map(len, cli(*COMMANDS["compare"]).out.splitlines())) > 110

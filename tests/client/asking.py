@@ -24,7 +24,9 @@ SCHEMA: dict[str, Any] = {
     "additionalProperties": False,
 }
 KEY = "sk-findwell-0123456789abcdef-secret"
-HASTE = RetryPolicy(concurrency=4, timeout=30.0, attempts=3, max_wait=30.0, first_wait=0.001)
+HASTE = RetryPolicy(
+    concurrency=4, timeout=30.0, attempts=3, max_wait=30.0, first_wait=0.001, gone_wait=0.02
+)
 
 
 def question(text: object = "hello", **more: Any) -> ChatRequest:

@@ -93,8 +93,11 @@ class Barrier:
 class Server:
     """Serves a script in a thread of its own, and remembers all calls."""
 
-    def __init__(self, script: Script, certificate: ssl.SSLContext | None = None) -> None:
+    def __init__(
+        self, script: Script, certificate: ssl.SSLContext | None = None, port: int = 0
+    ) -> None:
         self.script = script
+        self._port = port
         self._certificate = certificate
         self.calls: list[Call] = []
         self.most_at_once = 0
@@ -123,7 +126,7 @@ class Server:
 
     async def _start(self) -> int:
         self._server = await asyncio.start_server(
-            self._serve, "127.0.0.1", 0, ssl=self._certificate
+            self._serve, "127.0.0.1", self._port, ssl=self._certificate
         )
         return int(self._server.sockets[0].getsockname()[1])
 

@@ -19,7 +19,7 @@ import pytest
 from findwell.core.errors import EndpointError
 from findwell.judges.client import batches
 from findwell.judges.client.batches import BATCHES_FILE, BatchRecord, BatchRecords
-from findwell.judges.client.budget import Budget, Limits, Prices
+from findwell.judges.client.budget import CallBudget, Limits, Prices
 from findwell.judges.client.cache import Cache
 from findwell.judges.client.endpoint import Endpoint
 from findwell.judges.client.jobs import Ask, Session
@@ -56,7 +56,7 @@ def questions(count: int) -> list[ChatRequest]:
     return [question(number, schema=SCHEMA) for number in range(count)]
 
 
-def without_time(budget: Budget) -> dict[str, Any]:
+def without_time(budget: CallBudget) -> dict[str, Any]:
     return {name: value for name, value in budget.summary().items() if name != "seconds"}
 
 
@@ -69,7 +69,7 @@ def test_what_a_batch_brings_is_what_single_calls_bring(tmp_path: Path) -> None:
             return chat("so far", finish="length")
         return echo(call)
 
-    budgets = [Budget(prices=PRICES), Budget(prices=PRICES)]
+    budgets = [CallBudget(prices=PRICES), CallBudget(prices=PRICES)]
     twice = [*questions(30), *questions(4)]
     with serve(script) as single, Cache.open(tmp_path / "single") as cache:
         plain = ask_all(twice, endpoint_of(single), cache=cache, budget=budgets[0], retry=HASTE)
@@ -77,7 +77,7 @@ def test_what_a_batch_brings_is_what_single_calls_bring(tmp_path: Path) -> None:
     with serve(model) as server, Cache.open(tmp_path / "batch") as cache:
         batched = by_batch(server, twice, cache=cache, budget=budgets[1])
         assert len(cache) == len([each for each in plain[:30] if isinstance(each, Answer)])
-        again = Budget(prices=PRICES)
+        again = CallBudget(prices=PRICES)
         answered = [one for one, said in zip(twice, plain, strict=True) if isinstance(said, Answer)]
         by_batch(server, answered, cache=cache, budget=again)
     assert list(map(_plain, batched)) == list(map(_plain, plain))
@@ -103,7 +103,7 @@ def test_one_batch_holds_all_that_is_asked_at_once_and_a_second_what_follows() -
 
     model = BatchServer()
     seen: list[int] = []
-    budget = Budget()
+    budget = CallBudget()
     notes = set()
 
     def report(done: int) -> None:
@@ -265,13 +265,13 @@ def test_a_server_that_is_away_for_a_moment_is_asked_again() -> None:
 
 def test_a_budget_holds_for_batches() -> None:
     model = BatchServer()
-    budget = Budget(Limits(max_calls=4))
+    budget = CallBudget(Limits(max_calls=4))
     with serve(model) as server:
         outcomes = by_batch(server, questions(10), budget=budget)
     answered = [each for each in outcomes if isinstance(each, Answer)]
     assert (len(answered), budget.calls, model.paid.total()) == (4, 4, 4)
     assert budget.failed == {"budget": 6}
-    tokens = Budget(Limits(max_tokens=400))
+    tokens = CallBudget(Limits(max_tokens=400))
     with serve(BatchServer()) as server:
         by_batch(server, questions(60), budget=tokens)
     assert 0 < tokens.tokens <= 400
@@ -317,7 +317,7 @@ def test_killed_and_started_again_nothing_is_paid_twice(tmp_path: Path) -> None:
         endpoint = Endpoint.find("m", base_url=server.url, key="")
         uploads = len(model.files)
         with Cache.open(tmp_path) as cache:
-            budget = Budget()
+            budget = CallBudget()
             outcomes = by_batch(server, questions(25), endpoint, cache=cache, budget=budget)
     assert [each.content for each in outcomes] == [
         json.dumps({"heard": str(number)}) for number in range(25)

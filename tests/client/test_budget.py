@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from findwell.core.errors import FindwellError, InputError, OptionError
 from findwell.judges.client.budget import (
-    Budget,
+    CallBudget,
     Limits,
     Prices,
     estimate_prompt,
@@ -41,7 +41,7 @@ def reasons(outcomes: list[Any]) -> Counter[object]:
 
 @pytest.mark.parametrize("limit", [0, 1, 37, 100, 1000])
 def test_calls_stop_exactly_at_the_limit(limit: int) -> None:
-    budget = Budget(Limits(max_calls=limit))
+    budget = CallBudget(Limits(max_calls=limit))
     with serve() as server:
         outcomes = ask(server, *HUNDRED, budget=budget, retry=BUSY)
         assert len(server.calls) == budget.calls == min(limit, 100)
@@ -53,7 +53,7 @@ def test_calls_stop_exactly_at_the_limit(limit: int) -> None:
 
 
 def test_attempts_count_as_calls() -> None:
-    budget = Budget(Limits(max_calls=10))
+    budget = CallBudget(Limits(max_calls=10))
     with serve(lambda call: echo(call) if call.number % 2 else error(500)) as server:
         outcomes = ask(server, *HUNDRED, budget=budget, retry=BUSY)
         assert len(server.calls) == 10
@@ -63,7 +63,7 @@ def test_attempts_count_as_calls() -> None:
 @pytest.mark.parametrize("usage", [(30, 20), (3, 2), None])
 @pytest.mark.parametrize("limit", [0, 100, 1_000, 100_000])
 def test_tokens_stop_at_the_limit_whatever_was_guessed_before(usage: Any, limit: int) -> None:
-    budget = Budget(Limits(max_tokens=limit))
+    budget = CallBudget(Limits(max_tokens=limit))
     options = {"max_tokens": 40}
     with serve(lambda _: chat("x" * 80, usage=usage)) as server:
         requests = [question(number, options=options) for number in range(100)]
@@ -77,7 +77,7 @@ def test_tokens_stop_at_the_limit_whatever_was_guessed_before(usage: Any, limit:
 
 @pytest.mark.parametrize("usage", [(30, 20), None])
 def test_answers_that_are_cut_off_are_paid_for_too(usage: Any) -> None:
-    budget = Budget()
+    budget = CallBudget()
     with serve(lambda _: chat("x" * 80, usage=usage, finish="length")) as server:
         [outcome] = ask(server, question(), budget=budget)
     assert isinstance(outcome, Failure)
@@ -86,13 +86,13 @@ def test_answers_that_are_cut_off_are_paid_for_too(usage: Any) -> None:
 
 
 def test_cost_stops_at_the_limit_and_what_is_done_is_kept() -> None:
-    budget = Budget(Limits(max_cost=0.005), CHEAP)
+    budget = CallBudget(Limits(max_cost=0.005), CHEAP)
     with serve(lambda _: chat("{}", usage=(40, 6))) as server, Cache.open(mode="off") as cache:
         outcomes = ask(server, *HUNDRED, budget=budget, retry=BUSY, cache=cache)
         assert len(cache) == reasons(outcomes)["answer"]
         assert 49 <= len(cache) <= 50  # each is 0.0001
         assert budget.cost == pytest.approx(len(cache) * 0.0001)
-        free = Budget(Limits(max_calls=0))  # what is known needs no budget
+        free = CallBudget(Limits(max_calls=0))  # what is known needs no budget
         again = ask(server, *HUNDRED, budget=free, cache=cache)
     assert reasons(again) == reasons(outcomes)
 
@@ -103,7 +103,7 @@ def test_cached_prompt_tokens_have_a_price_of_their_own() -> None:
         "completion_tokens": 0,
         "prompt_tokens_details": {"cached_tokens": 400_000},
     }
-    budget = Budget(prices=Prices(1.0, 1.0, cached=0.5))
+    budget = CallBudget(prices=Prices(1.0, 1.0, cached=0.5))
     with serve(lambda _: chat("x", usage=usage)) as server:
         ask(server, question(), budget=budget)
     assert budget.cost == pytest.approx(0.8)
@@ -111,7 +111,7 @@ def test_cached_prompt_tokens_have_a_price_of_their_own() -> None:
 
 
 def test_the_summary_is_json_and_adds_up() -> None:
-    budget = Budget(prices=CHEAP)
+    budget = CallBudget(prices=CHEAP)
     with serve(lambda call: error(400) if call.prompt == "3" else echo(call)) as server:
         endpoint = endpoint_of(server)
         endpoint.support.answered = True
@@ -122,8 +122,8 @@ def test_the_summary_is_json_and_adds_up() -> None:
     assert (said["prompt_tokens"], said["completion_tokens"]) == (990, 495)
     assert said["cost"] == pytest.approx((990 + 4950) / 1e6)
     assert 0 < said["seconds"]["p50"] <= said["seconds"]["p90"] <= said["seconds"]["p99"]
-    assert Budget().summary()["seconds"] == {}
-    assert Budget().cost is None
+    assert CallBudget().summary()["seconds"] == {}
+    assert CallBudget().cost is None
 
 
 def test_limits_and_prices_must_make_sense() -> None:
@@ -132,7 +132,7 @@ def test_limits_and_prices_must_make_sense() -> None:
     with pytest.raises(OptionError, match="max_cost"):
         Limits(max_cost=float("nan"))
     with pytest.raises(OptionError, match="needs prices"):
-        Budget(Limits(max_cost=1.0))
+        CallBudget(Limits(max_cost=1.0))
     for price in (-1.0, float("inf"), float("nan")):
         with pytest.raises(OptionError, match="a price must be"):
             Prices(price, 1.0)
@@ -214,7 +214,7 @@ def test_a_forecast_spends_nothing_and_knows_what_is_known() -> None:
 )
 def test_calls_without_an_answer_count_as_if_they_were_billed(lost: Reaction) -> None:
     """A server that never answers, breaks off, or sends half an answer may have been at work."""
-    budget = Budget(Limits(max_tokens=2000), prices=Prices(1.0, 2.0))
+    budget = CallBudget(Limits(max_tokens=2000), prices=Prices(1.0, 2.0))
     requests = [question(number, options={"max_tokens": 400}) for number in range(20)]
     with serve(lambda _: lost) as server:
         retry = replace(HASTE, timeout=0.2)
@@ -234,14 +234,14 @@ def test_calls_without_an_answer_count_as_if_they_were_billed(lost: Reaction) ->
 
 
 def test_calls_that_were_never_sent_or_turned_down_cost_nothing() -> None:
-    budget = Budget(Limits(max_tokens=2000))
+    budget = CallBudget(Limits(max_tokens=2000))
     with serve(lambda _: error(500, "no")) as server:
         ask(server, question(), budget=budget)
     assert (budget.tokens, budget.unanswered_calls) == (0, 0)
 
 
 def test_a_refused_connection_is_not_a_call_and_spends_nothing() -> None:
-    budget = Budget(Limits(max_calls=5))
+    budget = CallBudget(Limits(max_calls=5))
     with serve(echo) as server:
         endpoint = endpoint_of(server)
         for outcome in ask(server, *map(question, range(3)), endpoint=endpoint, budget=budget):

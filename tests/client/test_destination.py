@@ -201,9 +201,9 @@ def moved(url: str, status: int, *, every: int = 1) -> Script:
 def test_a_server_cannot_send_texts_on(status: int) -> None:
     with serve() as public:
         with serve(moved(public.url, status)) as own:
-            with pytest.raises(EndpointError, match="to which nothing is sent"):
+            with pytest.raises(EndpointError, match="which findwell does not follow"):
                 ask(own, question("secret"))
-            with pytest.raises(EndpointError, match="to which nothing is sent") as stop:
+            with pytest.raises(EndpointError, match="which findwell does not follow") as stop:
                 openai_embedder("m", base_url=own.url, api_key=KEY).embed(["secret"])
             assert stop.value.status == status
         with serve(moved(public.url, status, every=2)) as own:

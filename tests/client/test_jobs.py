@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from findwell.core.errors import EndpointError
-from findwell.judges.client.budget import Budget
+from findwell.judges.client.budget import CallBudget
 from findwell.judges.client.cache import FILE, Cache
 from findwell.judges.client.jobs import OPEN_PER_CALL, Ask, Conversation, Session
 from findwell.judges.client.protocol import Answer, Failure
@@ -149,7 +149,7 @@ def test_answers_are_in_the_order_of_the_requests() -> None:
 
 
 def test_the_same_request_is_sent_once() -> None:
-    budget = Budget()
+    budget = CallBudget()
     requests = [question(number % 10, schema=SCHEMA) for number in range(100)]
     with serve() as server:
         outcomes = ask(server, *requests, budget=budget)
@@ -202,7 +202,7 @@ def test_it_works_inside_a_running_loop() -> None:
 
 
 def test_what_failed_is_not_asked_for_again_by_the_same_job() -> None:
-    budget = Budget()
+    budget = CallBudget()
     with serve(lambda _: error(400, "no")) as server:
         endpoint = endpoint_of(server)
         endpoint.support.answered = True

@@ -14,13 +14,23 @@ from typing import Any
 import pytest
 
 from findwell.core.errors import EndpointError, FindwellError
-from findwell.judges.client.budget import Budget
+from findwell.judges.client.budget import CallBudget, Limits
 from findwell.judges.client.cache import Cache
 from findwell.judges.client.client import RetryPolicy
 from findwell.judges.client.protocol import Answer, Failure, Outcome, Reason
 from findwell.judges.llm.answers import Unreadable, extract_object
 from tests.client.asking import HASTE, KEY, ask, ask_all, endpoint_of, question
-from tests.client.server import Call, Reaction, Script, as_json, chat, echo, error, serve
+from tests.client.server import (
+    Call,
+    Reaction,
+    Script,
+    Server,
+    as_json,
+    chat,
+    echo,
+    error,
+    serve,
+)
 
 GOOD = '{"heard": "hello"}'
 PLAIN = json.dumps({"choices": [{"message": {"content": GOOD}}]}).encode()
@@ -206,7 +216,7 @@ def test_waiting_ends(wait: dict[str, str]) -> None:
 
 @pytest.mark.parametrize("late", [Reaction(hang=True), Reaction(PLAIN, trickle=0.02)])
 def test_an_answer_that_takes_too_long_is_a_timeout(late: Reaction) -> None:
-    budget = Budget()
+    budget = CallBudget()
     with serve(lambda _: late) as server:
         retry = replace(HASTE, timeout=0.3, attempts=2)
         [slow] = ask(server, question(), retry=retry, budget=budget)
@@ -244,7 +254,7 @@ def test_more_bytes_than_any_answer_has_are_not_read() -> None:
     ],
 )
 def test_tokens_are_those_reported_or_a_guess(usage: Any, reported: bool) -> None:
-    budget = Budget()
+    budget = CallBudget()
     with serve(lambda _: chat(GOOD, usage=usage)) as server:
         used = answer(ask(server, question(), budget=budget)[0]).usage
     assert used.estimated is not reported
@@ -258,10 +268,10 @@ STOPS: dict[str, tuple[Reaction, str]] = {
     "no right": (error(403, "forbidden"), "denies access"),
     "no such model": (error(404, "The model `m` does not exist"), "no model 'some-model'"),
     "no such model, as a mistake": (error(400, "m is not a valid model ID"), "no model"),
-    "no such address": (Reaction(b"Not Found", 404), "nothing to ask"),
+    "no such address": (Reaction(b"Not Found", 404), "no model answers"),
     "moved": (
         Reaction(b"", 301, {"Location": "http://h:1/?k=v"}),
-        "to which nothing is sent .*http://h:1\\)",
+        "which findwell does not follow .*http://h:1\\)",
     ),
     "no credit": (error(402, "pay"), "no credit"),
     "no credit, as a limit": (error(429, "You exceeded: insufficient_quota"), "no credit"),
@@ -307,6 +317,36 @@ def test_a_server_that_is_gone_later_is_a_failure() -> None:
     assert failure(outcome).reason is Reason.UNREACHABLE
 
 
+def test_a_server_that_is_gone_pauses_the_job_which_goes_on_when_it_is_back() -> None:
+    back: list[Server] = []
+    with serve() as server:
+        endpoint, port = endpoint_of(server), int(server.url.split(":")[2].partition("/")[0])
+        ask(server, question("first"), endpoint=endpoint)
+    budget = CallBudget(Limits(max_calls=9))
+    said: list[str] = []
+
+    def progress(_: int) -> None:
+        said.append(budget.spent_so_far())
+        if "the server is gone: start it again" in said[-1] and not back:
+            back.append(Server(echo, port=port).__enter__())
+
+    patient = replace(HASTE, gone_wait=30.0)
+    try:
+        outcomes = ask_all(
+            [question(number) for number in range(8)],
+            endpoint,
+            retry=patient,
+            budget=budget,
+            progress=progress,
+        )
+    finally:
+        for each in back:
+            each.__exit__()
+    assert all(isinstance(outcome, Answer) for outcome in outcomes)
+    assert (budget.calls, budget.answered, len(back)) == (8, 8, 1)
+    assert "gone" not in said[-1]
+
+
 def test_a_server_that_dies_fails_what_is_left_and_soon_without_asking() -> None:
     retry = RetryPolicy(concurrency=2, attempts=2, first_wait=0.001)
     script: Callable[[Call], Reaction] = lambda call: (  # noqa: E731
@@ -334,7 +374,7 @@ def test_a_mixed_lot_ends_whole_and_the_totals_add_up() -> None:
         seen.add(call.prompt)
         return kinds[number % len(kinds)]
 
-    budget = Budget()
+    budget = CallBudget()
     requests = [question(number) for number in range(1, 301)]
     with serve(script) as server:
         outcomes = ask(

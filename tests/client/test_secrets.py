@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from findwell.core.errors import EndpointError, FindwellError, OptionError
-from findwell.judges.client.budget import Budget
+from findwell.judges.client.budget import CallBudget
 from findwell.judges.client.cache import Cache
 from findwell.judges.client.client import RetryPolicy
 from findwell.judges.client.endpoint import Endpoint, Secret
@@ -43,7 +43,7 @@ def test_no_leak_of_a_server_gets_any_further(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     caplog.set_level(logging.DEBUG)
-    budget = Budget()
+    budget = CallBudget()
     with serve(leak) as server, Cache.open(tmp_path) as cache:
         endpoint = endpoint_of(server)
         endpoint.support.answered = True

@@ -7,11 +7,13 @@ from pathlib import Path
 
 import polars as pl
 import pytest
-from scipy.stats import kendalltau
-from statsmodels.stats.inter_rater import cohens_kappa
 
 import findwell
 from findwell.core.errors import FindwellError
+from tests.lazy import lazy
+
+stats = lazy("scipy.stats")
+inter_rater = lazy("statsmodels.stats.inter_rater")
 
 DEMO = Path(findwell.__file__).parent / "demo"
 
@@ -20,7 +22,7 @@ def test_rankings() -> None:
     one = {"q": {"a": 3.0, "b": 2.0, "c": 1.0, "d": 0.5}, "r": ["a"], "s": ["a", "b"], "t": ["x"]}
     other = {"q": ["b", "a", "d", "c"], "r": ["a"], "s": ["x", "y"], "u": ["x"]}
     found = findwell.labels.agree({"q": one["q"]}, {"q": other["q"]}, kind="rankings")
-    assert found["tau"] == pytest.approx(kendalltau([4, 3, 2, 1], [3, 4, 1, 2]).statistic)
+    assert found["tau"] == pytest.approx(stats.kendalltau([4, 3, 2, 1], [3, 4, 1, 2]).statistic)
     lists = {query: list(docs) for query, docs in one.items()}
     found = findwell.labels.agree(lists, other, kind="rankings")
     rows = {row["query"]: row for row in found.details.to_dicts()}
@@ -82,7 +84,7 @@ def test_labels() -> None:
     first = {"q": {"a": 0, "b": 1, "c": 2, "d": 2, "e": 0}, "r": {"a": 1}}
     second = {"q": {"a": 0, "b": 1, "c": 1, "d": 2, "f": 0}, "r": {"a": 2}}
     found = findwell.labels.agree(first, second, kind="labels")
-    expected = cohens_kappa([[1, 0, 0], [0, 1, 1], [0, 1, 1]])
+    expected = inter_rater.cohens_kappa([[1, 0, 0], [0, 1, 1], [0, 1, 1]])
     assert found["kappa"] == pytest.approx(expected.kappa)
     assert found["agreement"] == 0.6
     row = found.summary.row(1, named=True)

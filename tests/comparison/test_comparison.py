@@ -14,19 +14,20 @@ import polars as pl
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from scipy import stats
-from statsmodels.stats.contingency_tables import mcnemar
-from statsmodels.stats.multitest import multipletests
 
 import findwell
 from findwell.core.errors import AlignError, FindwellError, MeasureError, OptionError
-from findwell.evaluation.comparison.compare import ROWS
 from findwell.evaluation.inputs import unique_names
 from tests import values
+from tests.lazy import lazy
 from tests.strategies import examples
 
 if TYPE_CHECKING:
     from findwell.evaluation.comparison.compare import Comparison
+
+stats = lazy("scipy.stats")
+contingency_tables = lazy("statsmodels.stats.contingency_tables")
+multitest = lazy("statsmodels.stats.multitest")
 
 KEYS = [
     *("baseline", "system", "measure", "verdict", "difference", "low", "high", "p", "p_adjusted"),
@@ -77,7 +78,7 @@ def test_hit_or_miss_is_tested_by_mcnemar() -> None:
     row = compared(old, new)["recall"]
     table = [[((old == x) & (new == y)).sum() for y in (1, 0)] for x in (1, 0)]
     assert row["test"] == "mcnemar"
-    assert row["p"] == pytest.approx(mcnemar(table, exact=True).pvalue)
+    assert row["p"] == pytest.approx(contingency_tables.mcnemar(table, exact=True).pvalue)
     assert compared(old, new, test="permutation")["recall"]["test"] == "permutation"
     success = compared(OLD, NEW, measures="success@1")
     assert success["success@1"]["test"] == "mcnemar"
@@ -91,7 +92,7 @@ def test_several_systems_are_corrected_by_holm_for_each_measure() -> None:
         rows = found.comparisons.filter(pl.col("measure") == measure)
         assert rows["system"].to_list() == ["b", "c", "d"]
         assert rows["correction"].unique().to_list() == ["holm"]
-        holm = multipletests(rows["p"], method="holm")[1]
+        holm = multitest.multipletests(rows["p"], method="holm")[1]
         assert rows["p_adjusted"].to_list() == pytest.approx(holm.tolist())
     alone = compared(OLD, NEW)["recall"]
     assert (alone["p_adjusted"], alone["correction"]) == (alone["p"], "none")
@@ -124,7 +125,7 @@ def test_slices_are_corrected_after_benjamini_and_hochberg() -> None:
         *(("half", each) for each in ("0", "1")),
     ]
     assert rows["n"].to_list() == [9, 10, 10, 1, 15, 15]
-    expected = multipletests(rows["p"], method="fdr_bh")[1]
+    expected = multitest.multipletests(rows["p"], method="fdr_bh")[1]
     assert rows["p_adjusted"].to_list() == pytest.approx(expected.tolist())
     odd = np.arange(30) % 2 == 1
     assert rows["difference"][5] == pytest.approx((NEW - OLD)[odd].mean())
@@ -428,7 +429,15 @@ def test_turned_round_it_is_the_same(pairs: list[tuple[int, int]], seed: int) ->
 
 def test_frames_and_json() -> None:
     found = compared(OLD, NEW)
-    assert found.comparisons.schema == pl.Schema(ROWS)
+    for frame, rows in (
+        (found.comparisons, found.rows),
+        (found.values, found.value_rows),
+        (found.moved, found.moved_rows),
+    ):
+        assert frame.to_dicts() == list(rows)
+        assert frame.columns == list(rows[0])
+    assert not found.slices.height
+    assert found.slices.columns == ["column", "slice", *found.comparisons.columns]
     assert found.values.columns == ["system", "measure", "value", "n", "undefined"]
     shown = json.loads(json.dumps(found.as_dict()))
     assert list(shown["comparisons"][0])[: len(KEYS)] == KEYS
@@ -516,3 +525,23 @@ def test_an_unclear_verdict_is_shown_without_scipy() -> None:
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.startswith("b is not clearly different from a\n")
+
+
+def test_the_headline_says_what_else_differs() -> None:
+    """Better or worse may be the gold or the relation: said next to the verdict, in every form."""
+    names = [f"q{number}" for number in range(12)]
+    found = [{"id": "x", "text": "one two"}, {"id": "a", "text": "one two three"}]
+    run = dict.fromkeys(names, found)
+    gold = [{"query": name, "gold": [{"id": "a", "text": "one two three"}]} for name in names]
+    old = findwell.evaluate({"old": run}, gold, ["RR"], by="ids")
+    assert "but" not in str(
+        findwell.compare(old, findwell.evaluate({"new": run}, gold, ["RR"], by="ids"))
+    )
+    rule = findwell.compare(
+        old, findwell.evaluate({"new": run}, gold, ["RR"], by="rouge(threshold=0.5)")
+    )
+    other = {name: ["x"] for name in names[:3]} | {name: ["a"] for name in names[3:]}
+    labels = findwell.compare(old, findwell.evaluate({"new": run}, other, ["RR"], by="ids"))
+    for page in (str(labels), labels.to_markdown()):
+        assert "but the gold labels differ for 3 queries" in page
+    assert "but measured with another option (relation: rouge" in " ".join(str(rule).split())

@@ -131,7 +131,7 @@ def test_the_command(tmp_path: Path, cli: Findwell) -> None:
     assert table.code == 0
     assert "210 queries, unpaired" in table.out
     assert "random divisions" in table.out
-    shown = json.loads(cli("compare", *paths, "-m", "RR", "--unpaired", "--format", "json").out)
+    shown = cli("compare", *paths, "-m", "RR", "--unpaired", "--format", "json").answer
     python = findwell.compare({"old": OLD, "new": NEW}, measures="RR", unpaired=True)
     assert shown["comparisons"] == python.as_dict()["comparisons"]
     gated = cli("compare", *paths, "-m", "RR", "--unpaired", "--no-regression", "RR")

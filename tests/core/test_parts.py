@@ -48,8 +48,8 @@ def test_a_gold_of_any_block_is_that_of_all_rows(
     assert found.member_doc.to_list() == whole.member_doc.to_list()
     for name in ("item_offset", "item_grade", "member_item", "item_times"):
         np.testing.assert_array_equal(getattr(found, name), getattr(whole, name))
-    assert [(each.key, each.count) for each in found.findings] == [
-        (each.key, each.count) for each in whole.findings
+    assert [(each.kind, each.message) for each in found.findings] == [
+        (each.kind, each.message) for each in whole.findings
     ]
 
 

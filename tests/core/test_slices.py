@@ -78,7 +78,7 @@ def test_the_same_slices_from_samples_and_from_a_run_with_a_gold(
         done = cli("score", *files, "-m", "RR", "--slice", "time:day", "--format", "json")
         assert done.code == 0, done.err
         found.append(
-            {(row["run"][:3], row["slice"]): row["value"] for row in json.loads(done.out)["slices"]}
+            {(row["run"][:3], row["slice"]): row["value"] for row in done.answer["slices"]}
         )
     values = [{day: value for (_, day), value in each.items()} for each in found]
     assert values == [pytest.approx(BY_DAY)] * 4

@@ -132,14 +132,14 @@ def test_command_line(tmp_path: Path, cli: Findwell) -> None:
     path = tmp_path / "samples.jsonl"
     path.write_text("\n".join(map(json.dumps, RECORDS)))
     assert "latency p50" in cli("score", path, "-m", "RR").out
-    shown = cli("score", path, "-m", "RR", "--format", "json").out
-    assert json.loads(shown)["timing"][0]["p50"] == 505.0
+    shown = cli("score", path, "-m", "RR", "--format", "json").answer
+    assert shown["timing"][0]["p50"] == 505.0
     path.write_text(path.read_text().replace("latency_ms", "latency"))
     refused = cli("score", path, "-m", "RR")
     assert refused.code == 2
     assert "'latency' has no unit" in refused.err
-    shown = cli("score", path, "-m", "RR", "--read", "latency_unit=us", "--format", "json").out
-    assert json.loads(shown)["timing"][0]["p50"] == 0.505
+    shown = cli("score", path, "-m", "RR", "--read", "latency_unit=us", "--format", "json").answer
+    assert shown["timing"][0]["p50"] == 0.505
 
 
 def test_every_run_tells_its_own_time(tmp_path: Path) -> None:

@@ -1,11 +1,13 @@
 """Properties of all dialects, and the rules of ragas and continuous-eval."""
 
 import random
+from typing import Any
 
 import pytest
 
 import findwell
 from findwell.measures.dialects import known_dialects
+from tests.dialects.golden import cases, same
 
 RUN = {"q1": ["a", "x", "a", "b"], "q2": ["y"], "q3": []}
 GOLD = {"q1": ["a", "b", "c"], "q2": ["y"], "q3": ["z"]}
@@ -28,13 +30,26 @@ def test_context_precision_of_ragas_adds_up_over_chunks() -> None:
     found = findwell.evaluate([record], measures="AP", by="exact", dialect="ragas")
     assert found["AP"] == pytest.approx(0.83333333333, abs=1e-10)
     pick = random.Random(4)
-    for _ in range(200):
-        gold = pick.sample("abc", pick.randint(1, 3))
-        items = [gold] if pick.random() < 0.3 else gold  # each document of a group counts
-        listed = pick.choices("abcxy", k=pick.randint(1, 7))
-        verdicts = [int(doc in gold) for doc in listed]
-        value = findwell.evaluate({"q": listed}, {"q": items}, "AP", dialect="ragas")["AP"]
-        assert value == pytest.approx(context_precision(verdicts), abs=1e-15)
+    run, gold, expected = {}, {}, {}
+    for query in map(str, range(200)):
+        docs = pick.sample("abc", pick.randint(1, 3))
+        gold[query] = [docs] if pick.random() < 0.3 else docs  # each document of a group counts
+        run[query] = pick.choices("abcxy", k=pick.randint(1, 7))
+        expected[query] = context_precision([int(doc in docs) for doc in run[query]])
+    table = findwell.evaluate(run, gold, "AP", dialect="ragas").per_query
+    assert dict(table.select("query", "value").iter_rows()) == pytest.approx(expected, abs=1e-15)
+
+
+@pytest.mark.parametrize("case", cases("ragas"), ids=lambda case: case["id"])
+def test_ids_of_ragas(case: Any) -> None:
+    """What ragas itself computed, with ids as numbers on one side and texts on the other."""
+    found = findwell.evaluate([case["inputs"]], None, case["metric"], dialect="ragas")
+    (measure,) = found.measures
+    if not case["inputs"]["retrieved_context_ids"] and measure.name == "P":
+        assert case["expected"] is None  # documented: the dialect counts 0
+        assert found[str(measure)] == 0
+    else:
+        assert same(found[str(measure)], case["expected"])
 
 
 def test_ragas() -> None:

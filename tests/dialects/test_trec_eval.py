@@ -298,7 +298,7 @@ def test_the_list_of_version_10_is_longer() -> None:
 
 
 def rows(text: str) -> dict[str, float]:
-    return {row["measure"]: row["value"] for row in json.loads(text)["summary"]}
+    return {row["measure"]: row["value"] for row in json.loads(text)["result"]["summary"]}
 
 
 def test_the_command_line(cli: Findwell, tmp_path: Path) -> None:
@@ -313,7 +313,7 @@ def test_the_command_line(cli: Findwell, tmp_path: Path) -> None:
     assert done.code == 0
     assert rows(done.out) == {"success@1": 0, "success@5": 1, "success@10": 1, "P": 0.5}
     done = cli("curve", run, "-g", gold, "--dialect=trec_eval", "--at=1,2", "--format=json")
-    found = [(row["measure"], row["k"]) for row in json.loads(done.out)["curve"]]
+    found = [(row["measure"], row["k"]) for row in done.answer["curve"]]
     assert found == [("recall", 1), ("recall", 2), ("P", 1), ("P", 2)]
 
 

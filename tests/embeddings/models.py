@@ -10,6 +10,10 @@ import numpy as np
 if TYPE_CHECKING:
     from pathlib import Path
 
+    from numpy.typing import NDArray
+
+    FloatArray = NDArray[np.float32]
+
 WORDS = ["[UNK]", "[CLS]", "[SEP]", "red", "green", "blue", "漢", "字", "שלום"]
 TABLE = np.array(
     [
@@ -36,16 +40,29 @@ def tokenizer_json() -> str:
     tokenizer.pre_tokenizer = pre_tokenizers.Whitespace()
     tokenizer.add_special_tokens(["[CLS]", "[SEP]"])
     tokenizer.post_processor = processors.TemplateProcessing(
-        single="[CLS] $A [SEP]", special_tokens=[("[CLS]", 1), ("[SEP]", 2)]
+        single="[CLS] $A [SEP]",
+        pair="[CLS] $A [SEP] $B:1 [SEP]:1",
+        special_tokens=[("[CLS]", 1), ("[SEP]", 2)],
     )
     text: str = tokenizer.to_str()
     return text
 
 
 def onnx_model(
-    *, pooled: bool = False, extra_input: str = "", ids: str = "input_ids", kind: int = 7
+    *,
+    pooled: bool = False,
+    extra_input: str = "",
+    ids: str = "input_ids",
+    kind: int = 7,
+    scores: FloatArray | None = None,
 ) -> bytes:
-    """Write an ONNX model that looks tokens up in TABLE, and averages them where it pools."""
+    """Write an ONNX model that looks tokens up in TABLE, and averages them where it pools.
+
+    With `scores`, a row for each token, it is a cross-encoder: their mean is the output `logits`.
+    """
+    pooled = pooled or scores is not None
+    values = TABLE if scores is None else scores
+    name = "sentence_embedding" if scores is None else "logits"
     hidden = "hidden" if pooled else "last_hidden_state"
     nodes = [_node("Gather", ["table", ids], hidden)]
     output = _value(hidden, 1, ["batch", "sequence", 3])
@@ -53,10 +70,10 @@ def onnx_model(
         axes = _text(1, "axes") + _number(20, 7) + _number(8, 1)
         keep = _text(1, "keepdims") + _number(20, 2) + _number(3, 0)
         attributes = _bytes(5, axes) + _bytes(5, keep)
-        nodes.append(_node("ReduceMean", ["hidden"], "sentence_embedding", attributes))
-        output = _value("sentence_embedding", 1, ["batch", 3])
-    table = b"".join(_number(1, size) for size in TABLE.shape)
-    table += _number(2, 1) + _text(8, "table") + _bytes(9, TABLE.tobytes())
+        nodes.append(_node("ReduceMean", ["hidden"], name, attributes))
+        output = _value(name, 1, ["batch", values.shape[1]])
+    table = b"".join(_number(1, size) for size in values.shape)
+    table += _number(2, 1) + _text(8, "table") + _bytes(9, values.tobytes())
     inputs = [ids, "attention_mask", *([extra_input] if extra_input else [])]
     graph = b"".join(_bytes(1, node) for node in nodes) + _text(2, "tiny") + _bytes(5, table)
     for name in inputs:

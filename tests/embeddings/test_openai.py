@@ -216,7 +216,7 @@ def test_a_server_that_is_not_there() -> None:
 
 def test_a_server_that_sends_byte_by_byte_is_given_up(server: Server) -> None:
     server.script = lambda call: replace(embed(call), trickle=0.02)
-    with pytest.raises(EndpointError, match="no whole answer"):
+    with pytest.raises(EndpointError, match="no complete answer"):
         client(server, attempts=2, timeout=0.2).embed(["a"])
 
 

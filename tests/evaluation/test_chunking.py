@@ -85,7 +85,7 @@ def test_a_chunker_that_drops_the_last_chunk_of_every_file_is_found(places: bool
     ]
     assert last
     assert found["none-label"].count == len(last)
-    assert "(60 labels in all)" in found["none-label"].message
+    assert "The gold has 60 labels." in found["none-label"].message
     assert "left-out-text" not in check(retrieved(cut()), chunks=cut(places=places))
 
 
@@ -115,7 +115,7 @@ def test_labels_that_a_chunking_cuts_are_counted() -> None:
 def test_retrieved_chunks_alone_show_that_ends_are_dropped() -> None:
     bad, good = (check(retrieved(cut(drop_last=drop))) for drop in (True, False))
     assert bad["no-end"].count == len(DOCS)
-    assert "never its end" in bad["no-end"].message
+    assert "none with the end" in bad["no-end"].message
     assert "no-end" not in good
     assert "no-beginning" not in bad
     assert good["cut-label"].run == "run"
@@ -163,8 +163,8 @@ def test_the_command(cli: Findwell, tmp_path: Path) -> None:
     bad, good = lines("bad.jsonl", cut(drop_last=True)), lines("good.jsonl", cut())
     done = cli(*given, "--chunks", bad, "--chunks", good, "--strict")
     assert done.code == 1
-    assert f"left-out-text: bad: {len(DOCS)} × document" in done.out
+    assert f"left-out-text: bad: {len(DOCS)} of {len(DOCS)} documents have a part" in done.out
     assert "split-label: good: " in done.out
     assert "left-out-text: good" not in done.out
-    found = json.loads(cli(*given, "--chunks", bad, "--format", "json").out)["findings"]
+    found = cli(*given, "--chunks", bad, "--format", "json").answer["findings"]
     assert "left-out-text" in [each["kind"] for each in found]

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
 
-    from tests.conftest import Findwell, Process, Save
+    from tests.conftest import Findwell, Save
 
 FILES = {
     "manual.md": "Charge the bike first. It takes four hours in all. Then ride it home.",
@@ -158,7 +158,11 @@ def test_a_run_without_places_is_refused_with_the_choice(cli: Findwell, save: Sa
         find, GOLD, "recall@2", reading=findwell.Reading(id_from="metadata.source"), by="ids"
     )
     assert documents["recall@2"] == 1.0
-    assert kinds(documents) == {"shared-id": 2, "duplicate-document": 2}
+    assert kinds(documents) == {
+        "shared-id": 2,
+        "duplicate-document": 2,
+        "retriever-asked-again": 2,  # it was asked before the refusal, too
+    }
     assert findwell.evaluate(find, GOLD, "recall@2", corpus=FILES)["recall@2"] == 0.5
     run = save("run.trec", "q1 Q0 manual.md 1 1 t\n")
     gold = save("gold.jsonl", "\n".join(map(json.dumps, GOLD)))
@@ -271,15 +275,15 @@ def test_many_queries_that_share_no_id_are_no_verdict(cli: Findwell, save: Save)
     assert (done.code, done.out) == (2, "")
 
 
-def test_init_on_a_gold_of_places(save: Save, process: Process, tmp_path: Path) -> None:
+def test_init_on_a_gold_of_places(save: Save, cli: Findwell, tmp_path: Path) -> None:
     find = first_of_each(chunks())
     better = {each["query"]: chunks()[:3] if each["query"] == "q1" else find("") for each in GOLD}
     for name, lists in (("first", {e["query"]: find(e["question"]) for e in GOLD}), ("b", better)):
         records = [{"query": q, "retrieved": as_entries(docs)} for q, docs in lists.items()]
         save(f"{name}.jsonl", "\n".join(map(json.dumps, records)))
     save("gold.jsonl", "\n".join(map(json.dumps, GOLD)))
-    assert process("init", cwd=tmp_path).code == 0
+    assert cli("init", cwd=tmp_path).code == 0
     assert 'by = "spans"' in (tmp_path / "findwell.toml").read_text(encoding="utf-8")
-    done = process("compare", "-m", "recall@5", "--format", "json", cwd=tmp_path)
+    done = cli("compare", "-m", "recall@5", "--format", "json", cwd=tmp_path)
     assert done.code == 0
     assert f'"recall@5": "{SPANS}"' in done.out

@@ -88,7 +88,9 @@ OTHERS: dict[str, tuple[Any, str]] = {
 @pytest.mark.parametrize("other", OTHERS)
 def test_another_gold_is_refused(other: str, cli: Findwell, save: Save) -> None:
     wrong = records(SECOND, AGAIN | {"q1": OTHERS[other][0]})
-    with pytest.raises(AlignError, match="run two: 1 query has another gold than in one") as stop:
+    with pytest.raises(
+        AlignError, match="run two: 1 query has a different gold than in one"
+    ) as stop:
         findwell.evaluate({"one": records(FIRST, GOLD), "two": wrong}, None, "RR")
     assert "'q1'" in stop.value.what
     paths = [save("one", jsonl(records(FIRST, GOLD))), save("two", jsonl(wrong))]
@@ -103,7 +105,7 @@ def test_another_question_or_reference_is_refused(column: str) -> None:
     unsaid = records(SECOND, GOLD)
     assert findwell.evaluate({"one": one, "two": two, "three": unsaid}, None, "RR").runs
     two[0][column] = "y"
-    with pytest.raises(AlignError, match=f"1 query has another {column}"):
+    with pytest.raises(AlignError, match=f"1 query has a different {column}"):
         findwell.evaluate({"one": one, "two": two}, None, "RR")
 
 
@@ -117,7 +119,7 @@ def test_records_without_ids_are_told_by_their_questions() -> None:
         with pytest.raises(AlignError, match="its records are known by their"):
             findwell.evaluate({"one": one, "two": other}, None, "RR")
     other = [{**each, "gold": each["retrieved"]} for each in numbered]
-    with pytest.raises(AlignError, match="2 queries have another gold"):
+    with pytest.raises(AlignError, match="2 queries have a different gold"):
         findwell.evaluate({"one": other, "two": other[::-1]}, None, "RR")
 
 
@@ -146,7 +148,7 @@ def test_texts_are_part_of_the_gold() -> None:
     runs = {"one": sample("one two"), "two": sample("one two")}
     assert findwell.evaluate(runs, None, "recall", by="exact")["two", "recall"] == 1
     runs["two"] = sample("three")
-    with pytest.raises(AlignError, match="another gold"):
+    with pytest.raises(AlignError, match="a different gold"):
         findwell.evaluate(runs, None, "recall", by="exact")
 
 
@@ -177,5 +179,5 @@ def test_runs_that_tell_another_support_contradict_each_other() -> None:
 
     same = findwell.evaluate({"one": records(0.5), "other": records(0.5)}, None, "recall")
     assert set(same.values.values()) == {0.5}
-    with pytest.raises(findwell.FindwellError, match="another gold"):
+    with pytest.raises(findwell.FindwellError, match="a different gold"):
         findwell.evaluate({"one": records(0.5), "other": records(1)}, None, "recall")

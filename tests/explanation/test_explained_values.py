@@ -14,11 +14,12 @@ import pytest
 from hypothesis import given
 
 import findwell
-from findwell.evaluation.explanation.calculation import COUNTED, Calculation, with_parts
+from findwell.evaluation.explanation.calculation import COUNTS_AS_ZERO, Calculation, with_parts
 from findwell.evaluation.explanation.ranking import grade_words, level_of
 from findwell.measures.dialects import known_dialects, resolve_measures
 from findwell.show import render
 from findwell.show.explanation import sentence
+from tests.members import quick
 from tests.strategies import examples, grouped_cases, without_facts
 
 if TYPE_CHECKING:
@@ -55,7 +56,7 @@ def check_calculation(calculation: Calculation, measure: Measure) -> None:
     if "ideal" in calculation.divided_by:
         ideal = sum(gain / math.log2(rank + 1) for rank, gain in calculation.ideal)
         assert ideal == pytest.approx(calculation.divisor)
-    if calculation.limit.endswith(COUNTED):
+    if calculation.limit.endswith(COUNTS_AS_ZERO):
         assert calculation.value == 0
         return
     if calculation.quotient is None:
@@ -106,7 +107,7 @@ def _each_once(items: list[Any]) -> list[Any]:
     return [{"docs": [doc], "grade": grade} for doc, grade in grades.items()]
 
 
-@pytest.mark.parametrize("dialect", known_dialects())
+@pytest.mark.parametrize("dialect", quick(known_dialects(), "findwell", "trec_eval"))
 @given(case=grouped_cases(integer_grades=True))
 @examples(3)
 def test_every_number_is_explained_as_it_was_measured(dialect: str, case: tuple[Any, Any]) -> None:

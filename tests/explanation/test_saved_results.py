@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -182,7 +181,7 @@ def test_explain_says_the_same_of_the_folder(cli: Findwell, saved: Path) -> None
     live, told = cli("explain", *RUNS, *options), cli("explain", saved, *options)
     assert (told.code, told.out) == (0, live.out)
     worst = cli("explain", saved, "--worst", "2", "--format", "json")
-    assert len(json.loads(worst.out)["explanations"]) == 2
+    assert len(worst.answer["explanations"]) == 2
 
 
 def test_score_measures_it_again(cli: Findwell, saved: Path, tmp_path: Path) -> None:
@@ -191,11 +190,11 @@ def test_score_measures_it_again(cli: Findwell, saved: Path, tmp_path: Path) -> 
     live, again = (cli("score", *given, *options) for given in (RUNS, (saved,)))
     assert (live.code, again.code) == (0, 0)
     # which ties matter depends on the measures, and only the run knows its ties
-    expected, found = ({**json.loads(done.out), "findings": []} for done in (live, again))
+    expected, found = ({**done.answer, "findings": []} for done in (live, again))
     assert found == expected
     same = cli("score", saved, "--format", "json", "--save", tmp_path / "copy")
     assert same.code == 0
-    (row,) = json.loads(same.out)["summary"]
+    (row,) = same.answer["summary"]
     assert row["measure"] == "recall@5"
     copy = findwell.load(tmp_path / "copy")
     assert copy.kept.listed["bm25"].equals(findwell.load(saved).kept.listed["bm25"])
@@ -207,7 +206,7 @@ def test_score_measures_it_again(cli: Findwell, saved: Path, tmp_path: Path) -> 
 def test_curve_draws_it(cli: Findwell, saved: Path) -> None:
     options = ("-m", "recall", "--at", "1,5", "--reach", "recall>=0.5", "--format", "json")
     live, again = cli("curve", *RUNS, *options), cli("curve", saved, *options)
-    assert (again.code, json.loads(again.out)) == (0, json.loads(live.out))
+    assert (again.code, again.answer) == (0, live.answer)
 
 
 @pytest.mark.parametrize("command", ["explain", "score", "curve"])

@@ -142,7 +142,7 @@ def main(name: str) -> dict[str, Any]:
         run = findwell.retrieve(find, {each["query"]: each["question"] for each in GOLD})
         path.write_text("".join(as_json_lines(run)), encoding="utf-8")
         saved = tell(str(path))
-    elsewhere = best(make("/srv/docs/"), TEXTS[name])
+    elsewhere = make("/srv/docs/")
     return {
         "by hand": by_hand(chunks, name),
         "retriever": tell(find),
@@ -150,9 +150,9 @@ def main(name: str) -> dict[str, Any]:
         "file": saved,
         "source as id": tell(find, id_from=SOURCES[name]),
         "documents": tell(find, id_from=SOURCES[name], by="ids"),
-        "paths": tell(elsewhere),
-        "stems": tell(elsewhere, ids="stem"),
-        "chunk gold": _chunk_gold(find),
+        "paths": tell(best(elsewhere, TEXTS[name])),
+        "stems": tell(best(elsewhere, TEXTS[name]), ids="stem"),
+        "chunk gold": _chunk_gold(best(chunks, TEXTS[name])),
     }
 
 

@@ -17,7 +17,7 @@ WHOLE = re.compile(
     r"|gzip data is broken|no column|no (id|text); found|share no query|is not UTF-8|mark of UTF"
     r"|no relevant item|document has a text|has a label in both|nested too deeply"
     r"|not a file of verdicts|labelled twice|there is no text|carry no id|the chunk .* has no text"
-    r"|unknown column|is in the gold: it has"
+    r"|unknown column|is in the gold: it has|the column .* occurs more than once"
     r"|layout"
 )
 PLACE = re.compile(r", (line|row|record) [1-9]\d*|quer(y|ies) ['\"]|the id ['\"]")

@@ -490,7 +490,7 @@ def _labels() -> Iterator[Plan]:
         Original("labels.csv", "table", _csv(table)),
         Original("labels.parquet", "parquet", _parquet(table)),
     ):
-        command = ("judge", "card", each.name, "--judge", "local:text", "--no-save")
+        command = ("judge", "card", each.name, "--judge", "local:text", "--save", "none")
         yield Plan(
             f"judge-card-{each.name}", {each.name: each.content}, command, each.name, each.kind
         )
@@ -502,7 +502,7 @@ def _labels() -> Iterator[Plan]:
         ),
     }
     command = (
-        *("judge", "card", "qrels.txt", "--judge", "local:text", "--no-save"),
+        *("judge", "card", "qrels.txt", "--judge", "local:text", "--save", "none"),
         *("--corpus", "corpus.jsonl", "--queries", "questions.tsv"),
     )
     for target, kind in (

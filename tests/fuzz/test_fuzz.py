@@ -14,7 +14,7 @@ from tests.fuzz.checking import flaws
 from tests.fuzz.originals import plans
 from tests.fuzz.running import run
 
-FEW, MANY = 30, 400
+FEW, MANY = 30, 200
 
 
 def complaints(seed: int, count: int) -> list[str]:

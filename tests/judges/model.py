@@ -119,7 +119,7 @@ def _claims(read: Read) -> list[Said]:
 
 
 def supports(claim: str) -> Callable[[str], str]:
-    return lambda chunk: first_words(chunk) if words(claim) <= words(chunk) else ""
+    return lambda chunk: chunk if words(claim) <= words(chunk) else ""
 
 
 def mentions(entity: str) -> Callable[[str], str]:

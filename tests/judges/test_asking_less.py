@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from findwell.core.errors import JudgeError
 from findwell.judges.client.cache import Cache
+from findwell.judges.llm.judge import THINKING_TOKENS
 from findwell.judges.llm.stats import JudgeStats
 from tests.client.server import Call, Reaction, chat, serve
 from tests.judges.judging import ALL, check_shape, check_totals, expect, judge_of, sample, verdicts
@@ -49,7 +51,7 @@ def test_what_is_cut_off_is_asked_for_by_halves_down_to_one_verdict() -> None:
     assert min(asked) == 1
 
 
-def test_a_matrix_asks_for_all_at_once_and_has_no_limit() -> None:
+def test_a_matrix_asks_for_all_at_once() -> None:
     texts = [f"The capital of Brazil number {number}." for number in range(7)]
     one = sample(chunks=texts)
     with serve(well) as server:
@@ -58,8 +60,19 @@ def test_a_matrix_asks_for_all_at_once_and_has_no_limit() -> None:
     check_shape(one, judged)
     assert judged == expect(one)
     assert len(server.calls) == 3
-    assert not any("max_tokens" in call.body for call in server.calls)
     assert judge.about()["ask"] == "matrix"
+
+
+def test_the_answer_to_a_matrix_is_limited_by_what_was_asked_on_a_server_of_ones_own() -> None:
+    one, more = sample(), replace(sample(), chunks=(*sample().chunks, "Another chunk."))
+    with serve(well) as server:
+        for each in (one, more):
+            judge_of(server).judge([each], frozenset({"relevance"}))
+        few, many = (call.body["max_tokens"] for call in server.calls)
+        public = judge_of(server, base_url="https://api.example.com/v1")
+        [asked] = public._open(one, frozenset({"relevance"}), JudgeStats()).questions()
+    assert THINKING_TOKENS < few < many < 2 * THINKING_TOKENS
+    assert asked.request().max_tokens is None
 
 
 def test_answers_that_are_in_a_cache_are_found_as_before() -> None:

@@ -19,14 +19,15 @@ from findwell.judges.cards.card import (
     CardFigure,
     JudgeCard,
     figures,
+    find_card,
     find_cards,
     judge_card,
 )
-from findwell.judges.cards.labels import LabelledPairs, LabelledSamples, load_labels, match_rate
+from findwell.judges.cards.labels import LabelledPairs, LabelledSamples, load_labels
 from findwell.judges.find import find_judge
 from findwell.judges.limits import judge_lines
-from findwell.judges.local import LocalJudge
 from findwell.judges.replay import FunctionJudge
+from findwell.judges.taught import teach_judge
 from findwell.statistics.agreement import kappa
 from tests.strategies import examples
 
@@ -35,7 +36,7 @@ if TYPE_CHECKING:
 
     from findwell.core.progress import Progress
     from findwell.judges.verdicts import JudgeProtocol, Sample
-    from tests.conftest import Save
+    from tests.conftest import Findwell, Save
 
 DATA = Path(__file__).parents[2] / "../shared/data"
 ROWS: list[dict[str, Any]] = [
@@ -442,22 +443,61 @@ def test_a_result_cites_a_card_about_what_was_judged_and_in_the_same_way() -> No
 
 
 def test_a_card_of_other_questions_says_so_and_gives_way_to_one_of_these() -> None:
-    def cited(question: str) -> str:
+    def line(question: str, judge: JudgeProtocol | str) -> str:
         sample = {"question": question, "contexts": ["Rome."], "reference": "In Italy."}
-        result = findwell.evaluate([sample], measures="context_precision", judge="local:text")
-        assert result.judge["card"] in judge_lines([result.judge])[0].replace(
-            "judge local:text: ", "local:text: "
-        )
-        return str(result.judge["card"])
+        result = findwell.evaluate([sample], measures="context_precision", judge=judge)
+        return judge_lines([result.judge])[0]
 
-    elsewhere = "labels of labels, relevance, of other questions than these"
-    judge_card(ROWS, judge="local:text").save()
-    assert elsewhere not in cited(ROWS[0]["question"])
-    assert elsewhere in cited("How does a heat pump work?")
-    other = [row | {"question": "How does a heat pump work?"} for row in ROWS[:3]]
-    judge_card(other, judge="local:text").save()
-    assert " on 3 labels" in cited("How does a heat pump work?")
-    assert " on 4 labels" in cited(ROWS[0]["question"])
+    def mine(sample: Sample) -> dict[str, Any]:
+        return {"relevance": [1] * len(sample.chunks)}
+
+    pump, judge = "How does a heat pump work?", FunctionJudge(mine, name="mine")
+    for each in ("local:text", judge):
+        judge_card(ROWS, judge=each).save()
+    assert line(ROWS[0]["question"], judge).startswith("judge mine: κ 0.00 on 4 labels of labels")
+    assert line(pump, judge).startswith(
+        "judge mine: not checked on these questions; on others κ 0.00 on 4 labels of labels"
+    )
+    # what an embedded judge is worth elsewhere is known from public labels
+    assert " on 4 labels" in line(ROWS[0]["question"], "local:text")
+    assert "labels of" not in line(pump, "local:text")
+    judge_card([row | {"question": pump} for row in ROWS[:3]], judge=judge).save()
+    assert " on 3 labels" in line(pump, judge)
+    assert " on 4 labels" in line(ROWS[0]["question"], judge)
+
+
+def test_a_card_applies_where_it_shares_half_of_the_questions() -> None:
+    def applies(*questions: str) -> bool:
+        queries = pl.DataFrame({"query": questions, "question": questions})
+        return find_card("local:text", {"relevance"}, card.about, queries)[1]
+
+    names = [f"Where is town {number}?" for number in range(8)]
+    card = judge_card(
+        [{"question": name, "chunk": "Here.", "label": at % 2} for at, name in enumerate(names)],
+        judge="local:text",
+    )
+    card.save()
+    others = [f"Who is person {number}?" for number in range(9)]
+    assert applies(*names, *others)  # the card is a part of the queries
+    assert applies(names[0])  # the queries are a part of what it is about
+    assert applies(*names[:4], *others)
+    assert not applies(*names[:3], *others)
+    assert not applies(*others)
+
+
+def test_a_result_tells_that_the_judge_says_yes_too_often() -> None:
+    rows = [
+        {"question": f"Where is {number}?", "chunk": chunk, "label": int(chunk == "a")}
+        for number in range(12)
+        for chunk in ("a", "b", "c")
+    ]
+    judge = FunctionJudge(lambda sample: {"relevance": [1] * len(sample.chunks)}, name="kind")
+    judge_card(rows, judge=judge).save()
+    sample = {"question": "Where is 3?", "contexts": ["a", "b"]}
+    found = findwell.evaluate([sample], measures="context_precision", judge=judge).findings
+    (rate,) = (each for each in found if each.kind == "judge-yes-rate")
+    assert rate.count == 36
+    assert "says yes 67 points more often than people" in rate.message
 
 
 def test_cards_in_a_place_of_your_own(tmp_path: Path) -> None:
@@ -505,64 +545,18 @@ def graded(count: int = 40) -> list[dict[str, Any]]:
     ]
 
 
-def test_the_worth_of_labels_is_that_on_other_questions() -> None:
-    """Of two questions each is judged with the threshold that the labels of the other one set."""
-    usual, rows = LocalJudge(None), graded(2)
-    halves = [[row for row in rows if f" {number}?" in row["question"]] for number in (0, 1)]
-    said: list[bool] = []
-    for own, other in (halves, halves[::-1]):
-        judge = match_rate(usual, load_labels(other), "relevance")
-        scores = judge.scores([(row["question"], row["chunk"]) for row in own], "relevance")
-        said += (scores >= judge.threshold("relevance")).tolist()
-    truth = [bool(row["label"]) for half in halves for row in half]
-    found = match_rate(usual, load_labels(rows), "relevance").about()["recalibrated"]
-    assert found["kappa_held_out"] == pytest.approx(kappa(said, truth).value)
-    assert found["kappa_before"] == judge_card(rows, judge=usual)["kappa"].value
-    many = match_rate(usual, load_labels(graded(60)), "relevance").about()["recalibrated"]
-    assert many["kappa_held_out"] > many["kappa_before"] + 0.1
-    one = match_rate(usual, load_labels(graded(1)), "relevance").about()["recalibrated"]
-    assert one["kappa_held_out"] is None
-
-
 @pytest.mark.parametrize("panel", [False, True])
-def test_no_card_from_the_labels_that_set_the_threshold(tmp_path: Path, *, panel: bool) -> None:
+def test_no_card_from_the_labels_that_taught(tmp_path: Path, *, panel: bool) -> None:
     """Its κ would be that of labels which it has seen; the error tells the held-out one."""
-    path = tmp_path / "labels.jsonl"
-    path.write_text("".join(json.dumps(row) + "\n" for row in graded(12)))
-    judge: Any = f"local:text(labels={path})"
+    taught = teach_judge(graded(12), judge="local:text")
+    judge: Any = str(taught.save(tmp_path / "judge.json"))
     held_out = find_judge(judge).about()["recalibrated"]["kappa_held_out"]
     asked = [judge, "local:text"] if panel else judge
-    with pytest.raises(OptionError, match="12 of the 15 questions set the threshold") as found:
+    with pytest.raises(OptionError, match="12 of the 15 questions taught") as found:
         judge_card(graded(15), judge=asked)
     assert f"held-out κ is {held_out:.2f}" in str(found.value)
     others = [row for row in graded(20) if row not in graded(12)]
     assert judge_card(others, judge=asked)["kappa"].value is not None
-
-
-def test_a_few_labels_move_the_threshold_to_the_rate_of_yes(tmp_path: Path) -> None:
-    rows = graded(6)  # a judge with the built-in threshold says yes more often than these labels
-    path = tmp_path / "labels.jsonl"
-    path.write_text("".join(json.dumps(row) + "\n" for row in rows))
-    usual = LocalJudge(None)
-    moved = find_judge(f"local:text(labels={path})")
-    assert isinstance(moved, LocalJudge)
-    about = moved.about()["recalibrated"]
-    assert (about["labels"], about["questions"]) == ("labels.jsonl", 6)
-    assert about["yes"] < about["judge_before"]
-    threshold = moved.threshold("relevance")
-    assert threshold > usual.threshold("relevance")
-    assert moved.name == f"local:text(relevance={threshold:g})"
-    many = match_rate(usual, load_labels(graded(200)), "relevance")
-    assert many.threshold("relevance") > threshold  # more labels, more of the way
-    scores = usual.scores([(row["question"], row["chunk"]) for row in rows], "relevance")
-    rates = [float((scores >= each).mean()) for each in (usual.threshold("relevance"), threshold)]
-    assert abs(rates[1] - about["yes"]) <= abs(rates[0] - about["yes"])
-    assert "recalibrated" not in usual.about()
-    for label in (0, 3):  # of labels that are all the same a rate is known, too
-        same = match_rate(
-            usual, load_labels([{**row, "label": label} for row in rows]), "relevance"
-        )
-        assert (same.threshold("relevance") > usual.threshold("relevance")) == (label == 0)
 
 
 # --- real labels ----------------------------------------------------------------------------------
@@ -581,3 +575,48 @@ def test_the_local_judge_on_labels_of_people(judge: str, least: float) -> None:
     assert (card.pairs, card.questions) == (420, 21)
     assert card["kappa"].value is not None
     assert card["kappa"].value >= least
+
+
+def test_kept_cards_side_by_side(tmp_path: Path, cli: Findwell) -> None:
+    rows = [
+        {"question": f"Where is {name}?", "chunk": f"{name}: {text}", "label": label, "system": at}
+        for name in ("Rome", "Bonn", "Oslo", "Bern")
+        for at, text, label in (("a", "here", 1), ("b", "there", int(name > "C")), ("c", "no", 0))
+    ]
+
+    def strict(sample: Sample) -> dict[str, Any]:
+        return {"relevance": ["here" in chunk.split() for chunk in sample.chunks]}
+
+    def wrong(sample: Sample) -> dict[str, Any]:
+        return {
+            "relevance": [
+                "no" in chunk or ("there" in chunk and "B" in chunk) for chunk in sample.chunks
+            ]
+        }
+
+    for name, judge in (("strict", strict), ("wrong", wrong)):
+        asked = FunctionJudge(judge, name=name)
+        card = judge_card(rows, judge=asked, slices="system")
+        assert card.seconds is not None
+        kept = card.save(tmp_path / f"{name}.json")
+        assert JudgeCard.load(kept) == card
+    assert card.tau("system") == -1.0
+    assert judge_card(rows, judge=FunctionJudge(strict, name="x")).tau("system") is None
+    files = [str(tmp_path / f"{name}.json") for name in ("strict", "wrong")]
+    told = cli("judge", "card", *files)
+    assert told.code == 0
+    head, first, second = (told.out.splitlines()[at] for at in (2, 4, 5))
+    assert head.split()[:3] == ["judge", "labels", "kappa"]
+    assert "tau by system" in head
+    assert head.split()[-2:] == ["cost", "seconds"]
+    assert first.split()[0] == "strict"
+    assert " 0.8165 " in first  # two of three pairs of systems in the same order, one tied
+    assert " -1.0000 " in second
+    assert "different labels" not in told.out
+    answer = cli("judge", "card", *files, "--format", "json").answer
+    assert [each["judge"] for each in answer["judges"]] == ["strict", "wrong"]
+    judge_card(rows[:9], judge=FunctionJudge(strict, name="less")).save(files[1])
+    assert "measured on different labels" in cli("judge", "card", *files).out
+    refused = cli("judge", "card", *files, "--judge", "local")
+    assert (refused.code, "--judge has no effect on saved cards" in refused.err) == (2, True)
+    assert cli("judge", "card", files[0], str(tmp_path / "none.json")).code == 2

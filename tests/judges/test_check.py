@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import random
+from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -159,7 +160,7 @@ def test_what_fails_least_is_recommended_where_nothing_else_is_better_than_chanc
     assert not found.logprobs
     # the long case fails as a matrix, and nothing else
     long = next(case for case in CASES if len(case.sample.chunks) >= 10)
-    assert found["matrix"].failed == len(long.pairs(Judged()))
+    assert found["matrix"].failed == len([*long.labelled(Judged())])
     assert found.recommended == "matrix"
 
 
@@ -278,6 +279,59 @@ def test_the_way_that_a_kept_check_recommends_is_the_default() -> None:
         assert named.about()["ask"] == "matrix"
 
 
+def lenient(call: Call) -> Reaction:
+    """Say yes to everything, but more probably where that is right."""
+    data, task = read(call.prompt)
+    if "digit" in task:
+        return chat("2")
+    known = data.get("question") in {question for question, _ in RELEVANT}
+    if "claim" in data:
+        right = SUPPORTED.get((data["claim"], data["chunk"]), 0)
+    elif known:
+        right = RELEVANT[data["question"], data["chunk"]]
+    else:
+        right = "Brazil" in data["chunk"]
+    chance = 0.95 if right else 0.65
+    return with_tokens(chat("yes"), [{"yes": chance, "no": 1 - chance}])
+
+
+def test_a_model_that_is_too_kind_is_cut_where_the_cases_say() -> None:
+    with serve(only(lenient, chat("{", finish="length"))) as server:
+        found = findwell.judges.check(settings(server))
+        relevance, claims = found["single"].aspects
+        for each in (relevance, claims):
+            assert each.kappa == 0.0
+            assert 0.65 < (each.cutoff or 0) < 0.95
+            assert each.kappa_held_out == pytest.approx(1.0)
+        assert (found.recommended, found.left_to_local) == ("single", ())
+        assert found["single"].seconds_a_call is not None
+        kept = findwell.judges.check(settings(server))
+        assert replace(kept, stored=False) == found
+        judge = judge_of(server, cache="use")
+        [judged] = judge.judge([sample()], frozenset({"relevance"}))
+        said = [bool(verdict.value) for verdict in judged["relevance"].row]
+        assert said == ["Brazil" in chunk for chunk in sample().chunks]
+        assert judge.about()["cutoffs"] == found["single"].cutoffs
+        estimate = judge_of(server, cache="off").dry_run([sample()], frozenset({"relevance"}))
+        assert estimate.seconds == pytest.approx(
+            estimate.calls * (found["single"].seconds_a_call or 0)
+        )
+
+
+def test_an_aspect_that_local_judges_better_is_left_to_it() -> None:
+    def script(call: Call) -> Reaction:
+        data, _ = read(call.prompt)
+        wrong = "claim" in data and len(data["chunk"]) % 4 == 0
+        return chat("yes") if wrong else single(call)
+
+    with serve(only(script, chat("{", finish="length"))) as server:
+        found = findwell.judges.check(settings(server))
+    assert found.left_to_local == ("claims",)
+    assert "leave claims to local" in found.in_words()
+    shown = " ".join(render(found, "table").split())
+    assert "leave claims to --judge local" in shown
+
+
 def test_a_check_that_breaks_ends_the_job_and_no_matrix_is_asked(tmp_path: Path) -> None:
     with serve(both) as server:
         judge = judge_of(server, ask="auto", cache="use", max_calls=3)
@@ -320,7 +374,7 @@ def test_an_estimate_asks_nobody() -> None:
         findwell.judges.check(settings(server))
         grades = sum("digit" in call.prompt for call in server.calls)
         assert estimate.calls == len(server.calls) - grades
-        assert forecast_check(settings(server), ["matrix"]).calls == 0
+        assert forecast_check(settings(server, ask="matrix")).calls == 0
 
 
 @pytest.mark.parametrize("judge", ["local", "replay:x", 7])
@@ -334,8 +388,6 @@ def test_names_of_ways_are_checked() -> None:
         Judge("openai:m", ask="singel")
     with pytest.raises(OptionError, match="max_failures must be"):
         Judge("openai:m", max_failures=0.0)
-    with pytest.raises(OptionError, match="way to ask"):
-        findwell.judges.check("openai:m", ways=["auto"])
     assert frozenset({"relevance", "claims"}) == CHECKED_ASPECTS
 
 
@@ -359,11 +411,11 @@ def test_the_command_shows_the_check(cli: Findwell) -> None:
         assert "judge-checks" not in done.err
         again = cli(*command, "--format", "json")
         assert "-J cache=refresh checks it again" in again.err
-        shown = json.loads(again.out)
+        shown = again.answer
         assert shown["recommended"] == "single"
         assert [way["way"] for way in shown["ways"]] == ["matrix", "single"]
-        one = cli(*command, "--way", "matrix", "--format", "json")
-        assert [way["way"] for way in json.loads(one.out)["ways"]] == ["matrix"]
+        one = cli(*command, "-J", "ask=matrix", "--format", "json")
+        assert [way["way"] for way in one.answer["ways"]] == ["matrix"]
     bad = cli("judge", "check", "local:text")
     assert bad.code == 2
     assert "asks no model" in bad.err

@@ -292,7 +292,7 @@ def test_every_id_has_verdicts_or_a_fault(said: dict[str, Any]) -> None:
         (Reason.BUDGET, "raise the limit that was reached"),
         (Reason.CUT_OFF, "findwell judge check"),
         (JudgeReason.MALFORMED, "findwell judge check"),
-        (Reason.FILTERED, "if it is run again, the same comes out"),
+        (Reason.FILTERED, "another run would give the same"),
         (JudgeReason.NO_REFERENCE, "give these queries a reference"),
         (JudgeReason.NEEDS_MODEL, "ask a language model"),
     ],

@@ -163,6 +163,12 @@ def test_every_day_in_three_forms(day: date) -> None:
         ("2 billion", "2000 million"),
         ("50%", "50 percent"),
         ("50 per cent", "50 %"),
+        ("100 °C", "100 degrees Celsius"),
+        ("100°F", "100 degrees Fahrenheit"),
+        ("14 million km²", "14 million square kilometers"),
+        ("5 km", "5-kilometre"),
+        ("90 km/h", "90 kilometers per hour"),
+        ("2.5 kg", "2.5 kilograms"),
     ],
 )
 def test_the_same_thing_written_otherwise(one: str, other: str) -> None:
@@ -171,7 +177,16 @@ def test_the_same_thing_written_otherwise(one: str, other: str) -> None:
 
 @pytest.mark.parametrize(
     ("one", "other"),
-    [("3.5", "35"), ("3.14", "3 14"), ("1960", "1961"), ("The Who", "Who's Who"), ("が", "か")],
+    [
+        ("3.5", "35"),
+        ("100 °C", "100 °F"),
+        ("5 km", "5 m"),
+        ("100 °C", "10 °C"),
+        ("3.14", "3 14"),
+        ("1960", "1961"),
+        ("The Who", "Who's Who"),
+        ("が", "か"),
+    ],
 )
 def test_different_things_stay_different(one: str, other: str) -> None:
     assert plain_form(one) != plain_form(other)

@@ -108,7 +108,7 @@ def test_local_text_gives_no_verdict_on_any_surface(tmp_path: Path) -> None:
         assert (row["p"], row["p_adjusted"]) == (None, None)
         assert NO_VERDICT in row["reason"]
         assert row["verdict"] == "unknown"
-    told = json.loads(render(found, "json"))
+    told = found.as_dict()
     assert told["judges"] == [TEXT_LINE]
     for shown in (repr(found), found.to_markdown(), found._repr_html_(), found.to_latex()):
         flat = " ".join(shown.split()).replace("\\_", "_")
@@ -165,11 +165,11 @@ def test_every_form_of_a_result_names_the_judge() -> None:
 
 
 def test_the_best_is_not_marked_by_a_judge_without_verdicts() -> None:
-    systems = {"good": GOOD, "bad": BAD}
+    systems = {"good": GOOD, "bad": BAD, "other": BAD}
     for judge, marked in (("local:text", False), (says_first, True)):
         result = findwell.evaluate(systems, measures="context_precision", judge=judge)
-        assert ("**1.0000**" in render(result, "markdown")) is marked
-        assert ('class="best"' in report(result)) is marked
+        assert ("**1.000**" in render(result, "markdown")) is marked
+        assert ('class="near"' in report(result)) is marked
 
 
 @pytest.mark.parametrize("decide", ["interval", "value"])
@@ -259,5 +259,5 @@ def test_a_baseline_is_not_replaced_on_the_word_of_local_text(
     assert cli("score", files[0], *JUDGED, *update).code == 0
     again = cli("score", files[1], *JUDGED, *update)
     assert again.code == 1
-    assert "gives no verdict about systems" in again.err
+    assert "has a judge that gives no verdict" in again.err
     assert findwell.load(folder)["context_precision@2"] == pytest.approx(1.0)

@@ -12,7 +12,7 @@ import pytest
 
 import findwell
 from findwell.core.errors import OptionError
-from findwell.judges.client.budget import Budget, Limits, Prices
+from findwell.judges.client.budget import CallBudget, Limits, Prices
 from findwell.judges.client.cache import Cache
 from findwell.judges.find import find_judge
 from findwell.judges.llm.judge import LLMJudge
@@ -172,7 +172,7 @@ def test_a_reference_of_which_no_claim_is_listed_fails() -> None:
 def test_a_budget_keeps_what_is_done(tmp_path: Path) -> None:
     samples = [sample(number) for number in range(10)]
     with serve(well) as server, Cache.open(tmp_path) as cache:
-        budget = Budget(Limits(max_calls=8))
+        budget = CallBudget(Limits(max_calls=8))
         judge = judge_of(server, cache=cache, budget=budget)
         judged = judge.judge(samples, ALL)
         assert len(server.calls) == 8
@@ -191,7 +191,7 @@ def test_a_budget_keeps_what_is_done(tmp_path: Path) -> None:
 def test_a_dry_run_says_what_is_asked_then(more: Any, tmp_path: Path) -> None:
     samples = [sample(number, TEXTS[: number % 6]) for number in range(12)]
     with serve(well) as server, Cache.open(tmp_path) as cache:
-        budget = Budget(prices=Prices(1.0, 2.0))
+        budget = CallBudget(prices=Prices(1.0, 2.0))
         judge = judge_of(server, cache=cache, budget=budget, **more)
         forecast = judge.dry_run(samples, ALL)
         assert not server.calls
@@ -259,7 +259,7 @@ def test_answers_that_cannot_be_kept_are_told(tmp_path: Path) -> None:
 def test_progress_is_told_in_samples() -> None:
     seen: list[Progress] = []
     with serve(well) as server:
-        budget = Budget(prices=Prices(1.0, 1.0))
+        budget = CallBudget(prices=Prices(1.0, 1.0))
         judge_of(server, budget=budget).judge([sample(n) for n in range(40)], ALL, seen.append)
     done = [progress.done for progress in seen]
     assert done == sorted(done)

@@ -119,9 +119,10 @@ def test_with_minilm_the_same_example_comes_out(minilm: LocalJudge) -> None:
 def test_minilm_sees_what_shares_no_word(minilm: LocalJudge) -> None:
     question = "How do I fix a flat tire?"
     chunks = ("Repairing a punctured bicycle tube, in 5 steps.", "Taxes are due by the end of May.")
-    pairs = [(question, chunk) for chunk in chunks]
-    assert len(set(TEXT.scores(pairs, "relevance").tolist())) == 1
-    alike, other = minilm.scores(pairs, "relevance").tolist()
+    sample = Sample("q", question, chunks)
+    aspect = frozenset({"relevance"})
+    assert len({each.probability for each in one(sample, TEXT, aspect)["relevance"].row}) == 1
+    alike, other = (each.probability or 0 for each in one(sample, minilm, aspect)["relevance"].row)
     assert alike > other + 0.1
 
 
@@ -192,8 +193,28 @@ def test_a_chunk_that_denies_the_claim_does_not_support_it() -> None:
 
 
 def test_negations_of_both_sides_agree() -> None:
-    assert not negation("It is not sold.", ("", "It was never sold.", ""))
-    assert not negation("It is sold.", ("It is not for rent.", "It is sold.", ""))
+    assert not negation("It is not sold.", "It was never sold.")
+    assert not negation("It is never taxed.", "There is no tax on it.")
+
+
+def test_a_negation_in_another_sentence_is_not_about_the_claim() -> None:
+    chunk = "The shop rents no bicycles. The shop sells electric bicycles. It never closes."
+    assert supports("The shop sells electric bicycles.", chunk).value == 1
+    denied = supports("The shop does not sell electric bicycles.", chunk)
+    assert (denied.value, denied.reason.partition(";")[0]) == (
+        0,
+        "the claim denies what the chunk does not",
+    )
+
+
+def test_a_unit_may_be_written_in_other_ways() -> None:
+    chunk = "At sea level water boils at 100 °C, and the lake lies 5 kilometres away."
+    for claim in ("Water boils at 100 degrees Celsius.", "Water boils at 100°C."):
+        assert supports(claim, chunk).value == 1
+    assert supports("The lake lies 5 km away.", chunk).value == 1
+    for claim in ("Water boils at 101 degrees Celsius.", "Water boils at 100 °F."):
+        assert supports(claim, chunk).value == 0
+    assert supports("The lake lies 6 km away.", chunk).value == 0
 
 
 # --- the same in any company ----------------------------------------------------------------------
@@ -414,8 +435,9 @@ def test_a_threshold_moves_the_line_and_the_name() -> None:
     assert strict.name == "local:text(relevance=0.95,claims=0.6)"
     assert relevance(BRAZIL.question, BRAZIL.chunks[0]) != [0]
     assert relevance(BRAZIL.question, BRAZIL.chunks[0], judge=strict) == [0]
-    assert strict.threshold("relevance") == 0.95
-    assert strict.threshold("statements") == TEXT.threshold("statements")
+    own, usual = (judge.about()["thresholds"] for judge in (strict, TEXT))
+    assert own["relevance"][0] == 0.95
+    assert own["statements"] == usual["statements"]
 
 
 def test_the_thresholds_of_higher_grades_move_along() -> None:
@@ -427,13 +449,6 @@ def test_the_thresholds_of_higher_grades_move_along() -> None:
     )
     assert steps == pytest.approx(before)
     assert moved.grades(np.array([logit(0.29), logit(0.31), 9.0])).tolist() == [0, 1, 3]
-
-
-def test_another_threshold_leaves_the_judge_as_it_was() -> None:
-    other = TEXT.at("relevance", 0.9)
-    assert (TEXT.name, other.name) == ("local:text", "local:text(relevance=0.9)")
-    assert TEXT.threshold("relevance") != 0.9
-    assert other.at("claims", 0.2).name == "local:text(relevance=0.9,claims=0.2)"
 
 
 @pytest.mark.parametrize(
@@ -455,14 +470,12 @@ def test_thresholds_that_cannot_be(thresholds: dict[str, float], message: str) -
 
 
 def test_scores_are_what_verdicts_are_made_of() -> None:
-    pairs = [(BRAZIL.question, chunk) for chunk in BRAZIL.chunks]
-    scores = TEXT.scores(pairs, "relevance")
-    said = [bool(verdict.value) for verdict in one(BRAZIL)["relevance"].row]
-    assert (scores >= TEXT.threshold("relevance")).tolist() == said
-    claims = [(claim, chunk) for claim in BRAZIL.items["claims"] for chunk in BRAZIL.chunks]
-    supported = [bool(verdict.value) for row in one(BRAZIL)["claims"].rows for verdict in row]
-    assert (TEXT.scores(claims, "claims") >= TEXT.threshold("claims")).tolist() == supported
-    assert TEXT.scores([], "relevance").tolist() == []
+    for aspect in ("relevance", "claims"):
+        least = TEXT.about()["thresholds"][aspect][0]
+        said = [verdict for row in one(BRAZIL)[aspect].rows for verdict in row]
+        assert {bool(each.value) for each in said} == {True, False}
+        above = [(each.probability or 0) >= least for each in said]
+        assert above == [bool(each.value) for each in said]
 
 
 def test_only_words_count_for_entities_too_whatever_is_installed() -> None:

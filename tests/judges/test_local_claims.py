@@ -142,10 +142,7 @@ CUT = {
     "The game is built around four pillars: exploration, survival, combat, and trading.": 4,
     "It is in Italy, Lazio, and Europe.": 3,
     "The members are family, friends, and neighbours.": 3,
-    "The trip is for work, primarily for sales, and research.": 1,
     "Floods, storms, and fires cause most of the damage.": 3,
-    "The oldest is Nestor, who lives in Pylos.": 2,
-    "The first bridge was Old Bridge, built in 1566 by Hayruddin.": 2,
     # what is no list, or said of all entries together, stays whole
     "It is sold in red, green, or blue.": 1,
     "It is not sold in red, green, and blue.": 1,
@@ -164,7 +161,7 @@ def test_lists_become_one_claim_each_and_nothing_else_does(sentence: str) -> Non
     (claims,) = find_decomposition("rules")([[sentence]])
     assert len(claims) == CUT[sentence], claims
     words = {word.strip(".,:") for word in sentence.split()}
-    assert {word.strip(".,:") for claim in claims for word in claim.split()} <= words | {"was"}
+    assert {word.strip(".,:") for claim in claims for word in claim.split()} <= words
 
 
 needs_spacy = pytest.mark.skipif(

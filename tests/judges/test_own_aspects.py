@@ -234,12 +234,11 @@ def test_a_model_lists_items_of_its_own() -> None:
         findwell.evaluate(ROWS, measures=["recall/topics(splitter=lines)"], judge=judge)
 
 
-def test_prompts_of_a_folder_take_their_place(tmp_path: Path) -> None:
-    (tmp_path / "recent.md").write_text(
-        'version: 7\n\n"recent": ask about each id\n', encoding="utf-8"
-    )
+def test_prompts_of_a_file_replace_theirs(tmp_path: Path) -> None:
+    path = tmp_path / "prompt.toml"
+    path.write_text("[recent]\nversion = 7\ntext = '\"recent\": ask about each id'\n")
     with serve(answer) as server:
-        asked = judge_of(server, prompts=tmp_path)
+        asked = judge_of(server, prompt=path)
     assert asked.about()["prompts"]["recent"]["version"] == "7"
 
 

@@ -177,8 +177,9 @@ def test_the_language_of_each_question_is_detected() -> None:
 
 
 def test_own_prompts_take_the_place_of_those_in_any_language(tmp_path: Path) -> None:
-    (tmp_path / "claims.md").write_text("version: 2\n\nBelegt?\n")
-    own = load_prompts(tmp_path, language="de")
+    path = tmp_path / "prompt.toml"
+    path.write_text("[claims]\nversion = 2\ntext = 'Belegt?'\n")
+    own = load_prompts(path, language="de")
     assert own["claims"].fill() == "Belegt?"
     assert own["judge"] == load_prompts(language="de")["judge"]
 

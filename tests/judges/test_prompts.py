@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import re
 from dataclasses import replace
+from importlib.resources import files
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -13,10 +15,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from findwell.core.errors import InputError
+from findwell.core.errors import InputError, OptionError
 from findwell.judges.aspects import ASPECTS
 from findwell.judges.aspects.built_in import RELEVANCE
 from findwell.judges.client.budget import estimate_tokens
+from findwell.judges.limits import judge_limits
 from findwell.judges.llm.judge import LLMJudge
 from findwell.judges.llm.matrix import plan_calls
 from findwell.judges.llm.prompts import (
@@ -258,44 +261,96 @@ def test_prompts_have_versions_and_hashes() -> None:
         assert prompt["own"] is False
 
 
-def test_a_folder_takes_the_place_of_some(tmp_path: Path) -> None:
-    (tmp_path / "claims.md").write_text("version: mine-2\n\nBelegt? Kosten: $$5.\n")
-    prompts = load_prompts(tmp_path)
+def own_file(folder: Path, content: str) -> Path:
+    """Write a file with prompts of one's own."""
+    path = folder / "prompt.toml"
+    path.write_text(content, encoding="utf-8")
+    return path
+
+
+def test_a_file_replaces_some(tmp_path: Path) -> None:
+    path = own_file(tmp_path, "[claims]\nversion = 'mine-2'\ntext = 'Belegt? Kosten: $$5.'\n")
+    prompts = load_prompts(path)
     assert prompts["claims"].fill() == "Belegt? Kosten: $5."
     assert prompts["relevance"] == load_prompts()["relevance"]
-    judge = LLMJudge(Judge("openai:m", base_url="http://localhost:1/v1", prompts=tmp_path))
-    about = judge.about()["prompts"]["claims"]
-    assert (about["version"], about["own"]) == ("mine-2", True)
+    judge = LLMJudge(Judge("openai:m", base_url="http://localhost:1/v1", prompt=path))
+    about = judge.about()
+    assert about["ask"] == "matrix"
+    assert about["prompts"]["claims"] == {
+        "version": "mine-2",
+        "sha256": prompts["claims"].sha256,
+        "own": True,
+    }
+    sha256 = hashlib.sha256(path.read_bytes()).hexdigest()
+    assert about["prompt"] == {"sha256": sha256, "replaces": ["claims"]}
+    assert judge_limits(about).endswith("; asked with prompts of its user: claims")
+    usual = LLMJudge(Judge("openai:m", base_url="http://localhost:1/v1")).about()
+    assert "prompt" not in usual
+    assert "its user" not in judge_limits(usual)
+
+
+def test_every_prompt_of_the_package_can_be_replaced_by_itself(tmp_path: Path) -> None:
+    layout = (files("findwell.judges.llm") / "prompts" / "en.toml").read_text(encoding="utf-8")
+    path = own_file(tmp_path, layout[layout.index("[judge]") :])
+    assert {name: prompt.sha256 for name, prompt in load_prompts(path).items()} == {
+        name: prompt.sha256 for name, prompt in load_prompts().items()
+    }
 
 
 @pytest.mark.parametrize(
-    ("name", "text", "what"),
+    ("content", "what", "fix"),
     [
-        ("claim.md", "version: 1\nWhich?", "did you mean claims"),
-        ("claims.md", "Which?", "begins with its version"),
-        ("claims.md", "version: 1\n\n", "begins with its version"),
-        ("again.md", "version: 1\nOnce more.", r"lacks \$attempt"),
-        ("claims.md", "version: 1\nOf $ids", r"has \$ids"),
-        ("claims.md", "version: 1\n$grades", r"has \$grades"),
-        ("claims.md", "version: 1\nIt costs 5$", "has a single"),
-        ("judge.md", "version: 1\n$question", r"has \$question"),
-        ("notes.txt", "version: 1", "no prompts in this folder"),
+        ("[claim]\nversion = 1\ntext = 'Which?'", "no prompt is called 'claim'", "mean claims"),
+        ("[claims]\ntext = 'Which?'", "missing field: version", "has version and text"),
+        ("[claims]", "missing fields: version, text", "has version and text"),
+        ("[claims]\nversion = 1\ntext = ' '", "missing field: text", ""),
+        ("claims = 'Which?'", "missing fields: version, text", ""),
+        ("[claims]\nversion = 1\ntext = 7", "must be texts", ""),
+        ("[claims]\nversion = 1\ntext = 'a'\nteXt = 'b'", "unknown field: teXt", "version and"),
+        ("[claims]\nversion = 1\ntext = 'a'\nanswer = '(.)'", "unknown field: answer", ""),
+        (
+            "[single-claims]\nversion = 1\ntext = 'a'\nanswer = '('",
+            "answer is not a regular expression",
+            "version, text and answer; answer is optional",
+        ),
+        ("[single-claims]\nversion = 1\ntext = 'a'\nanswer = 'a'", "has 0 groups", ""),
+        ("[again]\nversion = 1\ntext = 'Once more.'", r"lacks \$attempt", "in the package"),
+        ("[claims]\nversion = 1\ntext = 'Of $ids'", r"has \$ids", "known: none"),
+        ("[claims]\nversion = 1\ntext = '$grades'", r"has \$grades", ""),
+        ("[claims]\nversion = 1\ntext = 'It costs 5$'", "has a single", ""),
+        ("[judge]\nversion = 1\ntext = '$question'", r"has \$question", ""),
+        ("[relevance]\nversion = 1\ntext = '$chunk'", r"has \$chunk", r"known: $grades"),
+        ("[single-relevance]\nversion = 1\ntext = '$query'", r"has \$query", "$chunk, $question"),
+        ("[single-relevance]\nversion = 1\ntext = '$chunk'", r"lacks \$question", "all of them"),
+        ("[single-claims]\nversion = 1\ntext = '$chunk'", r"lacks \$claim", ""),
+        ("", "no prompts in this file", "[relevance] with version and text"),
+        ("version: 1", "not a TOML file", "[relevance]"),
     ],
 )
-def test_a_folder_that_cannot_be_used(tmp_path: Path, name: str, text: str, what: str) -> None:
-    (tmp_path / name).write_text(text)
-    with pytest.raises(InputError, match=what):
-        load_prompts(tmp_path)
+def test_a_file_that_cannot_be_used(tmp_path: Path, content: str, what: str, fix: str) -> None:
+    path = own_file(tmp_path, content)
+    with pytest.raises(InputError, match=what) as stop:
+        load_prompts(path)
+    assert stop.value.where.startswith(str(path))
+    assert fix in stop.value.fix
 
 
 def test_a_file_that_cannot_be_read(tmp_path: Path) -> None:
-    (tmp_path / "claims.md").write_bytes(b"version: 1\n\xff\xfe")
-    with pytest.raises(InputError, match="not UTF-8"):
-        load_prompts(tmp_path)
-    (tmp_path / "claims.md").unlink()
-    (tmp_path / "claims.md").mkdir()
+    path = tmp_path / "prompt.toml"
+    path.write_bytes(b"[claims]\n\xff\xfe")
+    with pytest.raises(InputError, match="not a TOML file"):
+        load_prompts(path)
     with pytest.raises(InputError, match="cannot be read"):
         load_prompts(tmp_path)
+
+
+def test_prompts_for_the_other_way_are_not_ignored(tmp_path: Path) -> None:
+    path = own_file(tmp_path, "[single-claims]\nversion = 1\ntext = 'Answer yes or no.'\n")
+    judge = Judge("openai:m", base_url="http://localhost:1/v1", prompt=path)
+    assert LLMJudge(judge).find_way(ask=False) == "single"
+    with pytest.raises(OptionError, match=r"\(single-claims\) are for ask=single") as stop:
+        LLMJudge(replace(judge, ask="matrix"))
+    assert "give ask=single" in stop.value.fix
 
 
 def test_ids_are_named_in_short() -> None:

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from findwell.core.errors import EndpointError
-from findwell.judges.client.budget import Budget, estimate_prompt
+from findwell.judges.client.budget import CallBudget, estimate_prompt
 from findwell.judges.client.cache import Cache
 from findwell.judges.client.client import RetryPolicy
 from findwell.judges.client.endpoint import Endpoint
@@ -123,7 +123,7 @@ def ask(url: str, *requests: ChatRequest, key: str = KEY, **more: Any) -> list[O
 
 def test_answers_keep_to_the_schema_and_are_kept(url: str, tmp_path: Path) -> None:
     requests = [question(*sample, schema=SCHEMA) for sample in SAMPLES]
-    budget = Budget()
+    budget = CallBudget()
     with Cache.open(tmp_path) as cache:
         outcomes = ask(url, *requests, cache=cache, budget=budget)
     for outcome in outcomes:
@@ -140,7 +140,7 @@ def test_answers_keep_to_the_schema_and_are_kept(url: str, tmp_path: Path) -> No
     guessed = sum(map(estimate_prompt, requests))
     assert guessed / 2 < budget.prompt_tokens < guessed * 2
 
-    again = Budget()
+    again = CallBudget()
     with Cache.open(tmp_path) as cache:
         known = ask(url, *requests, cache=cache, budget=again)
     assert again.calls == 0
@@ -166,7 +166,7 @@ def test_an_answer_that_is_cut_off_is_a_failure_with_what_there_was(url: str) ->
 
 
 def test_a_request_that_does_not_fit_is_too_long(url: str) -> None:
-    budget = Budget()
+    budget = CallBudget()
     [outcome] = ask(url, question("What?", "word " * 9000, schema=SCHEMA), budget=budget)
     assert isinstance(outcome, Failure)
     assert outcome.reason is Reason.TOO_LONG

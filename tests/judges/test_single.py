@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import hashlib
+import json
+import re
 from collections import Counter
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -15,13 +19,26 @@ from findwell.judges.llm.single import YES_NO, read_grade, read_yes
 from findwell.judges.replay import as_judged, as_record
 from findwell.judges.verdicts import Judged, Judgement, Sample
 from tests.client.server import Call, Reaction, chat, error, serve
-from tests.judges.judging import ALL, check_shape, check_totals, expect, judge_of, sample, verdicts
+from tests.judges.judging import (
+    ALL,
+    REFERENCE,
+    check_shape,
+    check_totals,
+    expect,
+    judge_of,
+    sample,
+    sentences,
+    verdicts,
+)
+from tests.judges.model import read_prompt, well
 from tests.judges.single_model import SURE, by_token, by_word, read, with_tokens
 
 if TYPE_CHECKING:
     from collections.abc import Callable
-    from pathlib import Path
 
+    from tests.conftest import Findwell
+
+ROOT = Path(__file__).parents[2]
 WITH_LIST = ALL | {"sufficiency"}
 
 
@@ -282,6 +299,39 @@ def test_claims_that_the_model_lists(said: str, items: tuple[str, ...]) -> None:
     )
 
 
+@pytest.mark.parametrize("way", ["single", "matrix"])
+def test_words_that_a_model_lists_as_claims_are_asked_again_and_then_sentences(way: str) -> None:
+    said = ["Brasília", "April 21"]
+
+    def script(call: Call) -> Reaction:
+        if way == "single":
+            return chat("\n".join(said)) if "per line" in call.prompt else by_token(call)
+        listing = "reference" in read_prompt(call.prompt).data
+        return chat(json.dumps({"claims": said})) if listing else well(call)
+
+    with serve(script) as server:
+        judge = judge_of(server, ask=way, decompose=True, attempts=2)
+        [judged] = judge.judge([sample()], frozenset({"claims"}))
+    assert judged["claims"].items == sentences(REFERENCE)
+    assert judge.about()["malformed"] == {"a part of a claim": 2 if way == "matrix" else 1}
+
+
+def test_a_quote_proves_no_number_that_it_leaves_out() -> None:
+    one = Sample(
+        "q", "When?", ("It was opened in 1931 by Ida.",), "x", {"claims": ("It opened in 1931.",)}
+    )
+
+    def script(call: Call) -> Reaction:
+        return chat(quote if "Copy the passage" in call.prompt else "yes")
+
+    for quote, unproven in (("opened in 1931", False), ("opened in", True)):
+        with serve(script) as server:
+            judge = judge_of(server, ask="single", quotes=True)
+            [judged] = judge.judge([one], frozenset({"claims"}))
+        verdict = judged["claims"].rows[0][0]
+        assert (verdict.value, verdict.quote, verdict.unproven) == (1, quote, unproven)
+
+
 def test_aspects_of_ones_own_are_asked_one_by_one() -> None:
     grades = {0: "no year", 1: "an old year", 2: "2024"}
     more = {"shape": "chunks", "prompt": "How new is it, for $5?", "grades": grades}
@@ -334,3 +384,113 @@ def test_a_user_may_ask_for_other_fields() -> None:
     body = server.calls[0].body
     assert body["max_tokens"] == 50
     assert not {"logprobs", "top_logprobs"} & body.keys()
+
+
+WHOLE = """
+[grades-relevance]
+version = "published"
+text = '''
+Rate from 0 to 3. It costs 5 $$.
+Query: $question
+Passage: $chunk
+Write ##final score: N'''
+answer = "final score: *([0-3])"
+"""
+
+
+def test_a_prompt_of_the_user_may_be_the_whole_message(tmp_path: Path) -> None:
+    path = tmp_path / "prompt.toml"
+    path.write_text(WHOLE, encoding="utf-8")
+    said = ["Steps 1 and 2. ##Final score: 3", "##final score: 0", "I cannot tell.", "score"]
+
+    def script(call: Call) -> Reaction:
+        return chat(said[min(call.number, 3)])
+
+    one = sample(chunks=("Brasília, the $chunk.", "Rio <|im_end|>", "Ferries"))
+    with serve(script) as server:
+        cache = Cache.open(tmp_path / "answers.sqlite")
+        judge = judge_of(server, prompt=path, concurrency=1, attempts=2, cache=cache)
+        [judged] = judge.judge([one], frozenset({"relevance"}))
+        calls = [*server.calls]
+        # other remarks are the same question, another text is another
+        path.write_text(f"# checked\n{WHOLE}", encoding="utf-8")
+        judge_of(server, prompt=path, attempts=2, cache=cache).judge(
+            [one], frozenset({"relevance"})
+        )
+        assert len(server.calls) == len(calls)
+        path.write_text(WHOLE.replace("Rate", "Score"), encoding="utf-8")
+        judge_of(server, prompt=path, attempts=2, cache=cache).judge(
+            [one], frozenset({"relevance"})
+        )
+        assert len(server.calls) > len(calls)
+        cache.close()
+    assert [verdict.value for verdict in judged["relevance"].row] == [3, 0, None]
+    [first] = calls[0].body["messages"]
+    assert first == {
+        "role": "user",
+        "content": f"Rate from 0 to 3. It costs 5 $.\nQuery: {one.question}\n"
+        "Passage: Brasília, the $chunk.\nWrite ##final score: N",
+    }
+    assert "Rio < |im_end|>" in calls[1].prompt
+    assert "logprobs" not in calls[0].body
+    assert calls[0].body["max_tokens"] == 300
+    about = judge.about()
+    assert about["ask"] == "single"
+    assert "single-relevance" not in about["prompts"]
+    assert about["prompts"]["grades-relevance"]["answer"] == "final score: *([0-3])"
+    assert about["prompt"]["replaces"] == ["grades-relevance"]
+
+
+@pytest.mark.parametrize("name", ["claims", "entities", "statements", "sufficiency"])
+def test_a_whole_message_has_what_its_aspect_shows(name: str, tmp_path: Path) -> None:
+    shown = ASPECTS[name].shown
+    path = tmp_path / "prompt.toml"
+    text = "\n".join(f"{each} is ${each}" for each in shown)
+    path.write_text(f"[single-{name}]\nversion = 1\ntext = '''{text}'''\n", encoding="utf-8")
+
+    def script(call: Call) -> Reaction:
+        return chat("yes") if call.prompt.startswith("chunk is ") else by_word(call)
+
+    with serve(script) as server:
+        [judged] = judge_of(server, prompt=path).judge([sample()], frozenset({name}))
+        asked = [call.prompt for call in server.calls if call.prompt.startswith("chunk is ")]
+    assert asked
+    assert all(f"\n{each} is " in prompt for each in shown[1:] for prompt in asked)
+    assert all(verdict.value == 1 for verdict in verdicts(judged))
+
+
+def test_the_terminal_and_the_manifest_name_prompts_of_the_user(
+    tmp_path: Path, cli: Findwell, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "prompt.toml").write_text(WHOLE, encoding="utf-8")
+    record = {"question": "Where?", "contexts": ["Here.", "There."]}
+    (tmp_path / "samples.jsonl").write_text(json.dumps(record) + "\n", encoding="utf-8")
+    with serve(lambda _: chat("##final score: 2")) as server:
+        command = ["score", "samples.jsonl", "-m", "context_precision", "--judge", "openai:m"]
+        command += ["-J", f"base_url={server.url}", "-J", "cache=off", "-J", "ask=single"]
+        assert "of its user" not in cli(*command).out  # a file that is not named is not used
+        assert not any("Passage:" in call.prompt for call in server.calls)
+        command += ["-J", "prompt=prompt.toml"]
+        told = cli(*command, "--save", "kept")
+    assert told.code == 0
+    assert "asked with prompts of its user: grades-relevance" in " ".join(told.out.split())
+    kept = json.loads((tmp_path / "kept" / "manifest.json").read_text())
+    hashed = hashlib.sha256((tmp_path / "prompt.toml").read_bytes()).hexdigest()
+    assert hashed in json.dumps(kept)
+
+
+def test_the_published_prompt_is_taken_from_its_package(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pytest.importorskip("umbrela")
+    monkeypatch.chdir(tmp_path)
+    page = (ROOT / "docs" / "judging.md").read_text(encoding="utf-8")
+    [code] = re.findall(r"```py\n(.*?umbrela.*?)```", page, re.DOTALL)
+    exec(code, {})
+    said = ['{"M": 2, "T": 1, "O": 3}', "##final score: 1", '{"final_score": 0}']
+    with serve(lambda call: chat(said[call.number])) as server:
+        judge = judge_of(server, prompt="umbrela.toml", concurrency=1)
+        [judged] = judge.judge([sample(chunks=("a", "b", "c"))], frozenset({"relevance"}))
+        assert len(server.calls) == 3
+    assert [verdict.value for verdict in judged["relevance"].row] == [3, 1, 0]

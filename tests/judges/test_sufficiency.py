@@ -1,4 +1,4 @@
-"""Sufficiency: one verdict about a list as a whole, and another one for every cutoff."""
+"""Sufficiency: one verdict about a list as a whole, and every cutoff is another list."""
 
 from __future__ import annotations
 
@@ -114,7 +114,7 @@ def test_a_cutoff_that_was_not_judged_is_an_error(tmp_path: Path) -> None:
 
 
 def test_it_is_no_relation_for_measures_that_name_none() -> None:
-    with pytest.raises(OptionError, match="another one for every cutoff"):
+    with pytest.raises(OptionError, match="every cutoff is another list"):
         findwell.evaluate(records(3), measures="success@2", by="sufficiency", judge=all_there)
 
 
@@ -279,7 +279,7 @@ def test_a_curve_asks_for_every_cutoff(save: Save, cli: Findwell) -> None:
     with serve(well) as server:
         named = ("curve", path, "-m", "context_sufficiency", "--at", "1,3", "--format", "json")
         done = cli(*named, "--judge", "openai:m", "-J", f"base_url={server.url}", "-J", "cache=off")
-    assert [(row["k"], row["value"]) for row in json.loads(done.out)["curve"]] == [
+    assert [(row["k"], row["value"]) for row in done.answer["curve"]] == [
         (1, 0.0),
         (3, 0.5),
     ]

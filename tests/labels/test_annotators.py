@@ -116,7 +116,7 @@ def test_the_same_from_python_and_the_command_line(pool: Path, cli: Findwell) ->
     with findwell.labels.Labels.open(pool) as labels:
         assert findwell.labels.agree(labels).as_dict() == found.as_dict()
         assert labels.agreement()["alpha (nominal)"] == found["alpha (nominal)"]
-    assert json.loads(cli("labels", "agree", pool, "--format", "json").out) == found.as_dict()
+    assert cli("labels", "agree", pool, "--format", "json").answer == found.as_dict()
     shown = cli("labels", "agree", pool / "labels.db", "--details").out
     assert "annotators: n pairs" in shown
     assert shown.index(" q1 ") < shown.index(" q2 ")  # the least clear query first
@@ -142,5 +142,5 @@ def test_nobody_shares_a_pair(tmp_path: Path) -> None:
 
 def test_one_side_that_is_no_pool(tmp_path: Path) -> None:
     (tmp_path / "run.json").write_text(json.dumps({"q": ["a"]}))
-    with pytest.raises(OptionError, match="there is one side"):
+    with pytest.raises(OptionError, match="agreement needs two sides"):
         findwell.labels.agree(tmp_path / "run.json")

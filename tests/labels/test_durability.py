@@ -110,9 +110,9 @@ def test_a_full_disk(pool: Path) -> None:
         labels.set("q", "d0", 1)
         (pages,) = labels._file.rows("PRAGMA page_count")[0]
         labels._file.rows(f"PRAGMA max_page_count = {pages}")
-        with pytest.raises(SaveError, match="the disk takes no more labels") as stop:
+        with pytest.raises(SaveError, match="the disk has no room for more labels") as stop:
             labels.set("q", "d1", 2, note="x" * 100_000)
-        assert "all before it is" in stop.value.fix
+        assert "everything before was" in stop.value.fix
         before = labels.frame()
         assert before.filter(doc="d0")["grade"].to_list() == [1.0]
         labels._file.rows("PRAGMA max_page_count = 100000")
@@ -126,7 +126,7 @@ def test_a_locked_database(pool: Path) -> None:
         labels.set("q", "d0", 1)
         with closing(sqlite3.connect(pool / "labels.db", isolation_level=None)) as other:
             other.execute("BEGIN IMMEDIATE")
-            with pytest.raises(SaveError, match="another process holds the database"):
+            with pytest.raises(SaveError, match="the database of labels is locked"):
                 labels.set("q", "d1", 1)
             pair = labels.next()  # readers do not wait
             assert pair is not None

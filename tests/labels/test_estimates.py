@@ -11,13 +11,14 @@ import pytest
 
 import findwell
 from findwell.core.errors import FindwellError, InputError, MeasureError, OptionError
+from findwell.core.estimate import Estimate
+from findwell.evaluation.results.estimates import EstimateRow, Estimates
 from findwell.loop.labels.estimates import evaluate_with_labels
 from findwell.statistics.prediction_powered import ppi_mean
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from findwell.evaluation.results.estimates import EstimateRow
     from tests.conftest import Findwell
 
 QUERIES, DEEP = 60, 10
@@ -476,7 +477,7 @@ def test_command_line(world: World, pool: Path, tmp_path: Path, cli: Findwell) -
     b.write_text(json.dumps(world.b))
     done = cli("score", a, "-m", "P@5", "-m", "recall@5", "--labels", pool, "--format", "json")
     assert done.code == 0
-    printed = json.loads(done.out)
+    printed = done.answer
     found = findwell.labels.ppi({"a": world.a}, pool, ["P@5", "recall@5"])
     assert printed["estimates"] == [json.loads(json.dumps(each.as_dict())) for each in found.rows]
     assert {each["method"] for each in printed["estimates"]} == {"judge", "labels", "ppi"}
@@ -489,7 +490,7 @@ def test_command_line(world: World, pool: Path, tmp_path: Path, cli: Findwell) -
     csv = cli("score", a, "-m", "P@5", "--labels", pool, "--format", "csv").out
     assert csv.splitlines()[0].startswith("run,baseline,measure,method,value")
     done = cli("compare", a, b, "-m", "P@10", "--labels", pool, "--format", "json")
-    differences = [each for each in json.loads(done.out)["estimates"] if each["baseline"] == "a"]
+    differences = [each for each in done.answer["estimates"] if each["baseline"] == "a"]
     expected = findwell.labels.ppi({"a": world.a, "b": world.b}, pool, "P@10").differences
     assert [each["value"] for each in differences] == [each.value for each in expected]
     assert "differences" in cli("compare", a, b, "-m", "P@10", "--labels", pool).out
@@ -553,3 +554,43 @@ def test_a_verdict_counts_for_every_run_of_the_pool(tmp_path: Path) -> None:
         if each.baseline and (each.measure, each.method) == ("recall@1", "judge")
     )
     assert difference == 0
+
+
+# --- an order of systems --------------------------------------------------------------------------
+
+
+def drawn_estimates(judge: dict[str, float], ppi: dict[str, float], wide: float) -> Estimates:
+    """Return estimates of P@5 with intervals that are this wide, and differences from the first."""
+    rows, first = [], next(iter(judge))
+    for method, values in (("judge", judge), ("labels", ppi), ("ppi", ppi)):
+        for run, value in values.items():
+            for baseline in (None, first) if run != first else (None,):
+                shown = value - (0.0 if baseline is None else values[first])
+                around = Estimate(shown, shown - wide, shown + wide, 0.95, "", 9)
+                rows.append(EstimateRow(run, "P@5", method, around, 9, 9.0, "pairs", baseline))
+    return Estimates(tuple(rows))
+
+
+def test_many_systems_are_ranked_by_the_judge_alone() -> None:
+    judge = {f"s{number}": 0.1 * number for number in range(6)}
+    noisy = {run: 0.3 + 0.01 * (value > 0.2) for run, value in judge.items()}
+    order = drawn_estimates(judge, noisy, 0.2).ranking("P@5")
+    assert (order.method, order.runs) == ("judge", sorted(judge, reverse=True))
+    assert order.why
+    few, fewer = ({run: each[run] for run in list(judge)[:5]} for each in (judge, noisy))
+    assert drawn_estimates(few, fewer, 0.2).ranking("P@5").method == "ppi"
+    # labels that are sure of the opposite have the word
+    reverse = {run: 1 - value for run, value in judge.items()}
+    order = drawn_estimates(judge, reverse, 0.01).ranking("P@5")
+    assert (order.method, order.runs) == ("ppi", sorted(judge))
+    assert "wrong about s1" in order.why
+
+
+def test_the_order_of_many_systems_is_shown(world: World, pool: Path) -> None:
+    runs = {f"run{number}": world.a for number in range(6)}
+    found = findwell.labels.ppi(runs, pool, "P@5")
+    (order,) = found.as_dict()["rankings"]
+    assert (order["measure"], order["method"], order["runs"]) == ("P@5", "judge", list(runs))
+    shown = " ".join(repr(found).split())
+    assert "P@5, best first by judge alone: run0, run1, run2" in shown
+    assert "rankings" not in findwell.labels.ppi(world.a, pool, "P@5").as_dict()

@@ -134,7 +134,7 @@ def test_what_is_synthetic_says_so_wherever_it_goes(server: Server, tmp_path: Pa
         assert result.synthetic == result.as_dict()["synthetic"] == 5
         assert result.queries["synthetic"].drop_nulls().to_list() == ["openai:some-model"] * 5
         assert "6 queries (5 synthetic)" in display.render(result, "markdown")
-        assert "synthetic question" in findwell.report(result)
+        assert found.message in findwell.report(result)
     compared = findwell.compare(evaluated(), evaluated())
     assert "synthetic-question" in [finding.kind for finding in compared.findings]
 
@@ -520,21 +520,23 @@ def test_a_dry_run_asks_nobody_and_is_right_if_nothing_is_dropped(
     assert (after.calls, after.stored, after.cost) == (0, calls, 0.0)
 
 
-def test_a_folder_of_prompts_takes_their_place(server: Server, tmp_path: Path) -> None:
-    (tmp_path / "single-hop.md").write_text(
-        "version: mine\n\nWrite one question that the passage c1 answers. First a rhyme, then.\n"
+def test_a_file_of_prompts_replaces_them(server: Server, tmp_path: Path) -> None:
+    path = tmp_path / "prompt.toml"
+    text = "Write one question that the passage c1 answers. First a rhyme, then."
+    path.write_text(
+        f"[single-hop]\nversion = 'mine'\ntext = '{text}'\n"
+        "[relevance]\nversion = 'x'\ntext = 'Grade each id.'\n"  # the judge's
     )
-    (tmp_path / "relevance.md").write_text("version: x\n\nGrade each id.\n")  # the judge's
     made = findwell.labels.questions(
-        corpus(3), judge=model_of(server, prompts=tmp_path), n=2, shares=ONLY
+        corpus(3), judge=model_of(server, prompt=path), n=2, shares=ONLY
     )
     assert len(made) == 2
     assert made.manifest["prompts"]["single-hop"]["version"] == "mine"
     assert made.manifest["prompts"]["single-hop"]["own"] is True
     assert any("First a rhyme" in call.prompt for call in server.calls)
-    (tmp_path / "singel-hop.md").write_text("version: 1\n\nx\n")
+    path.write_text("[singel-hop]\nversion = 1\ntext = 'x'\n")
     with pytest.raises(InputError, match="did you mean single-hop"):
-        findwell.labels.questions(corpus(3), judge=model_of(server, prompts=tmp_path), n=2)
+        findwell.labels.questions(corpus(3), judge=model_of(server, prompt=path), n=2)
 
 
 def test_every_passage_of_a_document_is_cut_where_it_says() -> None:

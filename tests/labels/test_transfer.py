@@ -120,7 +120,7 @@ def test_formats_of_others_come_back(form: str, pool: Path, tmp_path: Path) -> N
 def test_a_beir_folder_is_whole(pool: Path, tmp_path: Path) -> None:
     with findwell.labels.Labels.open(pool) as labels:
         labels.export(tmp_path / "beir", "beir")
-        with pytest.raises(SaveError, match="there is something already"):
+        with pytest.raises(SaveError, match="it already exists"):
             labels.export(tmp_path / "beir", "beir")
     test = (tmp_path / "beir" / "qrels" / "test.tsv").read_text().splitlines()
     assert test[0] == "query-id\tcorpus-id\tscore"

@@ -210,7 +210,7 @@ def test_costs_move_with_tied_units() -> None:
     assert best.fact("tokens").tolist() == [3, 3, 5, 1]
     assert reordered(relation, ties).fact("tokens").tolist() == [3, 5, 1, 3]
     (finding,) = (each for each in result.findings if each.kind == "tied-scores")
-    assert "recall@6tokens from 0.5000 to 1.0000" in finding.message
+    assert "move recall@6tokens by at most 0.5" in finding.message
 
 
 def test_bounds() -> None:

@@ -14,11 +14,12 @@ import numpy as np
 import pytest
 
 import findwell
-from findwell.measures.alpha_ndcg import UNSHARED, greedy_gains
+from findwell.measures.alpha_ndcg import UNSHARED_ITEM, greedy_gains
 from findwell.measures.dialects import known_dialects
-from findwell.measures.running import LONG, running_products, running_sums
+from findwell.measures.running import LONG_GROUP, running_products, running_sums
 from tests.chunk_facts import with_facts
 from tests.growth import SLACK, assert_near_linear, cpu_seconds
+from tests.members import over, quick
 
 if TYPE_CHECKING:
     from findwell import Measure
@@ -94,14 +95,8 @@ def _formulas() -> dict[str, Measure]:
 FORMULAS = _formulas()
 
 
-QUICK = {"groups", "many queries"}
-
-
-@pytest.mark.parametrize(
-    "shape",
-    [pytest.param(each, marks=() if each in QUICK else pytest.mark.slow) for each in SHAPES],
-)
-@pytest.mark.parametrize("name", FORMULAS)
+@pytest.mark.parametrize("shape", quick(SHAPES, "many queries"))
+@over(name=FORMULAS)
 def test_a_measure_costs_what_was_hit(name: str, shape: str) -> None:
     measure = FORMULAS[name]
     small, large = (relation_of(shape, size) for size in (SMALL, LARGE))
@@ -119,7 +114,9 @@ def test_a_measure_costs_what_was_hit(name: str, shape: str) -> None:
 
 def test_running_sums_and_products_are_those_of_a_loop() -> None:
     rng = np.random.default_rng(1)
-    count = rng.permutation([0, 1, 2, 3, LONG - 1, LONG, LONG + 1, 3 * LONG, 0, 5])
+    count = rng.permutation(
+        [0, 1, 2, 3, LONG_GROUP - 1, LONG_GROUP, LONG_GROUP + 1, 3 * LONG_GROUP, 0, 5]
+    )
     value = rng.random(count.sum()) * 1.5
     sums, products = [], []
     for group in np.split(value, np.cumsum(count)[:-1]):
@@ -142,7 +139,7 @@ def plain_greedy(covers: list[tuple[int, ...]], alpha: float) -> list[float]:
         for document, items in left.items():
             gain[document] = 0.0
             for item in items:
-                gain[document] += 1.0 if item == UNSHARED else worth[item]
+                gain[document] += 1.0 if item == UNSHARED_ITEM else worth[item]
         best = max(left, key=lambda document: (gain[document], -document))
         if not gain[best]:
             break
@@ -158,7 +155,7 @@ def test_the_ideal_list_is_the_greedy_one(alpha: float) -> None:
     for items in (2, 6, 40):
         covers = [
             (*rng.choice(items, rng.integers(1, min(items, 5) + 1), replace=False).tolist(),)
-            + (UNSHARED,) * int(rng.integers(0, 2))
+            + (UNSHARED_ITEM,) * int(rng.integers(0, 2))
             for _ in range(120)
         ]
         assert greedy_gains(covers, alpha) == plain_greedy(covers, alpha)

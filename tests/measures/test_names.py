@@ -8,6 +8,7 @@ import pytest
 
 import findwell
 from findwell.core.errors import MeasureError
+from tests.members import over
 
 TREC_EVAL = {
     "map": "AP",
@@ -232,35 +233,60 @@ OTHERS = {
     "contextual_precision": "context_precision",
     "contextual_recall": "context_recall",
     "contextual_relevancy": "context_relevancy",
+    "id_based_context_precision": "P/ids",
+    "id_based_context_recall@5": "recall@5/ids",
+    "IDBasedContextRecall": "recall/ids",
+    "llm_context_recall": "context_recall",
+    "llm_context_precision_with_reference": "context_precision",
+    "context_entity_recall": "context_entities_recall",
 }
 
 
-@pytest.mark.parametrize(("name", "canonical"), TREC_EVAL.items())
+@over(("name", "canonical"), TREC_EVAL.items())
 def test_names_of_trec_eval(name: str, canonical: str) -> None:
     assert str(findwell.plugins.parse_measure(name)) == canonical
 
 
-@pytest.mark.parametrize(("name", "canonical"), RANX.items())
+@over(("name", "canonical"), RANX.items())
 def test_names_of_ranx(name: str, canonical: str) -> None:
     assert str(findwell.plugins.parse_measure(name)) == canonical
 
 
-@pytest.mark.parametrize(("name", "canonical"), IR_MEASURES.items())
+@over(("name", "canonical"), IR_MEASURES.items())
 def test_names_of_ir_measures(name: str, canonical: str) -> None:
     assert str(findwell.plugins.parse_measure(name)) == canonical
 
 
-@pytest.mark.parametrize(("name", "canonical"), OTHERS.items())
+@over(("name", "canonical"), OTHERS.items())
 def test_names_of_other_tools(name: str, canonical: str) -> None:
     assert str(findwell.plugins.parse_measure(name)) == canonical
 
 
-@pytest.mark.parametrize(("name", "canonical"), OWN.items())
+@pytest.mark.parametrize(
+    ("name", "what", "fix"),
+    [
+        ("non_llm_context_recall", "by edit distance", "-m recall/rouge"),
+        ("NonLLMContextPrecisionWithReference", "by edit distance", "AP(over=retrieved)/rouge"),
+        ("llm_context_precision_without_reference", "generated answer", "-m context_precision"),
+        ("context_utilization", "by the generated answer", "-m context_precision"),
+        ("nv_context_relevance", "from 0 to 2", "-m context_relevancy"),
+        ("faithfulness", "is about the generated answer", "-m context_recall"),
+    ],
+)
+def test_measures_of_ragas_that_differ(name: str, what: str, fix: str) -> None:
+    with pytest.raises(findwell.FindwellError, match=what) as error:
+        findwell.plugins.parse_measure(name)
+    assert fix in error.value.fix
+    if (typed := error.value.fix.partition("-m ")[2]).count(" ") < 1:
+        findwell.plugins.parse_measure(typed.strip("'"))
+
+
+@over(("name", "canonical"), OWN.items())
 def test_names_of_our_own(name: str, canonical: str) -> None:
     assert str(findwell.plugins.parse_measure(name)) == canonical
 
 
-@pytest.mark.parametrize("name", [*TREC_EVAL, *RANX, *IR_MEASURES, *OTHERS, *OWN])
+@over(name=[*TREC_EVAL, *RANX, *IR_MEASURES, *OTHERS, *OWN])
 def test_every_name_in_any_case(name: str) -> None:
     # values of parameters, names of relations and ranx's -l keep their case
     if "(" not in name and "/" not in name and "-l" not in name:
@@ -271,7 +297,7 @@ def test_every_name_in_any_case(name: str) -> None:
         )
 
 
-@pytest.mark.parametrize(
+@over(
     ("name", "suggestion"),
     [
         ("ndgc", "nDCG"),
@@ -291,9 +317,8 @@ def test_an_unknown_name_is_answered_with_the_nearest(name: str, suggestion: str
     assert suggestion in caught.value.fix
 
 
-@pytest.mark.parametrize(
-    "name",
-    [
+@over(
+    name=[
         "",
         " ",
         "@",

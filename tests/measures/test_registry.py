@@ -21,6 +21,7 @@ from hypothesis import example, given
 import findwell
 from findwell.core.errors import MeasureError
 from findwell.core.measure import Budget
+from tests.members import over
 from tests.strategies import by_measure, examples, grouped_cases
 
 if TYPE_CHECKING:
@@ -56,12 +57,8 @@ BUDGETS = (Budget(4, "tokens"), Budget(60, "chars"))
 SOMETIMES = {"cost_to", "age"}
 BELOW_ZERO = {"utility"}  # what noise costs may be more than what hits are worth
 CLASSES = findwell.plugins.known_measures()
-each_class = pytest.mark.parametrize("cls", CLASSES.values(), ids=list(CLASSES))
-each_cut = pytest.mark.parametrize(
-    "cls",
-    [cls for cls in CLASSES.values() if cls.at == "k"],
-    ids=[name for name, cls in CLASSES.items() if cls.at == "k"],
-)
+CUT = [cls for cls in CLASSES.values() if cls.at == "k"]
+each_class = over(cls=CLASSES.values())
 ORDER_NOISE = 1e-12  # sums in another order
 
 
@@ -77,7 +74,7 @@ def variants(cls: type[Measure]) -> Iterator[Measure]:
 
 ALL = tuple(dict.fromkeys(itertools.chain.from_iterable(map(variants, CLASSES.values()))))
 DEFINED = tuple(measure for measure in ALL if measure.name not in SOMETIMES)
-each_measure = pytest.mark.parametrize("measure", ALL, ids=str)
+each_measure = over(measure=ALL)
 
 
 def evaluate(run: Any, gold: Any, measures: Any, **options: Any) -> findwell.Result:
@@ -157,17 +154,16 @@ def test_a_measure_is_a_value(cls: type[Measure]) -> None:
         measure.k = 3  # type: ignore[misc]
 
 
-@each_cut
-@pytest.mark.parametrize(
-    "cutoff", ["0", "-1", "2.5", "1e1", "nan", "", "x", "0tokens", "-5chars", "2.5tokens", "7pages"]
+@over(
+    cls=CUT,
+    cutoff=["0", "-1", "2.5", "1e1", "nan", "", "x", "0tokens", "-5chars", "2.5tokens", "7pages"],
 )
 def test_a_cutoff_is_a_whole_number_from_one(cls: type[Measure], cutoff: str) -> None:
     with pytest.raises(MeasureError):
         findwell.plugins.parse_measure(f"{cls.name}@{cutoff}")
 
 
-@each_cut
-@pytest.mark.parametrize("k", [0, -1])
+@over(cls=CUT, k=[0, -1])
 def test_a_cutoff_below_one_cannot_be_made(cls: type[Measure], k: int) -> None:
     with pytest.raises(MeasureError):
         cls(k=k)
@@ -186,8 +182,7 @@ def test_an_unknown_parameter_is_refused(cls: type[Measure]) -> None:
         findwell.plugins.parse_measure(f"{cls.name}(nonsense=1)")
 
 
-@each_class
-@pytest.mark.parametrize("rel", ["0", "-1", "nan", "inf", "many"])
+@over(cls=CLASSES.values(), rel=["0", "-1", "nan", "inf", "many"])
 def test_a_relevance_level_is_a_positive_number(cls: type[Measure], rel: str) -> None:
     if "rel" in cls.parameters():
         with pytest.raises(MeasureError):
@@ -252,8 +247,7 @@ def without_relevant(judged: bool) -> tuple[dict[str, Any], dict[str, Any]]:
     )
 
 
-@each_measure
-@pytest.mark.parametrize("judged", [True, False])
+@over(measure=ALL, judged=[True, False])
 def test_a_query_without_a_relevant_item_is_undefined(measure: Measure, judged: bool) -> None:
     """Unless documents were judged and the measure looks at nothing but the list."""
     row, summary = (table[str(measure)] for table in without_relevant(judged))

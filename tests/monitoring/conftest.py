@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from findwell.io.read.traces.schema import RetrievalCall, Retrieved, frame_of_calls
+from findwell.io.read.traces.schema import RetrievalCall, RetrievedDocument, frame_of_calls
 from findwell.loop.monitoring.receiver import ReceiverLimits
 from findwell.loop.monitoring.store import TraceStore
 from findwell.show.web.trace_server import TraceAddress, TraceServer, trace_server
@@ -40,8 +40,10 @@ def calls(
                 latency_ms=float(number),
                 question=f"Where is {number}?",
                 docs=[
-                    Retrieved(f"d{number}", "Mail anna@example.org.", 0.5, '{"by": "anna"}'),
-                    Retrieved("d0", None, None, None),
+                    RetrievedDocument(
+                        f"d{number}", "Mail anna@example.org.", 0.5, '{"by": "anna"}'
+                    ),
+                    RetrievedDocument("d0", None, None, None),
                 ],
                 service="shop",
                 user="anna@example.org",

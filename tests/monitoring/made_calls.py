@@ -1,12 +1,15 @@
 """Calls as traces give them, with all that signals read: made here, the same every time."""
 
 import json
+from collections.abc import Iterable
 from datetime import UTC, datetime, timedelta
+from typing import Any
 
 import numpy as np
 import polars as pl
 
 from findwell.io.read.traces.schema import TRACE_SCHEMA
+from findwell.loop.monitoring.call_values import CallQuery, Calls, CallValues
 from findwell.loop.monitoring.signals import References
 
 START = datetime(2026, 5, 4, 22, 30, tzinfo=UTC)  # a Monday
@@ -87,3 +90,10 @@ def known_beside() -> References:
         questions=asked,
         embedder=letters,
     )
+
+
+def signal_values(
+    calls: Calls, names: Iterable[str] | str | None = None, **asked: Any
+) -> CallValues:
+    """Return the values of calls that are not in a store."""
+    return CallQuery(names, **asked).of_calls(calls)

@@ -25,7 +25,7 @@ from findwell.loop.monitoring.alarm_report import (
 )
 from findwell.loop.monitoring.check import check
 from findwell.loop.monitoring.store import TraceStore
-from findwell.show.alarms import render
+from findwell.show import render
 from findwell.show.gate import as_junit
 from tests.monitoring.watched_calls import STEP, WEEK, at, made_calls, store_of
 
@@ -336,6 +336,8 @@ def test_texts_tables_junit_and_prometheus(tmp_path: Path, calls: pl.DataFrame) 
     assert max(map(len, table.splitlines())) <= 80
     assert "since 2026-11-1" in table
     assert "look at" in table
+    assert "look at" in repr(report)  # Python prints what the terminal shows
+    assert "alerts: alarm" in repr(report)
     assert "<script>" not in render(report, "markdown")
     assert "<script>" not in as_junit(report.as_gate())
     assert 'failures="2"' in as_junit(report.as_gate())

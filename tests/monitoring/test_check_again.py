@@ -132,7 +132,7 @@ def test_numbers_out_of_range(tmp_path: Path) -> None:
         assert end.outcome == UNDECIDED
         assert "limit of this signal" in end.reason
     for wrong in ("1e999", "-1e999%"):
-        with pytest.raises(OptionError, match="is not a finite number"):
+        with pytest.raises(OptionError, match="is too large"):
             find_baseline(wrong, at(0))
     with pytest.raises(OptionError, match="too large"):
         parse_alert("latency>1e400ms")
@@ -143,7 +143,7 @@ def test_a_baseline_is_over_and_has_calls_before_it_is_kept(tmp_path: Path) -> N
     with store_of(tmp_path / "store", calls.tail(400)) as store:
         store.mark("next release", at(WEEK + 5000))
         for future in ("before:next release", "2026-11-02/2027-01-01"):
-            with pytest.raises(OptionError, match="goes on until 20"):
+            with pytest.raises(OptionError, match="lasts until 20"):
                 check(store, "empty rises", baseline=future, until=at(WEEK + 400))
         assert check(store, "empty rises", baseline="last-week", until=at(WEEK + 1)).exit_code == 3
         later = at(WEEK + 400) + timedelta(days=7)  # now last week is another, which has calls

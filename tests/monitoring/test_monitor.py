@@ -2,6 +2,7 @@
 
 import json
 import math
+import shutil
 from collections.abc import Iterator
 from datetime import datetime, timedelta
 from pathlib import Path
@@ -15,15 +16,23 @@ import findwell
 from findwell.core.errors import JudgeError, OptionError
 from findwell.judges.verdicts import Sample
 from findwell.loop.monitoring.alarm_report import STATE
-from findwell.loop.monitoring.call_values import JudgedSample, signal_values
+from findwell.loop.monitoring.call_values import JudgedSample
 from findwell.loop.monitoring.monitor import Monitor
 from findwell.loop.monitoring.signals import SIGNALS
 from findwell.loop.monitoring.time_buckets import buckets
-from findwell.show.signals import render
+from findwell.show.document import to_terminal
+from findwell.show.signals import document
 from tests.client.server import serve
 from tests.conftest import Findwell
 from tests.judges.model import well
-from tests.monitoring.made_calls import START, known_beside, letters, made_calls, text_of
+from tests.monitoring.made_calls import (
+    START,
+    known_beside,
+    letters,
+    made_calls,
+    signal_values,
+    text_of,
+)
 
 CALLS = made_calls()
 TOLD = {"context_relevancy", "context_precision", "sufficiency"}
@@ -66,9 +75,7 @@ def test_a_store_says_what_its_calls_say(
 
 def test_the_language_of_questions_is_not_that_of_prompts(folder: Path, cli: Findwell) -> None:
     args = ("monitor", "show", "--store", folder, "-s", "other_language", "--format", "json")
-    usual, german = (
-        json.loads(cli(*args, *more).out) for more in ((), ("--with", "expected_language=de"))
-    )
+    usual, german = (cli(*args, *more).answer for more in ((), ("--with", "expected_language=de")))
     with Monitor.open(folder) as monitor:
         told = monitor.buckets("other_language", None, expected_language="de")
         assert german["buckets"][0]["value"] == told["value"][0] != usual["buckets"][0]["value"]
@@ -284,7 +291,7 @@ def test_the_command_line_says_the_same(monitor: Monitor, folder: Path, cli: Fin
         *("--format", "json"),
     )
     assert done.code == 0, done.err
-    said = json.loads(done.out)
+    said = done.answer
     table = monitor.buckets(every="6h", by="tenant.id")
     times = table["time"].dt.strftime("%Y-%m-%dT%H:%M:%SZ")
     assert said["buckets"] == table.with_columns(times).to_dicts()
@@ -308,9 +315,22 @@ def test_tables_of_the_command_line(folder: Path, cli: Findwell, tmp_path: Path)
         "never_retrieved",
         "context_relevancy",
     ]
-    done = cli("monitor", "show", "--list", "--format", "json")
-    assert [each["name"] for each in json.loads(done.out)] == list(SIGNALS)
+    done = cli("monitor", "show", "--list", "--format", "json", "-o", "-")
+    assert [each["name"] for each in done.answer["signals"]] == list(SIGNALS)
     assert cli("monitor", "show", "--list").out.count("\n  ") == len(SIGNALS)
+
+
+@pytest.mark.parametrize("how", ["table", "json", "jsonl", "csv", "tsv", "markdown"])
+def test_what_a_judge_says_comes_with_its_worth(
+    folder: Path, cli: Findwell, how: str, tmp_path: Path
+) -> None:
+    store = shutil.copytree(folder, tmp_path / "store")  # which a check writes to
+    asked = ("--store", store, "--judge", "local:text", "--format", how)
+    assert "for smoke tests only" in cli("monitor", "show", *asked, "-s", "context_relevancy").out
+    assert "smoke tests" not in cli("monitor", "show", *asked, "-s", "empty").out
+    if how in ("table", "json", "markdown"):
+        alert = ("--alert", "context_relevancy<0.01", "--period", "6h")
+        assert "for smoke tests only" in cli("monitor", "check", *asked, *alert).out
 
 
 @pytest.mark.parametrize(
@@ -347,7 +367,8 @@ def test_tables_fit_the_terminal(monitor: Monitor, columns: int) -> None:
     by = ["service", "tenant.id"]
     for every in ("1d", None):
         table = monitor.buckets(every=every, by=by)
-        shown = render(table, "table", every=every, by=by, marks=monitor.marks(), width=columns)
+        whole = document(table, every=every, by=by, marks=monitor.marks())
+        shown = to_terminal(whole, width=columns)
         assert max(map(len, shown.split("\n"))) <= columns
         assert shown.count("tenant.id") >= 1
 
@@ -362,8 +383,8 @@ def test_a_dry_run_counts_all_calls_and_saves_nothing(
     alert = ("--alert", "context_relevancy<0.5", "--alert", "empty>0.01%")
     checked = cli("monitor", "check", *named, *alert, *judge)
     assert checked.code == 0
-    assert json.loads(shown.out) == json.loads(checked.out)
-    assert json.loads(shown.out)["forecast"]["calls"] > 7
+    assert shown.answer == checked.answer
+    assert shown.answer["forecast"]["calls"] > 7
     with Monitor.open(folder) as monitor:
         assert monitor.store.state(STATE) is None
         again = [monitor.check("empty>0.01%", remember=False, until="2026-05-08") for _ in "ab"]

@@ -10,7 +10,13 @@ import pytest
 
 from findwell.loop.monitoring.alarm_report import known_alarms
 from findwell.loop.monitoring.monitor import Monitor
-from findwell.loop.monitoring.overview import VALUE, Look, overview, telling_calls, worst_calls
+from findwell.loop.monitoring.overview import (
+    VALUE,
+    OverviewChoice,
+    overview,
+    telling_calls,
+    worst_calls,
+)
 from findwell.loop.monitoring.signals import SIGNALS
 from findwell.loop.monitoring.store import is_trace_store
 from findwell.loop.monitoring.time_buckets import around_mark
@@ -96,7 +102,7 @@ def test_calls_that_tell_most_are_picked_once(filled: TraceStore) -> None:
 
 
 def test_the_period_fits_the_store_whatever_clocks_say(filled: TraceStore) -> None:
-    found = overview(Monitor(filled), Look())
+    found = overview(Monitor(filled), OverviewChoice())
     assert found.look.period == "all"
     assert found.table.filter(signal="error")["n"].sum() == 240
     assert set(found.columns) >= {"service", "tenant.id"}
@@ -105,7 +111,7 @@ def test_the_period_fits_the_store_whatever_clocks_say(filled: TraceStore) -> No
         pl.Series("trace", ["f" * 32, "e" * 32]),
     )
     filled.add(wrong)
-    again = overview(Monitor(filled), Look(period="all"))
+    again = overview(Monitor(filled), OverviewChoice(period="all"))
     assert again.table["time"].n_unique() < 500
     about = filled.calls_about(START, START + timedelta(hours=60))
     assert 0 < about <= filled.counts().calls
@@ -141,7 +147,7 @@ def test_calls_that_do_not_tell_their_documents_are_shown_as_such(store: TraceSt
     store.add(untold.with_columns(pl.col("scores").cast(pl.List(pl.Float64))))
     until = START + timedelta(days=3)
     found = worst_calls(store, "latency", since=START, until=until)
-    page = calls_page("s", Look(), SIGNALS["latency"], START, until, found, {})
+    page = calls_page("s", OverviewChoice(), SIGNALS["latency"], START, until, found, {})
     assert "does not say which documents" in page
     assert "Nothing was retrieved" not in page
     monitor = Monitor(store)

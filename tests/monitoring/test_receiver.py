@@ -433,7 +433,7 @@ def test_a_disk_that_is_full_all_of_a_sudden(store: TraceStore) -> None:
         store._catalogue.rows(f"PRAGMA max_page_count = {pages}")
         status, answered, said = sender.post(bodies.body(1))
         assert (status, answered["retry-after"]) == (503, "60")
-        assert b"the disk takes no more traces" in said
+        assert b"the disk has no room for more traces" in said
         store._catalogue.rows("PRAGMA max_page_count = 100000")
         assert sender.post(bodies.body(1))[0] == 200
     assert store.counts().calls == 400
@@ -568,7 +568,7 @@ def test_the_sdk_sends_again_what_was_refused(
 ) -> None:
     """The real exporter waits and comes again after a 503."""
     caplog.set_level(logging.CRITICAL, "opentelemetry")
-    monkeypatch.setattr(receiver, "LATER", 1)
+    monkeypatch.setattr(receiver, "LATER_SECONDS", 1)
     monkeypatch.setattr(receiver, "DISK_SECONDS", 0.0)
     looks = iter([True])
     monkeypatch.setattr(receiver, "nearly_full", lambda _: next(looks, False))

@@ -13,7 +13,7 @@ from polars.testing import assert_frame_equal
 
 from findwell.core.errors import OptionError, PluginError
 from findwell.io.read.traces.schema import TRACE_SCHEMA
-from findwell.loop.monitoring.call_values import NO_SLICE, CallValues, signal_values
+from findwell.loop.monitoring.call_values import NO_SLICE, CallValues
 from findwell.loop.monitoring.signals import (
     SIGNALS,
     References,
@@ -24,7 +24,7 @@ from findwell.loop.monitoring.signals import (
 )
 from findwell.loop.monitoring.time_buckets import buckets
 from findwell.statistics.agreement import rbo
-from tests.monitoring.made_calls import START, known_beside, made_calls
+from tests.monitoring.made_calls import START, known_beside, made_calls, signal_values
 
 CALLS = made_calls()
 

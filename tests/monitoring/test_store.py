@@ -19,7 +19,7 @@ from polars.testing import assert_frame_equal
 from findwell.core.errors import InputError, OptionError, SaveError
 from findwell.io.read.traces.schema import TRACE_SCHEMA, number_hops, outermost
 from findwell.loop.monitoring import store_files
-from findwell.loop.monitoring.store import TraceStore
+from findwell.loop.monitoring.store import Batch, TraceStore
 from tests.monitoring.conftest import NOON, calls
 
 if TYPE_CHECKING:
@@ -155,9 +155,10 @@ def test_lengths_of_time(text: str, store: TraceStore) -> None:
 
 def test_counts(store: TraceStore) -> None:
     given = calls(6)
-    store.add(given[:4], spans=24, malformed={"no id": 2}, digest=b"one")
-    store.add(given[:4], spans=24, malformed={"no id": 2}, digest=b"one")  # sent again as a whole
-    store.add(given[2:], spans=20, malformed={"no id": 1, "no time": 1}, digest=b"two")
+    first = Batch(given[:4], 24, {"no id": 2}, b"one")
+    second = Batch(given[2:], 20, {"no id": 1, "no time": 1}, b"two")
+    for batch in (first, first, second):  # the first is sent again as a whole
+        store.add_batches([batch])
     counts = store.counts()
     assert (counts.calls, counts.spans, counts.repeated) == (6, 44, 6)
     assert counts.malformed == {"no id": 3, "no time": 1}
@@ -225,7 +226,7 @@ def test_a_full_disk(store: TraceStore) -> None:
     store.add(given[:10])
     (pages,) = store._catalogue.rows("PRAGMA page_count")[0]
     store._catalogue.rows(f"PRAGMA max_page_count = {pages}")
-    with pytest.raises(SaveError, match="the disk takes no more traces"):
+    with pytest.raises(SaveError, match="the disk has no room for more traces"):
         store.add(given)
     assert_frame_equal(held(store), given[:10])
     store._catalogue.rows("PRAGMA max_page_count = 100000")
@@ -269,7 +270,7 @@ def test_a_catalogue_cannot_name_files_outside_the_store(
         store.compact,
         lambda: store.retain(timedelta(days=1)),
     ):
-        with pytest.raises(InputError, match="names a file that is not one of calls"):
+        with pytest.raises(InputError, match="lists a file that does not hold calls"):
             use()
     assert victim.exists()
 

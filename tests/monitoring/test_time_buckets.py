@@ -7,13 +7,13 @@ import polars as pl
 import pytest
 
 from findwell.core.errors import OptionError
-from findwell.loop.monitoring.call_values import LABEL, VERDICT, CallValues, signal_values
-from findwell.loop.monitoring.signals import RAW, SIGNALS, find_signals
+from findwell.loop.monitoring.call_values import LABEL, VERDICT, CallValues
+from findwell.loop.monitoring.signals import RAW_PREFIX, SIGNALS, find_signals
 from findwell.loop.monitoring.time_buckets import buckets, gini
 from findwell.loop.monitoring.times import bucket_length
 from findwell.statistics.intervals import interval, quantile_interval
 from findwell.statistics.prediction_powered import ppi_mean
-from tests.monitoring.made_calls import START, known_beside, made_calls
+from tests.monitoring.made_calls import START, known_beside, made_calls, signal_values
 
 CALLS = made_calls()
 GIVEN = known_beside()
@@ -127,8 +127,8 @@ def test_labels_correct_the_mean_of_a_judge() -> None:
         calls = pl.DataFrame(
             {
                 "time": [START + timedelta(minutes=each) for each in range(8)],
-                f"{RAW}context_relevancy{LABEL}": [*labelled, *unknown],
-                f"{RAW}context_relevancy{VERDICT}": [*values[:5], None, None, None],
+                f"{RAW_PREFIX}context_relevancy{LABEL}": [*labelled, *unknown],
+                f"{RAW_PREFIX}context_relevancy{VERDICT}": [*values[:5], None, None, None],
             }
         )
         signal = SIGNALS["context_relevancy"]

@@ -27,8 +27,9 @@ from findwell.loop.monitoring.alarm_report import STATE
 from findwell.loop.monitoring.check import OUTBOX, check
 from findwell.loop.monitoring.store import TraceStore
 from findwell.loop.monitoring.webhook import Webhook
-from tests.cli.test_widths import lines, on_terminal
+from tests.cli.test_widths import lines
 from tests.monitoring.watched_calls import WEEK, at, made_calls, store_of
+from tests.terminal import on_terminal
 
 if TYPE_CHECKING:
     from tests.conftest import Findwell
@@ -235,7 +236,7 @@ def test_the_command(
         assert len(got) == 1
     assert alarm.code == 1
     assert "is not signed" in alarm.err
-    shown = json.loads(alarm.out)
+    shown = alarm.answer
     assert shown["check"] == "alarm"
     assert {each["outcome"] for each in shown["alerts"]} == {"alarm"}
     assert 'failures="4"' in files["junit.xml"].read_text()

@@ -20,8 +20,10 @@ from findwell.io import native
 from findwell.io.native import SWITCH, kernel
 from findwell.io.read import format as source
 from findwell.io.read import load_gold, trec
+from tests.strategies import examples
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
     from pathlib import Path
 
 pytestmark = pytest.mark.skipif(kernel() is None, reason="the native kernel is not built")
@@ -39,6 +41,7 @@ ODD_IDS = ("\u00a0", "\u3000x", "a\x1fb", "\u2028")
 ODD_BYTES = (b"\xff", b"\0", b"\xed\xa0\x80", b"\xc0\xaf")
 GAPS = (" ", "\t", "  ", " \t", "\r ", "\v", "\f\t")
 ENDS = ("\n", "\r\n", " \n", "\n\n", "\n# a comment\n", "\n \t\n")
+MANY = 30 + examples(750).max_examples  # seeds: as many as the profile of Hypothesis says
 STARTS = ("", "", "", "\ufeff", "\n", "# first\n")
 
 
@@ -161,9 +164,11 @@ def write_files(seed: int, folder: Path) -> tuple[Path, Path]:
     return folder / "run.trec", folder / "gold.qrels"
 
 
-@pytest.mark.parametrize("first", range(0, 120, 30))
-def test_untidy_files(first: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    for seed in range(first, first + 30):
+@pytest.mark.parametrize(
+    "seeds", [range(30), pytest.param(range(30, MANY), marks=pytest.mark.slow)]
+)
+def test_untidy_files(seeds: range, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for seed in seeds:
         size = random.Random(seed).choice((1 << 21, 100, 333, 2000))
         dialect = ("findwell", "trec_eval", "findwell")[seed % 3]
         compare_both(*write_files(seed, tmp_path), dialect, monkeypatch, size=size)
@@ -176,7 +181,7 @@ class Worse(Untidy):
         return super().maybe(min(4 * share, 0.5) if share < 0.06 else share)
 
 
-def compare_worse(seeds: range, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def compare_worse(seeds: Iterable[int], folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """However a file is cut, and whoever reads it, the same error and the same examples."""
     sizes = (1 << 21, 100, 333, 2000)
     for seed in seeds:
@@ -206,20 +211,12 @@ def test_the_first_error_and_the_same_examples(
         monkeypatch.setattr(source, "BLOCK", sizes[1])
         told = outcome(tmp_path / "run.trec", tmp_path / "gold.qrels", "findwell")
         assert "line 4: the score 'x' is not a number" in told[1]
-    compare_worse(range(90, 130), tmp_path, monkeypatch)  # of which 98 and 122 once differed
+    compare_worse((90, 91, 98, 122), tmp_path, monkeypatch)  # of which 98 and 122 once differed
 
 
 @pytest.mark.slow
 def test_many_files_with_several_errors(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    compare_worse(range(130, 1500), tmp_path, monkeypatch)
-
-
-@pytest.mark.slow
-def test_many_untidy_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    for seed in range(120, 2300):
-        size = random.Random(seed).choice((1 << 21, 100, 333, 2000))
-        dialect = ("findwell", "trec_eval", "findwell")[seed % 3]
-        compare_both(*write_files(seed, tmp_path), dialect, monkeypatch, size=size)
+    compare_worse(range(92, 92 + examples(450).max_examples), tmp_path, monkeypatch)
 
 
 def test_plain_files_are_drawn_by_the_kernel(
@@ -262,11 +259,11 @@ def test_numbers_are_those_of_python() -> None:
         whole = chance.getrandbits(53) | 1 << 52
         spelled += [f"{whole * 2 + 1}", f"{whole * 2 + 1}e-{chance.randint(1, 19)}"]
     lines = "".join(f"q 0 d{at} {text}\n" for at, text in enumerate(spelled) if len(text) < 64)
-    found = native_kernel.read_qrels(memoryview(lines.encode()))
+    found = native_kernel.read_gold(memoryview(lines.encode()))
     assert found is not None
-    docs = pl.Series(found[2]).str.slice(1).cast(pl.Int64).to_list()
+    docs = pl.Series(found[0][2]).str.slice(1).cast(pl.Int64).to_list()
     expected = np.array([float(spelled[at]) for at in docs])
-    assert (np.frombuffer(found[3]).view(np.int64) == expected.view(np.int64)).all()
+    assert (np.frombuffer(found[0][3]).view(np.int64) == expected.view(np.int64)).all()
 
 
 def around_overflow() -> list[str]:
@@ -289,16 +286,19 @@ def around_overflow() -> list[str]:
     return spelled
 
 
-def test_numbers_that_do_not_fit_64_bits(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("step", [400, pytest.param(40, marks=pytest.mark.slow)])
+def test_numbers_that_do_not_fit_64_bits(
+    step: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     native_kernel = kernel()
     assert native_kernel is not None
     declined = 0
     spelled = around_overflow()
     for text in spelled:
-        found = native_kernel.read_qrels(memoryview(f"q 0 d {text}\n".encode()))
+        found = native_kernel.read_gold(memoryview(f"q 0 d {text}\n".encode()))
         declined += found is None
         if found is not None:
-            assert found[3] == struct.pack("d", float(text)), text
+            assert found[0][3] == struct.pack("d", float(text)), text
     assert declined < len(spelled) / 10  # those that Python reads
     run = ["q Q0 a 1 18446744073709551616 t", "q Q0 b 2 0.5 t"]
     (tmp_path / "run.trec").write_text("\n".join(run))
@@ -306,7 +306,7 @@ def test_numbers_that_do_not_fit_64_bits(tmp_path: Path, monkeypatch: pytest.Mon
     values = findwell.evaluate(tmp_path / "run.trec", tmp_path / "gold.qrels", "RR").values
     assert values == {"RR": 1.0}
     odd = (*ODD_SCORES, "1e", "e5", ".", "-", "+-1", "1e+", "0b1", "1.5.2", "٣.5", "１", "1e1000")
-    for number, score in enumerate((*odd, *spelled[:2000:40])):
+    for number, score in enumerate((*odd, *spelled[:2000:step])):
         lines = [f"q Q0 a 1 {score} t", "q Q0 b 2 0.5 t", f"r Q0 a {number} 1 t"]
         (tmp_path / "run.trec").write_text("\n".join(lines), encoding="utf-8")
         (tmp_path / "gold.qrels").write_text(f"q 0 a 1\nr 0 a {score}\n", encoding="utf-8")

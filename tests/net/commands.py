@@ -97,15 +97,20 @@ def answer(arguments: str) -> dict[str, Any]:
     """Run one command, and return its exit code, its JSON and what it said to standard error."""
     out, err, code = io.StringIO(), io.StringIO(), None
     kept = os.dup(1)  # a command that fails closes standard output
+    whole = Path("answer.json")  # standard output has the first rows of long tables
+    whole.unlink(missing_ok=True)
+    words = arguments.split()
+    if "--format" not in words:
+        words += ["--format", "json", *([] if "-o" in words else ["-o", str(whole)])]
     with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
         try:
-            main(arguments.split() + ([] if "--format" in arguments else ["--format", "json"]))
+            main(words)
         except SystemExit as stop:
             code = stop.code
     os.dup2(kept, 1)
     os.close(kept)
     try:
-        printed: Any = json.loads(out.getvalue())
+        printed: Any = json.loads(whole.read_text() if whole.exists() else out.getvalue())
     except json.JSONDecodeError:
         printed = out.getvalue().splitlines()[:LISTED_LINES]
     return {

@@ -10,18 +10,20 @@ import click
 import pytest
 
 from findwell.cli import cli
+from tests.members import quick
 from tests.net import commands, values
 from tests.net.__main__ import RECORDED
-from tests.test_invariances import DIALECTS, QUICK
+from tests.test_invariances import DIALECTS
 
 if TYPE_CHECKING:
     from pathlib import Path
 
 CLOSE = 1e-13  # processors differ in the last digits of a logarithm
-# commands that print no JSON, ask a model or serve a page; the tests of their rooms cover them
+# commands that print no JSON, ask a model, serve a page or tell what is installed; the tests of
+# their rooms cover them
 WITHOUT_RECORD = {
     *("run", "view", "demo", "init", "report", "monitor", "questions"),
-    *("judge", "explain-config", "trust", "completion"),
+    *("judge", "explain-config", "trust", "completion", "schema", "skill", "doctor"),
 }
 
 
@@ -42,7 +44,7 @@ def number(spelled: str) -> float | str:
 
 @pytest.mark.parametrize(
     "dialect",
-    [pytest.param(name, marks=() if name in QUICK else pytest.mark.slow) for name in DIALECTS],
+    quick(DIALECTS, "findwell", "trec_eval"),
 )
 def test_values(dialect: str) -> None:
     found = values.rows(dialect)

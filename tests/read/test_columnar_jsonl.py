@@ -103,8 +103,15 @@ CASES = [
 ]
 
 
-@pytest.mark.parametrize(("block", "ascii_only"), [(1_500, False), (1 << 20, True)])
-@pytest.mark.parametrize("texts", [False, True])
+@pytest.mark.parametrize(
+    ("block", "ascii_only", "texts"),
+    [
+        (1_500, False, True),
+        (1 << 20, True, False),
+        pytest.param(1_500, False, False, marks=pytest.mark.slow),
+        pytest.param(1 << 20, True, True, marks=pytest.mark.slow),
+    ],
+)
 @pytest.mark.parametrize("case", CASES, ids="-".join)
 def test_both_ways_read_the_same(
     case: tuple[str, str, str],
@@ -215,15 +222,15 @@ WRONG: dict[str, str] = {
 def test_wrong_lines_are_refused_alike(
     case: str, block: int, save: Save, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    plain = [{"query": f"a{n}", "retrieved": ["x", "y"], "gold": ["x"]} for n in range(200)]
+    plain = [{"query": f"a{n}", "retrieved": ["x", "y"], "gold": ["x"]} for n in range(40)]
     path = save("s.jsonl", jsonl(plain) + WRONG[case] + "\n")
     monkeypatch.setattr(source, "BLOCK", block)
     with pytest.raises(InputError, match=r"s\.jsonl") as fast:
         load_samples(path)
     skipped = load_samples(path, skip_bad=True)
-    assert skipped.gold.queries.height == 200
+    assert skipped.gold.queries.height == 40
     assert [finding.kind for finding in skipped.gold.findings] == ["skipped-record"]
-    assert "line 201" in skipped.gold.findings[0].examples[0]
+    assert "line 41" in skipped.gold.findings[0].examples[0]
     _slow(monkeypatch)
     with pytest.raises(InputError) as slow:
         load_samples(path)

@@ -7,7 +7,6 @@ import json
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import pandas as pd
 import polars as pl
 import pytest
 from hypothesis import given
@@ -15,10 +14,13 @@ from hypothesis import strategies as st
 
 from findwell.core.errors import InputError
 from findwell.io.read.corpus import load_corpus
+from tests.lazy import lazy
 from tests.strategies import examples
 
 if TYPE_CHECKING:
     from tests.conftest import Save
+
+pd = lazy("pandas")
 
 ROWS = [("a", "one"), ("b", "two")]
 TEXTS = dict(ROWS)
@@ -41,12 +43,12 @@ def lines(*records: object) -> str:
         pl.DataFrame(ROWS, schema=["doc_id", "contents"], orient="row"),
         pl.DataFrame(ROWS, schema=["Passage_ID", "Passage"], orient="row"),
         pl.DataFrame(ROWS, schema=["docno", "body"], orient="row").lazy(),
-        pd.DataFrame(ROWS, columns=["chunk_id", "content"]),
+        lambda: pd.DataFrame(ROWS, columns=["chunk_id", "content"]),
         pl.DataFrame(ROWS, schema=["id", "chunk"], orient="row").to_arrow(),
     ],
 )
 def test_python_objects(data: Any) -> None:
-    assert load_corpus(data).rows() == ROWS
+    assert load_corpus(data() if callable(data) else data).rows() == ROWS
 
 
 @pytest.mark.parametrize(
@@ -172,7 +174,7 @@ def test_texts_that_look_like_something_else(save: Save) -> None:
         ([], "there is no text", ""),
         ({"a": None}, "no text of 'a'", ""),
         ({"a": 3}, "the text of 'a' is a int", ""),
-        ({"a": "\ud800"}, "half a surrogate pair", ""),
+        ({"a": "\ud800"}, "half of a character", ""),
         ({" ": "x"}, "' ' is not an id", ""),
         ({"a": {"body_text": "x"}}, "no text of 'a'; found 'body_text'", "did you mean"),
         ([{"key": "a", "text": "x"}], "no id; found 'key', 'text'", "name it 'doc'"),
@@ -224,7 +226,7 @@ def test_what_cannot_be_read(data: Any, what: str, fix: str) -> None:
         ("c.tsv", b"a\tone\n\ttwo\n", "c.tsv, line 2", "'' is not an id"),
         ("c.csv", b"\n \n", "c.csv", "only blank lines"),
         ("c.csv", b"", "c.csv", "the file is empty"),
-        ("c.json", b'{"a": "\\ud800"}', "c.json", "half a surrogate pair"),
+        ("c.json", b'{"a": "\\ud800"}', "c.json", "half of a character"),
     ],
 )
 def test_files_that_cannot_be_read(

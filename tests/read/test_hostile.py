@@ -84,7 +84,13 @@ def test_one_line_of_200_megabytes(
     assert "findwell: " in done.err
 
 
-@pytest.mark.parametrize("start", [b"", b"q1 Q0 d1 1 1 t\n", b"query,doc,score\n", b"{"])
+@pytest.mark.parametrize(
+    "start",
+    [
+        b"q1 Q0 d1 1 1 t\n",
+        *(pytest.param(each, marks=pytest.mark.slow) for each in (b"", b"query,doc,score\n", b"{")),
+    ],
+)
 def test_ten_megabytes_of_nothing(
     start: bytes, findwell_confined: Callable[..., Outcome], gold: Path, save: Save
 ) -> None:
@@ -93,8 +99,22 @@ def test_ten_megabytes_of_nothing(
     assert len(done.err) < 1000
 
 
-@pytest.mark.parametrize("opening", ["[", '{"a":', '{"query": "q1", "retrieved": ['])
-@pytest.mark.parametrize("name", ["run.json", "run.jsonl"])
+@pytest.mark.parametrize(
+    ("name", "opening"),
+    [
+        ("run.json", "["),
+        ("run.jsonl", '{"query": "q1", "retrieved": ['),
+        *(
+            pytest.param(name, opening, marks=pytest.mark.slow)
+            for name, opening in (
+                ("run.json", '{"a":'),
+                ("run.json", '{"query": "q1", "retrieved": ['),
+                ("run.jsonl", "["),
+                ("run.jsonl", '{"a":'),
+            )
+        ),
+    ],
+)
 def test_json_nested_a_million_times(
     opening: str, name: str, findwell_confined: Callable[..., Outcome], gold: Path, save: Save
 ) -> None:
@@ -167,6 +187,7 @@ def test_ids_of_a_megabyte(cli: Findwell, save: Save) -> None:
     assert detected.out == done.out
 
 
+@pytest.mark.slow
 def test_a_million_blank_lines(cli: Findwell, gold: Path, save: Save) -> None:
     blank = "\n" * 1_000_000
     for name, text in (("none", blank), ("spaces", "  \n" * 1_000_000)):
@@ -220,6 +241,7 @@ def test_200_000_documents_for_one_query(save: Save) -> None:
     assert result["recall"] == 1
 
 
+@pytest.mark.slow
 def test_a_run_of_many_tiny_queries_scattered(save: Save) -> None:
     lines = [f"q{n % 50_000} Q0 d{n} 1 {n} t\n" for n in range(100_000)]
     gold = {f"q{n}": [f"d{n}"] for n in range(50_000)}

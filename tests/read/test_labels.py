@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-import pandas as pd
 import polars as pl
 import pytest
 
@@ -12,10 +11,13 @@ import findwell
 from findwell.core.errors import InputError
 from findwell.io.read import load_gold, load_run
 from tests import sample
+from tests.lazy import lazy
 from tests.sample import delimited, gold_table, kinds, run_table, score
 
 if TYPE_CHECKING:
     from tests.conftest import Save
+
+pd = lazy("pandas")
 
 LABELS = [("What is it?", "c1", 1), ("What is it?", "c2", 0), ("Why?", "c3", 1)]
 RUN = {"What is it?": ["c2", "c1"], "Why?": ["c3"]}

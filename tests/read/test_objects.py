@@ -15,7 +15,7 @@ import polars as pl
 import pytest
 
 import findwell
-from findwell.core.errors import InputError
+from findwell.core.errors import AlignError, InputError
 from findwell.io.read.format import EntryNotes
 from findwell.io.read.objects import (
     ObjectSource,
@@ -25,12 +25,15 @@ from findwell.io.read.objects import (
 )
 from findwell.io.read.traces.span import TakenParts
 from findwell.io.read.vocabulary import tools
+from tests.lazy import lazy
+from tests.members import quick
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
 
     from tests.conftest import Findwell, Save
 
+pd = lazy("pandas")
 IDS = ["7", "3", "5"]
 TEXTS = ["It lasts six hours.", "Charge it first.", "Press the red button."]
 FALLING, RISING = (0.9, 0.4, 0.1), (0.1, 0.4, 0.9)
@@ -246,7 +249,7 @@ def test_every_declared_source_and_response_is_tested() -> None:
 
 
 @pytest.mark.parametrize("name", ANSWERS)
-@pytest.mark.parametrize("by", [None, "exact"])
+@pytest.mark.parametrize("by", quick([None, "exact"], None))
 def test_the_same_data_gives_the_same_values(name: str, by: str | None, save: Save) -> None:
     """As ids, dicts, objects, records, and JSON and JSON lines in files."""
     answer = ANSWERS[name]
@@ -357,13 +360,46 @@ def test_an_id_in_the_metadata_serves_and_a_finding_says_so() -> None:
     assert "metadata.chunk_id" in finding.message
 
 
+def test_an_id_that_counts_the_chunks_of_each_document_is_refused() -> None:
+    def chunk(text: str, source: str) -> dict[str, Any]:
+        return {"page_content": text, "metadata": {"chunk_id": 0, "source": source}}
+
+    run = {"q1": [chunk("One.", "a.md")], "q2": [chunk("Two.", "b.md")]}
+    with pytest.raises(InputError, match=r"chunk_id is '0' in chunks of 'a.md' and of 'b.md'"):
+        findwell.evaluate(run, {"q1": ["0"], "q2": ["0"]}, "RR")
+    same = {"q1": [chunk("One.", "a.md")], "q2": [chunk("One.", "copy.md")]}  # a hash, perhaps
+    assert findwell.evaluate(same, {"q1": ["0"], "q2": ["0"]}, "RR")["RR"] == 1
+    named = findwell.Reading(id_from="metadata.chunk_id")
+    assert findwell.evaluate(run, {"q1": ["0"], "q2": ["0"]}, "RR", reading=named)["RR"] == 1
+
+
+def test_chunks_that_lost_their_ids_are_refused_where_the_gold_has_ids() -> None:
+    run = {
+        "q1": [{"id": "a", "page_content": "One.", "metadata": {}}],
+        "q2": [{"id": None, "page_content": "Two.", "metadata": {}}],
+    }
+    with pytest.raises(AlignError, match=r"1 retrieved object has no id.*'Two\.'"):
+        findwell.evaluate(run, {"q1": ["a"], "q2": ["b"]}, "RR")
+    assert findwell.evaluate(run, {"q1": ["a"], "q2": ["b"]}, "RR", by="ids")["RR"] == 0.5
+    gold = {"q1": ["a"], "q2": run["q2"]}  # which has lost the same
+    assert findwell.evaluate(run, gold, "RR")["RR"] == 1
+
+
+def test_a_column_is_refused_since_its_index_may_hold_the_ids() -> None:
+    scores = pd.Series({"x": 1, "a": 2})
+    records = [{"query": "q1", "retrieved": scores}, {"query": "q2", "retrieved": ["c"]}]
+    for run in ({"q1": scores}, {"q1": pl.Series(["a"])}, scores, records):
+        with pytest.raises(InputError, match=r"Series is|a pandas\.Series, not a list"):
+            findwell.evaluate(run, {"q1": ["a"], "q2": ["c"]}, "RR")
+
+
 def test_without_an_id_the_text_serves_and_a_finding_says_so() -> None:
     gold = {"q1": [_documents()[1]]}
     found = findwell.evaluate({"q1": _documents()}, gold, "RR")
     assert found["RR"] == 0.5
     counted = {(each.run, each.kind): each.count for each in found.findings}
     assert counted == {("", "text-as-id"): 1, ("run", "text-as-id"): 3, ("run", "only-ids"): 1}
-    assert "a hash of its text" in found.findings[0].message
+    assert "A hash of the text" in found.findings[0].message
     # where texts are compared, ids do not matter
     assert not findwell.evaluate({"q1": _documents()}, gold, "RR", by="exact").findings
 
@@ -486,9 +522,9 @@ class Unknown:
         ([{"colour": "red"}], "dict is not an id.* only colour"),
         ([{"id": None, "payload": {"page": 1}}], "no id and no text, only id, payload"),
         ([("a", "b", "c", 4)], "not an id, and no document with its score"),
-        ([[{"doc": "a"}], [{"doc": "b"}]], "the answers to 2 queries"),
-        ({"ids": [["a"], ["b"]], "documents": None}, "the answers to 2 queries"),
-        ([{"id": 0.5, "content": "…", **NO_BLOB}], "0.5 is not an id"),
+        ([[{"doc": "a"}], [{"doc": "b"}]], "answers to 2 queries"),
+        ({"ids": [["a"], ["b"]], "documents": None}, "answers to 2 queries"),
+        ([{"id": 0.5, "content": "…", **NO_BLOB}], "'0.5' is not an id"),
     ],
 )
 def test_what_cannot_be_read(answer: object, message: str) -> None:

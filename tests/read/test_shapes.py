@@ -8,7 +8,6 @@ import subprocess
 import sys
 from typing import TYPE_CHECKING, Any
 
-import pandas as pd
 import polars as pl
 import pytest
 
@@ -17,6 +16,8 @@ from findwell.core.errors import AlignError, InputError
 from findwell.io.read import load_gold, load_run, load_samples
 from findwell.io.read.shapes import known_shapes, or_groups, shape_of
 from tests.dialects.golden import cases
+from tests.lazy import lazy
+from tests.members import quick
 from tests.sample import jsonl, kinds, score
 from tests.strategies import by_measure
 
@@ -25,6 +26,8 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from tests.conftest import Findwell, Save
+
+pd = lazy("pandas")
 
 Records = list[dict[str, Any]]
 
@@ -180,7 +183,7 @@ CONTAINERS: dict[str, Callable[[Records, Path], Any]] = {
 }
 
 
-@pytest.mark.parametrize("container", CONTAINERS)
+@pytest.mark.parametrize("container", quick(CONTAINERS, "list", "pandas", "json", "parquet"))
 @pytest.mark.parametrize("shape", SAMPLES)
 def test_every_shape_in_every_container(shape: str, container: str, tmp_path: Path) -> None:
     data = CONTAINERS[container](SAMPLES[shape], tmp_path)
@@ -495,7 +498,7 @@ def test_a_wrong_literal_in_a_cell(cell: str, cli: Findwell, save: Save) -> None
         "score", run, "--gold", gold, "--read", "skip_bad=yes", "-m", "RR", "--format", "json"
     )
     assert done.code == 0
-    found = {entry["kind"]: entry for entry in json.loads(done.out)["findings"]}
+    found = {entry["kind"]: entry for entry in done.answer["findings"]}
     assert found["skipped-record"]["count"] == 1
     assert "line 3" in found["skipped-record"]["examples"][0]
 

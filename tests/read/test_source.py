@@ -8,6 +8,7 @@ import json
 import os
 import subprocess
 import sys
+import tempfile
 import threading
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -27,7 +28,7 @@ from tests.strategies import by_measure
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from tests.conftest import Findwell, Process, Save
+    from tests.conftest import Findwell, Save
 
 NAMES = ["run", "run.trec", "run.json", "run.csv.txt", "run.parquet", "run.gz", "run.tsv.gz", ".x"]
 
@@ -116,7 +117,7 @@ def test_an_unknown_format_gets_a_suggestion(option: str, name: str, near: str, 
 
 
 def test_every_format_is_covered_here() -> None:
-    others = {"qrels", "subtopic-qrels", "labels", "traces"}  # tested where they are read
+    others = {"qrels", "subtopic-qrels", "labels", "traces", "xlsx"}  # tested where they are read
     assert set(known_formats()) == {*CONTENT} | others
 
 
@@ -176,19 +177,18 @@ def test_a_pipe_that_is_joined_by_questions(tmp_path: Path, save: Save) -> None:
 
 
 @pytest.mark.parametrize("content", ["trec", "jsonl", "parquet"])
-def test_standard_input(content: str, process: Process, save: Save) -> None:
+def test_standard_input(content: str, cli: Findwell, save: Save) -> None:
     run, gold = CONTENT[content]
     data = run.encode() if isinstance(run, str) else run
-    done = process("score", "-", "-g", save("gold", gold), "-m", "RR", "--format=jsonl", input=data)
+    done = cli("score", "-", "-g", save("gold", gold), "-m", "RR", "--format=jsonl", stdin=data)
     assert done.code == 0, done.err
     row = json.loads(done.out)
     assert (row["run"], row["value"]) == ("stdin", findwell.evaluate(sample.RUN, sample.GOLD)["RR"])
 
 
-def test_the_gold_may_come_from_standard_input(process: Process, files: tuple[Path, Path]) -> None:
+def test_the_gold_may_come_from_standard_input(cli: Findwell, files: tuple[Path, Path]) -> None:
     run, gold = files
-    with gold.open() as file:
-        done = process("score", run, "--gold", "-", "-m", "RR", stdin=file)
+    done = cli("score", run, "--gold", "-", "-m", "RR", stdin=gold.read_bytes())
     assert done.code == 0, done.err
 
 
@@ -214,21 +214,23 @@ def test_process_substitution(files: tuple[Path, Path], tmp_path: Path) -> None:
     }
 
 
-def test_messages_about_a_pipe_name_what_the_user_wrote(process: Process, save: Save) -> None:
+def test_messages_about_a_pipe_name_what_the_user_wrote(cli: Findwell, save: Save) -> None:
     gold = save("qrels.txt", sample.qrels())
-    done = process("score", "-", "--gold", gold, input=b"q1 Q0 d1 1 1 t\nq1 Q0 d1 1 t\n")
+    done = cli("score", "-", "--gold", gold, stdin=b"q1 Q0 d1 1 1 t\nq1 Q0 d1 1 t\n")
     assert done.code == 2
     assert "/dev/stdin, line 2:" in done.err
-    empty = process("score", "-", "--gold", gold, input=b"")
+    empty = cli("score", "-", "--gold", gold, stdin=b"")
     assert "/dev/stdin: the pipe was empty" in empty.err
 
 
-def test_nothing_of_a_pipe_stays_behind(process: Process, save: Save, tmp_path: Path) -> None:
+def test_nothing_of_a_pipe_stays_behind(
+    cli: Findwell, save: Save, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     gold = save("qrels.txt", sample.qrels())
     room = tmp_path / "tmp"
     room.mkdir()
-    environment = {**os.environ, "TMPDIR": str(room)}
+    monkeypatch.setattr(tempfile, "tempdir", str(room))
     run = sample.trec_run().encode()
-    done = process("score", "-", "--gold", gold, input=run, env=environment)
+    done = cli("score", "-", "--gold", gold, stdin=run)
     assert done.code == 0
     assert not list(room.iterdir())

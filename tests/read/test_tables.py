@@ -7,7 +7,6 @@ import re
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import pandas as pd
 import polars as pl
 import pyarrow as pa
 import pytest
@@ -15,6 +14,7 @@ import pytest
 import findwell
 from findwell.core.errors import InputError
 from tests import sample
+from tests.lazy import lazy
 from tests.sample import delimited, gold_table, kinds, run_table, score
 
 if TYPE_CHECKING:
@@ -22,6 +22,8 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from tests.conftest import Save
+
+pd = lazy("pandas")
 
 Columns = dict[str, list[Any]]
 
@@ -44,7 +46,7 @@ FRAMES: dict[str, Callable[[Columns], Any]] = {
     "polars": pl.DataFrame,
     "polars, lazy": pl.LazyFrame,
     "polars, categorical": _categorical,
-    "pandas": pd.DataFrame,
+    "pandas": lambda columns: pd.DataFrame(data=columns),
     "pandas, objects": lambda columns: pd.DataFrame(columns, dtype=object),
     "pandas, pyarrow strings": lambda c: pd.DataFrame(c).astype(
         {"query": "string[pyarrow]", "doc": "string[pyarrow]"}
@@ -202,14 +204,14 @@ def test_a_group_column_makes_documents_interchangeable() -> None:
     assert score(sample.RUN, gold) == score(sample.RUN, same)
 
 
-NOTHING: list[Any] = [None, float("nan"), pd.NA, "", "  "]
+NOTHING: list[Any] = [None, float("nan"), "<NA>", "", "  "]
 
 
 @pytest.mark.parametrize("value", NOTHING, ids=repr)
 @pytest.mark.parametrize("column", ["query", "doc"])
 def test_a_missing_id_names_its_row_and_column(column: str, value: Any) -> None:
     columns: Columns = {"query": ["q1", "q1"], "doc": ["d1", "d2"], "score": [1.0, 0.5]}
-    columns[column] = [columns[column][0], value]
+    columns[column] = [columns[column][0], pd.NA if value == "<NA>" else value]
     with pytest.raises(InputError, match=rf"row 2: the {column} is missing"):
         score(pd.DataFrame(columns, dtype=object))
 
@@ -219,7 +221,11 @@ def test_a_missing_id_names_its_row_and_column(column: str, value: Any) -> None:
     [[1.5, 2.5], [True, False], [["d1"], ["d2"]], [{"a": 1}, {"a": 2}]],
     ids=["float", "bool", "list", "object"],
 )
-@pytest.mark.parametrize("frame", [pl.DataFrame, pa.table, pd.DataFrame])
+@pytest.mark.parametrize(
+    "frame",
+    [pl.DataFrame, pa.table, lambda columns: pd.DataFrame(data=columns)],
+    ids=["polars", "arrow", "pandas"],
+)
 def test_what_is_no_id(frame: Callable[[Columns], Any], column: list[Any]) -> None:
     with pytest.raises(InputError, match=r"column 'doc' holds .*, which is not a valid doc"):
         score(frame({"query": ["q1", "q1"], "doc": column, "score": [1.0, 0.5]}))
@@ -248,3 +254,26 @@ def test_a_missing_column_lists_those_found() -> None:
     with pytest.raises(InputError, match="no column for the doc; found 'query', 'documnt'") as stop:
         score(pl.DataFrame({"query": ["q1"], "documnt": ["d1"]}))
     assert "did you mean document" in str(stop.value)
+
+
+@pytest.mark.parametrize(
+    ("name", "best_first"), [("distance", [0.1, 0.9]), ("relevance_score", [0.9, 0.1])]
+)
+def test_rows_in_another_order_than_their_only_score_are_refused(
+    name: str, best_first: list[float]
+) -> None:
+    def rr(values: list[float], **more: list[int]) -> float | None:
+        table = pl.DataFrame({"query": ["q"] * 2, "doc": ["a", "x"], name: values, **more})
+        return findwell.evaluate(table, {"q": ["a"]}, "RR")["RR"]
+
+    assert rr(best_first) == 1
+    assert rr(best_first[::-1], rank=[2, 1]) == 0.5
+    with pytest.raises(InputError, match=f"row 2: .* not in the order of '{name}'"):
+        rr(best_first[::-1])
+
+
+@pytest.mark.parametrize("grade", [np.int64(2), np.float32(2), np.array(2)])
+def test_grades_of_numpy_are_grades_in_records_as_in_dicts(grade: object) -> None:
+    gold = [{"query": "q", "gold": [{"doc": "a", "grade": grade}, "b"]}]
+    by_dict = findwell.evaluate({"q": ["b"]}, {"q": {"a": grade, "b": 1}}, "nDCG@5")["nDCG@5"]
+    assert findwell.evaluate({"q": ["b"]}, gold, "nDCG@5")["nDCG@5"] == by_dict

@@ -27,7 +27,7 @@ from findwell.io.read.traces.span import (
     NO_TIME,
     NOT_A_SPAN,
     TEXT,
-    UNNAMED,
+    UNNAMED_DOCUMENT,
     VALUE,
     WRONG_DOCUMENT,
 )
@@ -158,7 +158,7 @@ def test_values_of_wrong_types() -> None:
     assert row["docs"][0].startswith("unnamed-")
     assert row["scores"] == [None, None, 0.5]
     assert row["question"] == "7"
-    assert malformed == {WRONG_DOCUMENT: 2, UNNAMED: 1}
+    assert malformed == {WRONG_DOCUMENT: 2, UNNAMED_DOCUMENT: 1}
 
 
 def test_markup_and_broken_letters_stay_texts() -> None:
@@ -279,7 +279,7 @@ def test_memory_is_bounded_by_parts_of_a_file(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Of a file of many parts only one is held at a time."""
-    monkeypatch.setattr(decoding, "PART", 1 << 15)
+    monkeypatch.setattr(decoding, "PART_BYTES", 1 << 15)
     part = FILES["otlp-openinference.jsonl"]([MadeCall(n, n, "?", (DOC,) * 9) for n in range(1, 9)])
     path = tmp_path / "t.jsonl"
     peaks = []

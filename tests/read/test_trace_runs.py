@@ -129,10 +129,10 @@ def test_ids_of_queries_from_an_attribute(tmp_path: Path, cli: Findwell) -> None
     )
     assert renamed(values(result)) == renamed(values(expected))
     given = cli("score", path, "-g", ids, "-m", "RR", "--read", "query_from=metadata.query_id")
-    assert f"{expected['RR']:.4f}" in given.out
+    assert f"{expected['RR']:.3f}" in given.out
     refused = cli("score", path, "-g", ids, "-m", "RR")
     assert refused.code == 2
-    assert "the gold only ids" in refused.err
+    assert "it only has ids" in refused.err
     assert "--read query_from" in refused.err
     assert "no_such" in cli("score", path, "-g", ids, "--read", "query_from=no_such").err
     other = cli("score", tmp_path / "run.jsonl", "-g", ids, "--read", "query_from=x")
@@ -268,3 +268,35 @@ def test_a_folder_of_traces(tmp_path: Path, gold: Path, expected: findwell.Resul
         (folder / f"{number}.pb").write_bytes(FILES["otlp.pb"]([call]))
     result = findwell.evaluate(folder, gold, MEASURES)
     assert renamed(values(result)) == renamed(values(expected))
+
+
+@pytest.mark.parametrize("name", ["langfuse.jsonl", "langfuse-api.json", "langfuse.csv", "otlp"])
+def test_searches_that_were_logged_as_spans(
+    name: str, tmp_path: Path, gold: Path, cli: Findwell
+) -> None:
+    """Langfuse had no type for retrievers before its version 3, and many still log a SPAN."""
+    spans = [replace(call, kind="SPAN") for call in CALLS]
+    path = tmp_path / f"t{Path(name).suffix or '.jsonl'}"
+    path.write_bytes(FILES["otlp-langfuse.jsonl" if name == "otlp" else name](spans))
+    expected = findwell.evaluate(lines(tmp_path / "run.jsonl", RECORDS), gold, MEASURES)
+    refused = cli("score", path, "-g", gold, "-m", "RR")
+    assert refused.code == 2
+    assert "--read search_span=retrieve" in refused.err
+    searched = findwell.Reading(search_span="retrieve")
+    result = findwell.evaluate(path, gold, MEASURES, reading=searched)
+    assert renamed(values(result)) == renamed(values(expected))
+    given = cli("score", path, "-g", gold, "-m", "RR", "--read", "search_span=retrieve")
+    assert f"{expected['RR']:.3f}" in given.out
+
+
+def test_a_search_span_that_is_not_there(tmp_path: Path, gold: Path) -> None:
+    path = tmp_path / "t.jsonl"
+    path.write_bytes(FILES["langfuse.jsonl"]([*CALLS[1:], replace(CALLS[0], kind="SPAN")]))
+    with pytest.raises(InputError, match="no span is named 'retreive'") as error:
+        findwell.evaluate(path, gold, "RR", reading=findwell.Reading(search_span="retreive"))
+    assert "--read search_span=retrieve " in error.value.fix
+    records = lines(tmp_path / "run.jsonl", RECORDS)
+    with pytest.raises(
+        InputError, match="names spans of traces, but this run is not made of traces"
+    ):
+        findwell.evaluate(records, gold, "RR", reading=findwell.Reading(search_span="retrieve"))

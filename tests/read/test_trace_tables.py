@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING, Any
 
-import pandas as pd
 import polars as pl
 import pytest
 
@@ -14,11 +13,14 @@ from findwell.core.errors import InputError
 from findwell.io.read import load_gold
 from findwell.io.read.corpus import load_corpus
 from findwell.io.read.vocabulary import CORPUS_COLUMNS, ID_NAMES, TABLE_COLUMNS, TEXT_NAMES
+from tests.lazy import lazy
 from tests.read.made_traces import MadeCall, MadeDoc, phoenix_row, phoenix_span
 
 if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
+
+pd = lazy("pandas")
 
 CALLS = [
     MadeCall(
@@ -40,7 +42,7 @@ GOLD = [
 EXPECTED = (1 + 0.5 + 1) / 3
 
 
-def spans() -> pd.DataFrame:
+def spans() -> Any:
     """Return what `get_spans_dataframe` gives: documents in one column, an index."""
     rows = [phoenix_row(call) for call in CALLS]
     for row in rows:
@@ -51,7 +53,7 @@ def spans() -> pd.DataFrame:
     return pd.DataFrame([*rows, other]).set_index("context.span_id")
 
 
-def documents() -> pd.DataFrame:
+def documents() -> Any:
     """Return what `get_retrieved_documents` gives: one row per document of each span."""
     rows = [
         {
@@ -68,13 +70,13 @@ def documents() -> pd.DataFrame:
     return pd.DataFrame(rows).set_index(["context.span_id", "document_position"])
 
 
-def parquet(table: pd.DataFrame, folder: Path) -> Any:
+def parquet(table: Any, folder: Path) -> Any:
     path = folder / "spans.parquet"
     table.to_parquet(path)
     return path
 
 
-FORMS: dict[str, Callable[[pd.DataFrame, Path], Any]] = {
+FORMS: dict[str, Callable[[Any, Path], Any]] = {
     "pandas": lambda table, _: table,
     "pandas, read again": lambda table, folder: pd.read_parquet(parquet(table, folder)),
     "polars": lambda table, folder: pl.read_parquet(parquet(table, folder)),

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING, Any
 
-import pandas as pd
 import polars as pl
 import pytest
 
@@ -14,12 +13,15 @@ from findwell.core.errors import InputError
 from findwell.io.read import format as source
 from findwell.io.read import load_gold, load_run, load_samples
 from findwell.io.read.corpus import load_corpus
+from tests.lazy import lazy
 from tests.sample import delimited, jsonl
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from tests.conftest import Save
+
+pd = lazy("pandas")
 
 REFUSED = {
     "a query": '{"q1": {"a": 1}, "q1": {"b": 2}}',
@@ -159,7 +161,7 @@ TABLES: dict[str, tuple[dict[str, list[Any]], list[tuple[str, tuple[str, ...]]]]
 }
 FRAMES: dict[str, Callable[[dict[str, list[Any]]], Any]] = {
     "polars": pl.DataFrame,
-    "pandas": pd.DataFrame,
+    "pandas": lambda columns: pd.DataFrame(data=columns),
 }
 
 

@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 from hypothesis import strategies as st
 
+from tests.strategies import examples
+
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
@@ -18,6 +20,7 @@ if TYPE_CHECKING:
 
 Edges: TypeAlias = dict[str, set[tuple[int, str]]]  # query → rank and text of what is covered
 
+MANY = max(200, examples(800).max_examples)  # queries: a quarter of them in `make test`
 # few words, so that they repeat; forms that the plain policy takes for the same, and CJK
 WORDS = [
     "a",
@@ -96,7 +99,7 @@ def texts(separators: str = "  \n") -> SearchStrategy[str]:
 
 
 @cache
-def many(seed: int, queries: int = 800) -> list[dict[str, Any]]:
+def many(seed: int, queries: int = MANY) -> list[dict[str, Any]]:
     """Return many such queries at once, from a seed."""
     rng = random.Random(seed)
 

@@ -257,7 +257,7 @@ def test_commands_ask_as_deep_as_they_read(
     done = cli(*named, *judge, "--format", "json")
     assert done.code == 0, done
     assert asked(server) == down_to(depth, 1)
-    assert json.loads(planned.out)["forecast"]["calls"] == len(server.calls)
+    assert planned.answer["forecast"]["calls"] == len(server.calls)
 
 
 def test_an_explanation_shows_what_was_judged(server: Server) -> None:

@@ -13,8 +13,9 @@ import numpy as np
 import pytest
 
 import findwell
-from findwell.core.measure import COUNTED
+from findwell.core.measure import COUNTED_UNITS
 from findwell.relations.match import known_matchers
+from tests.members import over
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -39,7 +40,6 @@ CASES: dict[str, dict[str, Any]] = {
     "no texts": {"question": "q", "retrieved_context": [], "ground_truth_context": ["a b"]},
     "no texts at all": {"question": "q", "retrieved_context": [], "ground_truth_context": []},
 }
-DIALECTS = ("findwell", "continuous-eval")  # of which the other one goes on without any gold
 
 
 def _letters(texts: Sequence[str]) -> np.ndarray[Any, np.dtype[np.float64]]:
@@ -53,7 +53,7 @@ def _measures(relation: str) -> list[findwell.Measure]:
         if known_matchers()[relation].about_list
         else [type(each)(k=1) for each in every if each.at == "k"]
     )
-    return [each for each in every if each.facts() <= {*COUNTED, "copies"}]
+    return [each for each in every if each.facts() <= {*COUNTED_UNITS, "copies"}]
 
 
 def outcome(given: Any, measures: Sequence[findwell.Measure], **options: Any) -> Any:
@@ -62,22 +62,31 @@ def outcome(given: Any, measures: Sequence[findwell.Measure], **options: Any) ->
         result = findwell.evaluate(given, None, measures, embedder=_letters, **options)
     except findwell.FindwellError as error:
         return str(error).partition(": ")[2]  # without the file
-    assert [0.0 <= each <= 1.0 for each in result.values.values() if each is not None]
-    return result.values, {(each.kind, each.count) for each in result.findings}
+    values = result.values
+    assert [0.0 <= each <= 1.0 for each in values.values() if each is not None]
+    return values, {(each.kind, each.count) for each in result.findings}
 
 
-@pytest.mark.parametrize("case", CASES)
+@pytest.mark.parametrize(
+    ("dialect", "name"),
+    [
+        ("findwell", "a.jsonl"),
+        pytest.param("findwell", "a.json", marks=pytest.mark.slow),
+        # which goes on without any gold
+        pytest.param("continuous-eval", "a.jsonl", marks=pytest.mark.slow),
+        pytest.param("continuous-eval", "a.json", marks=pytest.mark.slow),
+    ],
+)
 @pytest.mark.parametrize("by", known_matchers())
-def test_nothing(by: str, case: str, tmp_path: Path) -> None:
+@over(case=CASES)
+def test_nothing(by: str, case: str, dialect: str, name: str, tmp_path: Path) -> None:
     record = CASES[case]
-    (tmp_path / "a.jsonl").write_text(json.dumps(record) + "\n", encoding="utf-8")
-    (tmp_path / "a.json").write_text(json.dumps([record]), encoding="utf-8")
-    for dialect in DIALECTS:
-        options: dict[str, Any] = {"by": by, "dialect": dialect}
-        if known_matchers()[by].judged:
-            options["judge"] = "local:text"
-        if dialect == "continuous-eval" and "sentence" in by:
-            options["by"] = f"{by}(splitter=sentencex)"  # the other's data may not be installed
-        told = outcome([record], _measures(by), **options)
-        assert told == outcome(tmp_path / "a.jsonl", _measures(by), **options)
-        assert told == outcome(tmp_path / "a.json", _measures(by), **options)
+    spelled = json.dumps(record) + "\n" if name == "a.jsonl" else json.dumps([record])
+    (tmp_path / name).write_text(spelled, encoding="utf-8")
+    options: dict[str, Any] = {"by": by, "dialect": dialect}
+    if known_matchers()[by].judged:
+        options["judge"] = "local:text"
+    if dialect == "continuous-eval" and "sentence" in by:
+        options["by"] = f"{by}(splitter=sentencex)"  # the other's data may not be installed
+    told = outcome([record], _measures(by), **options)
+    assert told == outcome(tmp_path / name, _measures(by), **options)

@@ -304,7 +304,7 @@ def test_long_tables_are_made_in_blocks(monkeypatch: pytest.MonkeyPatch) -> None
     rng = random.Random(8)
     x, y = (rng.choices("abcdefghijkl", k=500) for _ in range(2))
     whole = list(rouge._taken(x, y))
-    monkeypatch.setattr(rouge, "ROWS", 1)
+    monkeypatch.setattr(rouge, "KEPT_ROWS", 1)
     assert list(rouge._taken(x, y)) == whole
     assert len(whole) == common(x, y)
 

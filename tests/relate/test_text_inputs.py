@@ -161,7 +161,9 @@ def test_a_document_without_a_text_is_a_finding() -> None:
         {"q": ["c0"]}, {"q": ["c1", "x"]}, ["recall"], by="rouge", corpus=CORPUS
     )
     assert lost["recall"] == 0
-    assert [found.message for found in lost.findings] == ["gold document without a text: left out"]
+    assert [found.message for found in lost.findings] == [
+        "1 gold document has no text and is left out."
+    ]
 
 
 @every_relation

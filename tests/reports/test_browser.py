@@ -6,13 +6,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
-from playwright.sync_api import expect
 
 from findwell.show.page import page as make_page
 from findwell.show.panel import lay_side_by_side
 from findwell.show.prepare import prepare
 from tests import hostile
-from tests.browsing import accessible, fits_a_phone, picker, search
+from tests.browsing import accessible, expect, fits_a_phone, picker, search
 
 if TYPE_CHECKING:
     from playwright.sync_api import Page
@@ -28,9 +27,9 @@ def column(page: Page, place: int) -> list[str]:
 
 def test_it_opens_on_the_failures(opened: Watched) -> None:
     page = opened.page
-    assert page.locator("#chips [aria-pressed=true]").inner_text().startswith("recall@5 is 0")
+    assert page.locator("#chips [aria-pressed=true]").inner_text() == "worse with minilm (9)"
     for one, other in zip(column(page, 2), column(page, 3), strict=True):
-        assert "0.0000" in (one, other)
+        assert float(other) < float(one)
     opened.require_quiet()
     assert opened.asked == [page.url]
 
@@ -45,10 +44,13 @@ def test_tables_sort(opened: Watched) -> None:
     page.locator("[data-sort=b]").click()
     values = [float(each) for each in column(page, 3) if each != "–"]
     assert values == sorted(values, reverse=True)
-    head = page.locator("#overview th button", has_text="nDCG@10")
+    head = page.locator("#where-minilm th button", has_text="difference").first
     head.click()
-    head.click()
-    assert page.locator("#overview tbody th").all_inner_texts() == ["minilm", "bm25"]
+    first = page.locator("#where-minilm table").first
+    gains = [
+        float(each.replace("−", "-")) for each in first.locator("td:nth-child(5)").all_inner_texts()
+    ]
+    assert gains == sorted(gains)
     opened.require_quiet()
 
 
@@ -102,7 +104,7 @@ def pressed(page: Page) -> str | None:
 
 def test_back_and_forward_go_through_filters_sorts_and_queries(opened: Watched) -> None:
     page = opened.page
-    page.locator("[data-filter=worse]").click()
+    page.locator("[data-filter=better]").click()
     page.locator("[data-sort=q]").click()
     sorted_by_name = column(page, 1)
     page.locator("#query-rows button").nth(2).click()
@@ -114,9 +116,9 @@ def test_back_and_forward_go_through_filters_sorts_and_queries(opened: Watched) 
     expect(page.locator("[data-sort=q]").locator("..")).not_to_have_attribute(
         "aria-sort", "ascending"
     )
-    assert pressed(page) == "worse"
+    assert pressed(page) == "better"
     page.go_back()
-    expect(page.locator("[data-filter=zero]")).to_have_attribute("aria-pressed", "true")
+    expect(page.locator("[data-filter=worse]")).to_have_attribute("aria-pressed", "true")
     assert "=" not in page.url
     page.go_forward()
     page.go_forward()
@@ -140,7 +142,7 @@ def test_a_search_is_one_step_back(opened: Watched) -> None:
 def test_a_link_to_a_section_leaves_the_queries_as_they_are(opened: Watched) -> None:
     page = opened.page
     page.locator("[data-filter=better]").click()
-    page.get_by_role("navigation").get_by_role("link", name="Slices").click()
+    page.get_by_role("navigation").get_by_role("link", name="Cutoffs").click()
     assert pressed(page) == "better"
     page.locator("[data-filter=all]").click()
     page.go_back()
@@ -148,7 +150,7 @@ def test_a_link_to_a_section_leaves_the_queries_as_they_are(opened: Watched) -> 
     page.go_back()
     expect(page.locator("[data-filter=better]")).to_have_attribute("aria-pressed", "true")
     page.go_back()
-    expect(page.locator("[data-filter=zero]")).to_have_attribute("aria-pressed", "true")
+    expect(page.locator("[data-filter=worse]")).to_have_attribute("aria-pressed", "true")
     opened.require_quiet()
 
 
@@ -222,6 +224,44 @@ def test_links_of_the_overview_lead_to_the_queries(opened: Watched) -> None:
     assert page.locator("#chips [aria-pressed=true]").inner_text() == "no value (4)"
     assert set(column(page, 2)) == {"–"}
     opened.require_quiet()
+
+
+def test_the_verdict_and_the_causes_filter_the_queries(opened: Watched) -> None:
+    page = opened.page
+    for word, filter_of in (("won 31", "better"), ("tied 51", "tied"), ("lost 9", "worse")):
+        page.locator("#overview").get_by_role("link", name=word).click()
+        assert pressed(page) == filter_of
+        expect(page.locator("#query-count")).to_have_text(f"{word.split()[1]} queries")
+    page.locator("#causes tbody tr").nth(1).get_by_role("link", name="24").click()
+    chosen = page.locator("#chips [aria-pressed=true]")
+    assert chosen.inner_text() == "minilm: below the cutoff (24)"
+    page.locator("[data-filter=all]").click()
+    assert page.locator("[data-filter=missed]").count() == 0
+    page.go_back()
+    expect(page.locator("[data-filter=missed]")).to_have_attribute("aria-pressed", "true")
+    opened.require_quiet()
+
+
+def test_shared_chunks_lead_to_each_other(watched: Watched, report: str) -> None:
+    page = watched.page
+    page.goto(f"{report}#query=q41&show=all")
+    page.locator(".chunk").first.wait_for()
+    first, second = page.locator(".side").all()
+    link = first.locator(".moved:visible", has_text="to rank").first
+    said, chunk = link.inner_text(), link.locator("xpath=ancestor::li")
+    name = chunk.locator(".doc").inner_text()
+    other = second.locator(".chunk", has=page.locator(f".doc:text-is('{name}')"))
+    assert not other.is_visible()  # it stands below the ranks that are shown
+    link.click()
+    assert other.is_visible()
+    assert other.locator(".moved").evaluate("(node) => node === document.activeElement")
+    before, after = (int(each.locator(".rank").inner_text()) for each in (chunk, other))
+    assert said.startswith(f"↓{after - before} to rank {after}")
+    assert other.locator(".moved").inner_text().startswith(f"↓{after - before} from rank {before}")
+    assert page.locator(".chunk.only").count() > 0
+    page.get_by_role("button", name="Label this").first.click()
+    assert "findwell labels pool " in page.locator(".command:visible code").inner_text()
+    watched.require_quiet()
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])

@@ -18,11 +18,11 @@ from hypothesis import strategies as st
 import findwell
 from findwell.core.errors import OptionError
 from findwell.show.charts import Chart, png, standalone, write_image
-from findwell.show.charts.svg import HEAT, asset, colors, ticks
+from findwell.show.charts.svg import asset, colors, ticks
 from findwell.show.comparison import numbers
 from findwell.show.escape import xml
 from findwell.show.grid import Grid
-from findwell.show.page import insights, page
+from findwell.show.page import page
 from findwell.show.panel import lay_side_by_side
 from findwell.show.prepare import prepare
 from tests import hostile
@@ -40,7 +40,7 @@ def figures(demo_folder: Path) -> dict[str, Chart]:
 
 
 def test_every_chart_is_xml_that_says_what_it_shows(figures: dict[str, Chart]) -> None:
-    assert {"forest", "tradeoff", "curve recall", "distribution recall@5", "heat topic"} <= {
+    assert {"forest", "causes", "curve recall", "distribution recall@5", "where minilm"} <= {
         *figures
     }
     for figure in figures.values():
@@ -72,21 +72,12 @@ def test_the_curve_shows_what_findwell_curve_says(
     )
     for name, *cells in table.rows:
         mine = curve.filter(curve["run"] == name)["value"]
-        assert cells == [f"{value:.4f}" for value in mine]
-
-
-def test_the_heat_map_shows_the_slices(demo_folder: Path, figures: dict[str, Chart]) -> None:
-    by = findwell.load(demo_folder).by("wording")
-    rows = {row[0]: row for row in figures["heat wording"].table.rows}
-    value = by.filter(
-        (by["slice"] == "paraphrase") & (by["run"] == "bm25") & (by["measure"] == "recall@5")
-    )["value"][0]
-    assert rows["paraphrase"][2] == f"{value:.4f}"
+        assert cells == [f"{value:.3f}" for value in mine]
 
 
 def test_the_forest_marks_what_is_shown(figures: dict[str, Chart]) -> None:
     assert "better" in figures["forest"].says
-    assert figures["forest"].svg.count('class="c0"') == 6  # six measures, all better
+    assert figures["forest"].svg.count('class="good"') == 6  # six measures, all better
     assert "hollow" not in figures["forest"].svg
 
 
@@ -104,7 +95,7 @@ def test_an_unclear_difference_is_hollow() -> None:
     assert "unclear" in figure.says
 
 
-@pytest.mark.parametrize("name", ["forest", "tradeoff", "heat kind", "distribution RR"])
+@pytest.mark.parametrize("name", ["forest", "causes", "where minilm", "distribution recall@5"])
 def test_images(name: str, figures: dict[str, Chart], tmp_path: Path) -> None:
     image = png(figures[name])
     assert image.startswith(b"\x89PNG\r\n")
@@ -129,8 +120,8 @@ def test_images_need_no_fonts_of_the_machine(figures: dict[str, Chart]) -> None:
     mute = replace(figures["forest"], svg=re.sub("<text.*?</text>", "", figures["forest"].svg))
     assert png(mute) != image
     printed = {letter for figure in figures.values() for letter in figure.svg} - {*" \n"}
-    assert {*"–…·←→"} <= printed
-    drawn = {letter: letter_image(letter) for letter in {*printed, *"−×÷±≥≤αβκΣéßЖ"}}
+    assert {*"…·−"} <= printed
+    drawn = {letter: letter_image(letter) for letter in {*printed, *"–←→×÷±≥≤αβκΣéßЖ"}}
     assert not {letter for letter in drawn if drawn[letter] in map(letter_image, "\u0378 ")}
 
 
@@ -165,11 +156,11 @@ def contrast(one: str, other: str) -> float:
 @pytest.mark.parametrize("name", ["light", "dark"])
 def test_colours_differ_from_what_is_behind_them(name: str) -> None:
     theme = colors(name)
-    for step in range(HEAT):
-        writing = theme["heat-dark" if step >= 6 else "heat-light"]
-        assert contrast(theme[f"h{step}"], writing) >= 4.5
     for system in range(8):
         assert contrast(theme[f"c{system}"], theme["surface"]) >= 3
+    for verdict in ("good", "bad"):
+        assert contrast(theme[verdict], theme["surface"]) >= 3
+        assert theme[verdict] not in {theme[f"c{system}"] for system in range(8)}
     assert contrast(theme["muted"], theme["surface"]) >= 4.5
     named = set(re.findall(r"var\(--([a-z0-9-]+)\)", asset("chart.css")))
     assert named <= theme.keys()
@@ -222,32 +213,81 @@ def test_systems_share_one_scale_of_counts() -> None:
     assert axis.count("40") == 2
 
 
-def test_every_measure_has_its_place_on_a_heat_map() -> None:
-    names = [f"{name}@{k}" for name in ("recall", "P", "nDCG", "success") for k in (1, 2, 3, 5)]
-    runs = {f"s{n}": {f"q{i}": ["d"] for i in range(30)} for n in range(3)}
-    gold = [{"query": f"q{i}", "gold": ["d"], "topic": "xyz"[i % 3]} for i in range(30)]
-    prepared = prepare(lay_side_by_side([findwell.evaluate(runs, gold, names)]), cases=False)
-    maps = prepared.drawn["slices"]
-    assert len(maps) > 1
-    heads = {head.partition(" ")[0] for each in maps for head in each.table.header[2:]}
-    assert heads == set(names)
-    assert len({each.name for each in maps}) == len(maps)
-
-
-def test_cells_of_few_queries_look_it() -> None:
+def test_slices_of_one_system_are_a_list_with_the_small_ones_folded() -> None:
     gold = [
-        {"query": f"q{i}", "gold": ["d"], "topic": "few" if i < 4 else "many"} for i in range(40)
+        {"query": f"q{i}", "gold": ["d"], "topic": "few" if i < 4 else "odd" if i % 2 else "even"}
+        for i in range(40)
     ]
-    run = {f"q{i}": ["d"] for i in range(40)}
+    run = {f"q{i}": ["x" if i % 2 else "d"] for i in range(40)}
     prepared = prepare(lay_side_by_side([findwell.evaluate(run, gold, ["recall"])]), cases=False)
-    (figure,) = prepared.drawn["slices"]
-    root = ET.fromstring(figure.svg)
-    cells = {
-        hint.text: each.get("class")
-        for each in root.iter(f"{{{SVG}}}rect")
-        if (hint := each.find(f"{{{SVG}}}title")) is not None
+    (figure,) = prepared.drawn["where"]
+    assert [row[0] for row in figure.table.rows] == ["topic: odd", "topic: few", "topic: even"]
+    assert [row[1] for row in figure.table.rows] == ["0.000", "0.500", "1.000"]
+    assert [row.few for row in figure.rows] == [False, True, False]
+    assert "topic: few" not in figure.says
+    assert "<summary>1 more slice</summary>" in page(prepared)
+
+
+def test_the_ladder_marks_what_cannot_be_distinguished_from_the_best() -> None:
+    gold = {f"q{n}": ["d"] for n in range(60)}
+    hits = {"base": 5, "low": 10, "good": 50, "best": 52}
+    runs = {
+        name: {query: ["d" if at < most else "x"] for at, query in enumerate(gold)}
+        for name, most in hits.items()
     }
-    assert cells == {"1.0000 over 4 queries": "few", "1.0000 over 36 queries": "h9"}
+    result = findwell.evaluate(runs, gold, ["recall@1", "RR"])
+    prepared = prepare(lay_side_by_side([result]), cases=False)
+    figures = prepared.drawn["comparison"]
+    assert [each.name for each in figures] == ["ladder", "ladder RR"]
+    assert [row[0] for row in figures[0].table.rows] == ["best", "good", "low", "base"]
+    assert [row.marked for row in figures[0].rows] == [True, True, False, False]
+    found = findwell.compare(result, all_pairs=True).comparisons
+    unclear = found.filter(measure="recall@1", verdict="unclear").select("baseline", "system")
+    assert ("good", "best") in unclear.rows()
+    assert "Shaded: not distinguishable from the best" in figures[0].svg
+    html = page(prepared)
+    assert html.count('<tr role="row" class="near">') == 4
+
+
+def test_of_many_unclear_slices_the_most_telling_are_shown() -> None:
+    about = [{"query": f"q{n}", "part": f"p{n % 20}"} for n in range(400)]
+    gold = {each["query"]: ["a"] for each in about}
+    rng = np.random.default_rng(5)
+    old, new = ({query: ["a" if rng.random() < 0.5 else "b"] for query in gold} for _ in "12")
+    result = findwell.evaluate({"old": old, "new": new}, gold, ["RR"], queries=about)
+    (chart,) = prepare(lay_side_by_side([result]), cases=False).drawn["where"]
+    at = chart.table.header.index("p (BH)")
+    p = [float(cells[at]) for cells in chart.table.rows]
+    shown = [each for each, row in zip(p, chart.rows, strict=True) if not row.few]
+    folded = [each for each, row in zip(p, chart.rows, strict=True) if row.few]
+    assert (len(shown), len(folded)) == (12, 8)
+    assert max(shown) <= min(folded)
+    assert "8 more slices in the table" in chart.svg
+
+
+def test_causes_count_the_misses(demo_folder: Path, figures: dict[str, Chart]) -> None:
+    table = figures["causes"].table
+    rows = findwell.load(demo_folder).misses().group_by("run", "cause").len().rows()
+    shown = {
+        (row[0], cause): int(count)
+        for row in table.rows
+        for cause, count in zip(table.header[1:-1], row[1:-1], strict=True)
+        if count != "0"
+    }
+    assert shown == {(run, cause): count for run, cause, count in rows}
+    assert "#show=missed&cause=below+the+cutoff&of=minilm" in figures["causes"].rows[1].links
+
+
+def test_a_curve_is_drawn_to_scale_with_its_intervals(figures: dict[str, Chart]) -> None:
+    root = ET.fromstring(figures["curve recall"].svg)
+    at = {
+        each.text: float(each.get("x") or 0)
+        for each in root.iter(f"{{{SVG}}}text")
+        if each.text in {"1", "2", "10", "20"} and each.get("text-anchor") == "middle"
+    }
+    assert at["2"] - at["1"] == pytest.approx(at["20"] - at["10"], abs=0.2)
+    bands = [each for each in root.iter(f"{{{SVG}}}polygon") if "band" in each.get("class", "")]
+    assert len(bands) == 2
 
 
 def test_where_the_other_system_is_better(demo_folder: Path, figures: dict[str, Chart]) -> None:
@@ -255,16 +295,17 @@ def test_where_the_other_system_is_better(demo_folder: Path, figures: dict[str, 
     found = findwell.compare(
         findwell.load(demo_folder), measures="recall@5", slices=["topic", "wording"], moved=0
     )
-    expected = {(row["column"], row["slice"]): numbers(row)[2] for row in found.slices.to_dicts()}
+    expected = {
+        f"{row['column']}: {row['slice']}": numbers(row)[2] for row in found.slices.to_dicts()
+    }
     at = table.header.index("difference")
-    assert expected.items() <= {(row[0], row[1]): row[at] for row in table.rows}.items()
+    assert expected.items() <= {row[0]: row[at] for row in table.rows}.items()
     for verdict in ("better", "unclear"):
         mine = [row[at] for row in table.rows if row[-1] == verdict and row[at] != "–"]
         gains = [float(each.replace("−", "-")) for each in mine]
         assert gains == sorted(gains, reverse=True)
-    shown = [row[:2] for row in table.rows if row[-1] == "better"]
-    assert ["wording", "paraphrase"] in shown
-    assert "#in+wording=paraphrase" in figures["where minilm"].svg
+    assert "wording: paraphrase" in [row[0] for row in table.rows if row[-1] == "better"]
+    assert "#in+wording=paraphrase&show=all" in figures["where minilm"].rows[0].links
 
 
 def test_every_slice_that_is_worse_is_drawn_and_comes_first() -> None:
@@ -278,16 +319,13 @@ def test_every_slice_that_is_worse_is_drawn_and_comes_first() -> None:
     result = findwell.evaluate({"old": old, "new": new}, gold, ["RR"], queries=about)
     panel = lay_side_by_side([result])
     (chart,) = prepare(panel, cases=False).drawn["where"]
-    drawn = [row.name for row in chart.rows]
-    assert drawn[:3] == ["part: x", "part: y", "part: z"]
-    assert [row.verdict for row in chart.rows[:4]] == ["worse", "worse", "worse", "better"]
-    assert len(drawn) == 16
+    rows = chart.table.rows
+    assert [row[0] for row in rows[:3]] == ["part: x", "part: y", "part: z"]
+    assert [row[-1] for row in rows[:4]] == ["worse", "worse", "worse", "better"]
+    assert len(rows) == 23
+    assert not any(row.few for row in chart.rows)  # all are clear
     assert chart.svg.index("Where it got worse") < chart.svg.index("Where it got better")
-    assert "7 more slices in the table" in chart.svg
-    (losses,) = (each for each in insights(panel) if each["kind"] == "losses")
-    assert (losses["system"], losses["slices"]) == ("new", "3 slices")
-    assert losses["named"][0] == "part x (−1.000)"
     html = page(prepare(panel, cases=False))
-    assert "is worse than <strong>old</strong> in 3 slices: part x (−1.000)" in html
+    assert "worse in part x (−1.000), part y (−1.000), part z (−1.000)</li>" in html
     says = repr(findwell.compare(result, slices="part").plot("where new"))
     assert says.index("part: z −1.000, worse") < says.index("part: gain 0")

@@ -86,7 +86,7 @@ def test_html() -> None:
     assert page.tags <= TAGS
     result = values.result(OLD)
     page = parsed(result._repr_html_())
-    assert f"{result['recall']:.4f}" in page.text
+    assert f"{result['recall']:.3f}" in page.text
 
 
 def test_long_tables_are_cut_in_notebooks() -> None:

@@ -10,11 +10,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import findwell
-from findwell.show.details import QueryDetails, query_details
+from findwell.show.details import QueryDetails, disagrees, query_details
 from findwell.show.escape import multiline
 from findwell.show.excerpts import excerpt, in_utf16, merged, places
 from findwell.show.explanation import sentence
 from findwell.show.panel import lay_side_by_side
+from findwell.show.prepare import prepare
 from tests import hostile
 
 if TYPE_CHECKING:
@@ -299,3 +300,38 @@ def test_a_verdict_about_the_whole_list_stands_below_it() -> None:
     case = told(result, "q")
     assert [(each["aspect"], each["value"]) for each in case["verdicts"]] == [("sufficiency", 1)]
     assert not any("verdicts" in each for each in case["list"])
+
+
+def test_a_judge_of_claims_does_not_speak_of_relevance() -> None:
+    reading = findwell.Reading(keep=5)
+    asked = ["P@3/relevance", "recall@3/claims"]
+    result = findwell.evaluate([JUDGED], None, asked, judge=judged, reading=reading)
+    first, second, _ = told(result, "q")["list"]
+    assert [who for who, _ in first["said"]] == ["judge", "claims"]
+    assert dict(first["said"])["claims"] == "hit"
+    assert dict(second["said"])["claims"] != "hit"
+
+
+def test_each_mark_says_who_made_it_and_contradictions_are_found() -> None:
+    def judge(sample: Sample) -> dict[str, Any]:
+        return {"relevance": [{"value": int("yes" in chunk)} for chunk in sample.chunks]}
+
+    texts = {"a": "yes, it is", "b": "no, it is not"}
+    gold = [
+        {"query": query, "question": "Is it?", "gold": [doc]}
+        for query, doc in (("agree", "a"), ("differ", "b"))
+    ]
+    result = findwell.evaluate(
+        {"agree": ["a", "b"], "differ": ["a", "b"]},
+        gold,
+        ["recall@1", "P@2/relevance"],
+        corpus=texts,
+        judge=judge,
+        reading=findwell.Reading(keep=5),
+    )
+    assert told(result, "differ")["list"][1]["said"] == [["gold", "hit"], ["judge", "rejected"]]
+    panel = lay_side_by_side([result])
+    details = [QueryDetails(panel.systems[0])]
+    found = [disagrees(query_details(panel, details, at)) for at in range(2)]
+    assert found == [False, True]
+    assert prepare(panel).data["disagree"] == [1]

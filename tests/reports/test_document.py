@@ -61,7 +61,9 @@ def test_every_surface_begins_with_the_same_answer(
 def test_the_report_says_it_in_the_same_words() -> None:
     result = findwell.evaluate(list(RUNS), GOLD, "recall@5")
     html = page(prepare(lay_side_by_side([result]), cases=False))
-    assert f"<strong>{ANSWER}</strong>: {CHANGE}; {COUNTS}" in html
+    card = re.sub(r"<title>.*?</title>|<[^>]*>", "", html[html.index('<section id="overview"') :])
+    places = [card.index(part) for part in (ANSWER, CHANGE, *COUNTS.split(", "), WHERE)]
+    assert places == sorted(places)
 
 
 def test_the_answer_is_that_of_the_verdict(comparison: findwell.Comparison) -> None:
@@ -96,12 +98,27 @@ def test_what_is_unclear_says_how_many_queries_would_tell() -> None:
     )
 
 
+def test_queries_that_moved_are_those_of_the_systems_with_a_headline() -> None:
+    gold, old = values.gold(30), values.run(OLD)
+    runs = {f"s{at}": values.run([min(1.0, each + at / 10) for each in OLD]) for at in range(1, 6)}
+    found = findwell.compare({"old": old, **runs}, gold=gold, measures="recall")
+    assert {row["system"] for row in found.moved_rows} == set(runs)
+    document = document_of(found)
+    (grid,) = (
+        each
+        for each in document.parts
+        if isinstance(each, Grid) and each.title.startswith("queries")
+    )
+    named = {each.system for each in document.headlines if each.system}
+    assert {row[0] for row in grid.rows} == named == {"s3", "s4", "s5"}
+
+
 def test_no_number_of_queries_is_named_where_it_would_say_nothing() -> None:
     gold, run = values.gold(30), values.run(OLD)
     same = findwell.compare({"old": run, "again": run}, gold=gold, measures="recall")
     assert same.needed("again", "recall") is None
     (headline,) = document_of(same).headlines
-    assert headline.sentence == "again scores the same on every query as old"
+    assert headline.sentence == "again scores the same as old on every query"
     better = [min(1.0, each + 0.3) for each in OLD]
     clear = findwell.compare({"old": run, "new": values.run(better)}, gold=gold, measures="recall")
     assert clear.needed("new", "recall") is None
@@ -145,7 +162,7 @@ def test_what_python_prints_fits_a_screen() -> None:
     assert f"and {30 - SCREEN_ROWS} more rows" in repr(found)
     result = findwell.evaluate(list(RUNS), GOLD, "recall@5")
     assert "0.52 … 0.71" in str(result)
-    assert "note: 4 × query without a relevant item" in str(result)
+    assert "note: 4 queries have no relevant item" in str(result)
     assert str(findwell.gate(result, "recall@5>=0.2")).startswith("requirements: pass")
     assert "to see a difference" in str(findwell.statistics.power(sd=0.3, difference=0.05))
     assert max(map(cell_len, repr(result).splitlines())) <= 80

@@ -1,4 +1,4 @@
-"""The JSON that findwell writes is what the published schemas say, and nothing beside it."""
+"""The JSON of saved results is what the published schemas say, and nothing else."""
 
 from __future__ import annotations
 
@@ -6,8 +6,9 @@ import json
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import jsonschema
 import pytest
+
+from tests.lazy import lazy
 
 if TYPE_CHECKING:
     from tests.conftest import Findwell
@@ -29,8 +30,8 @@ def closed(schema: Any) -> Any:
 
 def hold(name: str, shown: object) -> None:
     schema = json.loads((SCHEMAS / f"{name}.schema.json").read_text(encoding="utf-8"))
-    jsonschema.Draft202012Validator.check_schema(schema)
-    jsonschema.Draft202012Validator(closed(schema)).validate(shown)
+    lazy("jsonschema").Draft202012Validator.check_schema(schema)
+    lazy("jsonschema").Draft202012Validator(closed(schema)).validate(shown)
 
 
 @pytest.fixture
@@ -40,11 +41,9 @@ def demo(cli: Findwell, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list
     return ["demo/bm25.trec", "demo/minilm.trec", "--gold", "demo/questions.jsonl"]
 
 
-def test_score_and_what_it_saves(cli: Findwell, demo: list[str], tmp_path: Path) -> None:
-    more = ["--per-query", "--bounds", "--slice", "wording", "--require", "RR>=0.5"]
-    done = cli("score", *demo, "-m", "RR", "-m", "P@5", *more, "--save", "r", "--format", "json")
-    hold("score", json.loads(done.out))
-    hold("score", json.loads(cli("score", *demo, "--format", "json").out))
+def test_what_score_saves(cli: Findwell, demo: list[str], tmp_path: Path) -> None:
+    more = ["--bounds", "--slice", "wording", "--require", "RR>=0.5"]
+    assert cli("score", *demo, "-m", "RR", "-m", "P@5", *more, "--save", "r").code == 0
     for name in ("manifest", "summary"):
         hold(name, json.loads((tmp_path / "r" / f"{name}.json").read_text()))
 
@@ -59,15 +58,5 @@ def test_judged_scores_with_latency(cli: Findwell, tmp_path: Path) -> None:
     path = tmp_path / "samples.jsonl"
     path.write_text(json.dumps(sample))
     chosen = ["-m", "context_precision", "-m", "context_recall", "--judge", "local:text"]
-    done = cli("score", path, *chosen, "--save", tmp_path / "r", "--format", "json", "--per-query")
-    hold("score", json.loads(done.out))
-    shown = json.loads(cli("score", path, *chosen, "--explain-verdicts", "--format", "json").out)
-    assert shown["verdicts"]
-    hold("score", shown)
+    assert cli("score", path, *chosen, "--save", tmp_path / "r").code == 0
     hold("manifest", json.loads((tmp_path / "r" / "manifest.json").read_text()))
-
-
-def test_compare_and_check(cli: Findwell, demo: list[str]) -> None:
-    done = cli("compare", *demo, "-m", "RR", "--no-regression", "RR", "--format", "json")
-    hold("compare", json.loads(done.out))
-    hold("check", json.loads(cli("check", *demo, "--format", "json").out))

@@ -17,7 +17,7 @@ CELLS = {
     "result": "result = findwell.evaluate([demo / 'bm25.trec', demo / 'minilm.trec'],\n"
     "    demo / 'questions.jsonl', corpus=demo / 'passages.jsonl',\n"
     "    reading=findwell.Reading(keep=20))\nresult",
-    "plot": "result.plot('heat wording')",
+    "plot": "result.plot('causes')",
     "comparison": "found = findwell.compare(result, slices='wording')\nfound",
     "forest": "found.plot()",
     "where": "found.plot('where minilm')",

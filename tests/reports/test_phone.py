@@ -9,9 +9,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
-from playwright.sync_api import expect
 
-from tests.browsing import PHONE, accessible, fits_a_phone
+import findwell
+from tests.browsing import PHONE, accessible, expect, fits_a_phone
 
 if TYPE_CHECKING:
     from tests.browsing import Watched
@@ -25,7 +25,7 @@ def test_on_a_phone_a_query_stands_under_its_row(opened: Watched) -> None:
     page.set_viewport_size(PHONE)
     page.locator("[data-filter=better]").click()
     page.locator("#query-rows button").first.click()
-    page.locator(".chunk").first.wait_for()
+    page.locator(".picked .chunk").first.wait_for()
     fits_a_phone(page)
     row, detail = (page.locator(f"#query-rows tr.{name}").bounding_box() for name in ROWS)
     assert row is not None
@@ -46,17 +46,13 @@ def test_on_a_phone_a_query_stands_under_its_row(opened: Watched) -> None:
     opened.require_quiet()
 
 
-def test_on_a_phone_charts_of_differences_are_rows_with_verdicts(opened: Watched) -> None:
+def test_on_a_phone_rows_of_charts_are_blocks_with_verdicts(opened: Watched) -> None:
     page = opened.page
-    rows = page.locator("#forest .difference-rows li")
-    assert not rows.first.is_visible()
-    assert page.locator("#forest > .scroll").is_visible()
     page.set_viewport_size(PHONE)
-    assert not page.locator("#forest > .scroll").is_visible()
-    assert not page.locator("#where-minilm > .scroll").is_visible()
+    rows = page.locator("#forest tbody tr")
     assert rows.count() == 6
-    assert all("better" in text and "91 queries" in text for text in rows.all_inner_texts())
-    for row in page.locator(".difference-rows li").all():
+    assert all("better" in text for text in rows.all_inner_texts())
+    for row in page.locator("table.strips tbody tr:visible").all():
         box = row.bounding_box()
         assert box is not None
         assert box["x"] >= 0
@@ -64,6 +60,43 @@ def test_on_a_phone_charts_of_differences_are_rows_with_verdicts(opened: Watched
     page.locator("#where-minilm").get_by_role("link", name="wording: paraphrase").click()
     expect(page.locator("#query-count")).to_have_text("44 queries")
     opened.require_quiet()
+
+
+def test_on_a_phone_the_systems_of_a_query_are_tabs(opened: Watched) -> None:
+    page = opened.page
+    assert not page.locator(".side-tabs").count()
+    page.locator("#query-rows button").first.click()
+    page.locator(".chunk").first.wait_for()
+    assert [side.is_visible() for side in page.locator(".side").all()] == [True, True]
+    page.set_viewport_size(PHONE)
+    assert [side.is_visible() for side in page.locator(".side").all()] == [False, True]
+    page.locator(".side-tabs").get_by_role("button", name="bm25").click()
+    assert [side.is_visible() for side in page.locator(".side").all()] == [True, False]
+    accessible(page)
+    opened.require_quiet()
+
+
+def test_twelve_systems_fit_a_phone(watched: Watched, tmp_path: Path) -> None:
+    gold = {f"q{n}": ["d"] for n in range(40)}
+    runs = {
+        f"system {at}": {query: ["d" if n >= 3 * at else "x"] for n, query in enumerate(gold)}
+        for at in range(12)
+    }
+    path = tmp_path / "many.html"
+    findwell.report(findwell.evaluate(runs, gold, ["recall@1", "RR"]), output=path)
+    page = watched.page
+    page.goto(path.as_uri())
+    ladder, other = page.locator("#ladder"), page.locator("#ladder-RR")
+    assert [ladder.is_visible(), other.is_visible()] == [True, False]
+    page.get_by_role("button", name="RR", exact=True).click()
+    assert [ladder.is_visible(), other.is_visible()] == [False, True]
+    page.set_viewport_size(PHONE)
+    box = other.bounding_box()
+    assert box is not None
+    assert box["height"] < PHONE["height"]
+    fits_a_phone(page)
+    accessible(page)
+    watched.require_quiet()
 
 
 def test_on_a_phone_all_sections_are_in_sight(opened: Watched) -> None:

@@ -179,6 +179,8 @@ def test_a_judged_report_is_small_and_readable(watched: Watched, tmp_path: Path)
     page.locator("[data-filter=all]").click()
     page.locator("#query-rows button").first.click()
     page.locator(".chunk").first.wait_for()
+    assert page.locator(".chunk .tag", has_text="judge: ").count() > 0
+    assert page.locator(".chunk .tag", has_text="gold: ").count() == 0
     height = page.locator("tr.detail").evaluate("(node) => node.getBoundingClientRect().height")
     assert height < 2_500
     chunk = page.locator(".chunk", has=page.locator("mark")).first

@@ -39,7 +39,7 @@ def test_sparklines_where_the_width_allows(result: findwell.Result) -> None:
     assert set("".join(lines)) <= {*BARS, *" spread"}
     assert all(len(line) <= 140 for line in wide.splitlines())
     best = render(result, "table", width=140, color=True)
-    assert "\x1b[1;32m0.8141\x1b[0m" in best
+    assert "\x1b[1;32m0.814\x1b[0m" in best
     assert best.count("\x1b[1;32m") == 6
 
 
@@ -75,8 +75,8 @@ def test_latex_of_a_result(cli: Findwell, result: findwell.Result) -> None:
         *("-m", "recall@5", "--format", "latex"),
     )
     assert done.code == 0
-    assert r"recall@5 & 0.6181 & 0.52 \ldots{} 0.71 & 91 & 4 \\" in done.out
-    assert r"\textbf{0.8141}" in render(result, "latex")
+    assert r"recall@5 & 0.618 & 0.52 \ldots{} 0.71 & 91 & 4 \\" in done.out
+    assert r"\textbf{0.814}" in render(result, "latex")
 
 
 def test_latex_obeys_nothing() -> None:
@@ -101,9 +101,34 @@ def test_a_judge_card_says_what_its_numbers_mean() -> None:
     assert "the judge says yes 17 points more often than people" in shown
 
 
+def test_a_table_on_its_side_is_cut_between_its_rows() -> None:
+    header = ["measure", "verdict", "before", "after", "an interval of it", "won/tied/lost"]
+    rows = [[f"m{at}", "better", f"0.{at}", "0.9", "+0.089 … +0.300", "31/51/9"] for at in range(3)]
+    grid = Grid("three", header, rows, left=2, named_by=1, good={(2, 1)})
+    whole = terminal(grid, width=80)
+    assert len(whole.strip().split("\n\n")) == 2  # the title and one table
+    title, first, second = terminal(grid, width=56, color=True).strip().split("\n\n")
+    assert title == "three"
+    assert first.splitlines()[0].split() == ["measure", "m0", "m1"]
+    assert second.splitlines()[0].split() == ["measure", "m2"]
+    assert ["\x1b[32m" in each for each in (first, second)] == [False, True]
+    assert all(cell_len(line) <= 56 for line in terminal(grid, width=56).splitlines())
+
+
 def test_wide_characters_and_long_names_fit() -> None:
     grid = Grid("t", ["run", "AP", "RR"], [["検索" * 30, "0.5", "0.25"], ["x" * 90, "1", "0"]])
     for width in (30, 40, 60):
         lines = terminal(grid, width=width).splitlines()
         assert max(map(cell_len, lines)) <= width
     assert "0.25" in terminal(grid, width=30)
+
+
+def test_only_what_is_clearly_best_is_marked() -> None:
+    gold = {f"q{at}": ["a"] for at in range(40)}
+    found = {query: ["a"] for query in gold}
+    nearly = found | {"q0": ["x"]}
+    near = render(findwell.evaluate({"one": found, "two": nearly}, gold, ["RR"]), "markdown")
+    assert "**" not in near.replace("**40 queries**", "")
+    far = {query: ["x"] for query in gold} | {"q0": ["a"]}
+    apart = render(findwell.evaluate({"one": found, "two": far}, gold, ["RR"]), "markdown")
+    assert "**" in apart.replace("**40 queries**", "")

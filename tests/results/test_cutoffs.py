@@ -1,6 +1,5 @@
 """Measures at many cutoffs, the curve, and the smallest cutoff that is enough."""
 
-import json
 from pathlib import Path
 
 import pytest
@@ -57,7 +56,7 @@ def test_command_line(cli: Findwell) -> None:
     assert done.code == 0, done.err
     assert "@10" in done.out
     assert "recall >= 0.7 is reached at K = 10" in done.out
-    shown = json.loads(cli(*CURVE, "--format", "json", "--at", "5", "--reach", "P>=0.9").out)
+    shown = cli(*CURVE, "--format", "json", "--at", "5", "--reach", "P>=0.9").answer
     assert [row["k"] for row in shown["curve"]] == [5, 5]
     assert shown["reach"][0]["k"] is None
     assert cli(*CURVE, "--format", "csv").out.startswith("run,measure,k,value")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections import Counter
 from typing import TYPE_CHECKING, Any
 
@@ -88,7 +87,7 @@ def test_the_command_counts_causes_and_lists_items(cli: Findwell, save: Save) ->
         "run,recall@1,q,a,below the cutoff,2",
         "run,recall@1,q,b,not retrieved,",
     ]
-    found = json.loads(cli(*asked, "--format", "json").out)["misses"]
+    found = cli(*asked, "--format", "json").answer["misses"]
     assert [row["cause"] for row in found] == ["below the cutoff", "not retrieved"]
 
 

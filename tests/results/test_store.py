@@ -240,7 +240,7 @@ class TestKilled:
 
     def test_what_stepped_aside_is_found_again(self, old: Path, cli: Findwell, save: Save) -> None:
         record = save("one.jsonl", '{"query": "q0", "retrieved": ["b"], "gold": ["a"]}\n')
-        hidden, path = folders._name(old, folders.OLD), str(old)
+        hidden, path = folders._name(old, folders.OLD_ENDING), str(old)
         worse = ["--baseline", path, "--update-baseline", "--require", "recall@1>=baseline"]
         for use, expected in (
             (lambda: len(gather([path])), 1),
@@ -253,9 +253,9 @@ class TestKilled:
             assert names(old.parent) == {"r"}
 
     def test_of_several_that_stepped_aside_the_last_one_comes_back(self, old: Path) -> None:
-        long_ago = Path(shutil.copytree(old, folders._name(old, folders.OLD)))
+        long_ago = Path(shutil.copytree(old, folders._name(old, folders.OLD_ENDING)))
         os.utime(long_ago / "manifest.json", (1, 1))
-        old.rename(folders._name(old, folders.OLD))
+        old.rename(folders._name(old, folders.OLD_ENDING))
         assert is_folder(old)
         assert long_ago.is_dir()
 
@@ -270,7 +270,9 @@ class TestKilled:
 
         if not locks:
             monkeypatch.setattr(fcntl, "flock", no_locks)
-        young, long_dead, foreign, others = (folders._name(old, folders.NEW) for _ in range(4))
+        young, long_dead, foreign, others = (
+            folders._name(old, folders.NEW_ENDING) for _ in range(4)
+        )
         others = others.with_name(".findwell-notes")
         for folder in (young, long_dead, foreign, others):
             folder.mkdir()
@@ -433,7 +435,7 @@ class TestFiles:
         mine = save("questions.jsonl", "mine")
         done = cli("demo", "--files", mine.parent)
         assert done.code == 2
-        assert "questions.jsonl: the file is there already" in done.err
+        assert "questions.jsonl: a file of this name exists" in done.err
         assert tree(mine.parent) == {"questions.jsonl": b"mine"}
 
     def test_a_report_nobody_named_keeps_files_of_others(
@@ -445,7 +447,7 @@ class TestFiles:
         Path("report.html").write_text("mine")
         done = cli("report", old)
         assert done.code == 2
-        assert "report.html: the file is there already, and findwell did not write it" in done.err
+        assert "report.html: a file of this name exists, and findwell did not write it" in done.err
         assert Path("report.html").read_text() == "mine"
         assert cli("report", old, "-o", "report.html").code == 0
 

@@ -82,7 +82,7 @@ def test_objects_that_log() -> None:
     assert writer.scalars["RR"] == (0.5, 3)
     assert run.logged == {"step": 4, **result.metrics()}
     with pytest.raises(InputError, match="a list logs nothing"):
-        result.log([])  # type: ignore[arg-type]
+        result.log([])
     with pytest.raises(OptionError, match="unknown tracker 'mlfow'"):
         result.log("mlfow")
 

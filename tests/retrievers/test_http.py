@@ -18,7 +18,7 @@ import findwell
 from findwell.core.errors import InputError, OptionError, RetrieverError
 
 if TYPE_CHECKING:
-    from tests.conftest import Process
+    from tests.conftest import Findwell
 
 QUERIES = {"q1": 'Who said "no"?', "q2": "Größe & Gewicht"}
 SECRET = "s3cr3t-value-of-a-key"
@@ -107,7 +107,7 @@ def test_an_address_alone_is_asked_by_get(engine: Search) -> None:
 
 def test_nothing_follows_a_redirect(engine: Search) -> None:
     engine.status, engine.headers = 307, {"Location": "http://127.0.0.1:9/elsewhere"}
-    with pytest.raises(RetrieverError, match="status 307: it sends elsewhere"):
+    with pytest.raises(RetrieverError, match="status 307: redirects are not followed"):
         findwell.retrieve(findwell.retrievers.HttpRetriever(engine.url, BODY), QUERIES)
     engine.headers = {"Location": engine.url}  # nor to itself: one question is one request
     engine.bodies.clear()
@@ -152,7 +152,7 @@ def test_secrets_come_from_elsewhere_and_are_not_shown(
         ("http://localhost/x", {"template": None}, "no {{question}} in the address"),
         ("http://localhost/x", {"template": {"q": "x"}}, "no {{question}} in the template"),
         ("http://localhost/x", {"headers": {"X-Api-Key": SECRET}}, "X-Api-Key is a secret"),
-        ("http://localhost/x", {"headers": {"X": "env:NO_SUCH"}}, "no NO_SUCH"),
+        ("http://localhost/x", {"headers": {"X": "env:NO_SUCH"}}, "NO_SUCH is not set"),
     ],
 )
 def test_mistakes(url: str, options: dict[str, Any], message: str) -> None:
@@ -199,14 +199,14 @@ def test_several_at_a_time(engine: Search) -> None:
     assert timing.throughput > 8  # one after the other it would be 4 at most
 
 
-def test_on_the_command_line(engine: Search, process: Process, tmp_path: Path) -> None:
+def test_on_the_command_line(engine: Search, cli: Findwell, tmp_path: Path) -> None:
     (tmp_path / "body.json").write_text(json.dumps(BODY))
     (tmp_path / "questions.jsonl").write_text(
         "".join(json.dumps({"query": q, "question": text}) + "\n" for q, text in QUERIES.items())
     )
     asked = ["run", engine.url, "--queries", "questions.jsonl", "--template", "body.json"]
     asked += ["--hits", "hits.hits", "-k", "1", "--header", "X-Tenant=a", "-o", "run.jsonl"]
-    done = process(*asked, cwd=tmp_path)
+    done = cli(*asked, cwd=tmp_path)
     assert done.code == 0, done.err
     records = [json.loads(line) for line in (tmp_path / "run.jsonl").read_text().splitlines()]
     assert [record["query"] for record in records] == ["q1", "q2"]

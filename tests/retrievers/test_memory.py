@@ -7,12 +7,12 @@ import sys
 
 HOLDING = """
 import time
-from findwell.retrievers.memory import OFTEN, PeakMemory
+from findwell.retrievers.memory import LOOK_SECONDS, PeakMemory
 peak = PeakMemory()
 said = [peak()]
 held = b"x" * (int(said[0] * 1e6) + (64 << 20))
 for _ in range(2):
-    time.sleep(2 * OFTEN)
+    time.sleep(2 * LOOK_SECONDS)
     said.append(peak())
     size = len(held or b"")
     held = None

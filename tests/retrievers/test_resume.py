@@ -100,6 +100,6 @@ def test_two_at_a_time_do_not_mix(tmp_path: Path) -> None:
     log = tmp_path / "run.part"
     with (
         AnswerLog(log, "x", []),
-        pytest.raises(OptionError, match="another process keeps its answers here"),
+        pytest.raises(OptionError, match="another process is writing its answers"),
     ):
         findwell.retrieve(Index(), QUERIES, resume=log)

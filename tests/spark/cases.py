@@ -165,7 +165,7 @@ def samples_of_two_runs_hold_the_same_queries(spark: Any, folder: Path) -> None:
     assert 10 < first.queries.height < 50
     assert first.findings[0].kind == "sampled-queries"
     assert findwell.compare(*map(str, folders)).comparisons.height == len(MEASURES)
-    assert "query of a sample" in findwell.report(str(folders[0]))
+    assert "up this result; the Spark job measured" in findwell.report(str(folders[0]))
 
 
 @case
@@ -271,7 +271,7 @@ def values_are_kept_where_nothing_else_stands(spark: Any, folder: Path) -> None:
     (folder / "texts" / "notes.txt").write_text("mine")
     for name in ("table", "texts"):
         at = str(folder / name)
-        refused(OptionError, "something else stands", partial(work, keep_at=at))
+        refused(OptionError, "this place already holds something", partial(work, keep_at=at))
     assert spark.read.parquet(str(folder / "table")).count() == run.count()
     assert (folder / "texts" / "notes.txt").read_text() == "mine"
 
@@ -534,7 +534,7 @@ def the_command_line(spark: Any, folder: Path) -> None:
     arguments += ["--gold", "table:cli_gold", *(f"-m{name}" for name in MEASURES)]
     ran = CliRunner().invoke(cli, [*arguments, "--format", "json"], standalone_mode=False)
     assert ran.exit_code == 0, ran.output + str(ran.exception)
-    said = json.loads(ran.stdout)
+    said = json.loads(ran.stdout)["result"]
     for row in said["summary"]:
         assert abs(row["value"] - local[row["measure"]]) < 1e-14
     ran = CliRunner().invoke(

@@ -139,5 +139,5 @@ def test_the_token_stands_where_the_provider_has_its_key() -> None:
         made = gateway.settings()
         assert not gateway.accepts({"Authorization": f"Bearer {made.key}"})
         assert gateway.accepts({"api-key": str(made.key)})
-    with pytest.raises(OptionError, match="tasks of Spark"):
+    with pytest.raises(OptionError, match="on Spark a judge"):
         ModelGateway(judge("http://127.0.0.1:9/v1", ask="auto"))

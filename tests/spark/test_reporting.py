@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from dataclasses import replace
+from dataclasses import asdict, replace
 from typing import Any
 
 import polars as pl
@@ -14,10 +14,11 @@ from findwell.core.errors import AlignError, InputError, MeasureError, OptionErr
 from findwell.core.findings import finding_about
 from findwell.evaluation.plan import Plan
 from findwell.evaluation.spark.columns import GOLD, QUERIES, RUN, SideColumns
-from findwell.evaluation.spark.result import Notes, SparkResult
-from findwell.evaluation.spark.task import UNMET, TaskPlan, evaluate_batches
+from findwell.evaluation.spark.result import BatchNotes, SparkResult
+from findwell.evaluation.spark.task import UNMET_ID, TaskPlan, evaluate_batches
 from findwell.measures.dialects import resolve_measures
 from findwell.show import render
+from findwell.show.document import document_of
 from findwell.show.tables import FORMATS
 from tests.spark.frames import assert_same, hard_case, records
 from tests.spark.test_tasks import every, plan_of, side, stacked
@@ -88,7 +89,7 @@ def test_every_format_is_that_of_one_machine(
 ) -> None:
     found, local = both
     if how == "json":
-        said, wanted = (json.loads(render(each, how, by=by)) for each in both)
+        said, wanted = (json.loads(json.dumps(document_of(each, by=by).data())) for each in both)
         own = {name: said.pop(name) for name in ("run_id", "queries", "documents")}
         assert own == {"run_id": "monday", "queries": local.n, "documents": found.documents}
         said.pop("findings")
@@ -135,9 +136,9 @@ def test_gates_and_comparisons_are_those_of_one_machine(
 def test_what_all_parts_found_is_looked_at() -> None:
     plan = Plan.of("RR")
 
-    def notes(*found: Any, highest: float | None = 1.0, **counts: int) -> Notes:
-        said = Notes()
-        findings = [each.as_dict() for listed in found for each in listed]
+    def notes(*found: Any, highest: float | None = 1.0, **counts: int) -> BatchNotes:
+        said = BatchNotes()
+        findings = [asdict(each) for listed in found for each in listed]
         said.add({"findings": findings, "counts": counts, "highest": highest})
         said.add({"findings": [], "counts": {}})  # another batch
         return said
@@ -149,14 +150,14 @@ def test_what_all_parts_found_is_looked_at() -> None:
     ) as e:
         notes(extra, missing, documents=5).check(plan, "run")
     assert "upper and lower case (then at least 1 would match)" in str(e.value)
-    unknown = finding_about(UNMET, ["z"], "queries")
+    unknown = finding_about(UNMET_ID, ["z"], "queries")
     with pytest.raises(InputError, match="no query of this table is in the gold: it has 'z'"):
         notes(unknown, documents=5, shared=1).check(plan, "run")
     with pytest.raises(AlignError, match="no relevant item for RR: the highest grade is 0"):
         notes(highest=0.0, documents=5, shared=1).check(plan, "run")
     with pytest.raises(AlignError, match="1 query of the gold is missing, for example 'q1'"):
         notes(missing, documents=5, shared=1).check(Plan.of("RR", missing="error"), "run")
-    ids = [finding_about(UNMET, docs, side)[0] for side, docs in (("run", "a"), ("gold", "b"))]
+    ids = [finding_about(UNMET_ID, docs, side)[0] for side, docs in (("run", "a"), ("gold", "b"))]
     counts = {"documents": 5, "shared": 1, "described": 1}
     found = notes(ids, unknown, **counts).check(plan, "run")
     assert [each.kind for each in found] == ["no-shared-document"]

@@ -24,12 +24,13 @@ from findwell.evaluation.spark.columns import (
     SideColumns,
     mapped,
 )
-from findwell.evaluation.spark.result import Notes, SparkResult
+from findwell.evaluation.spark.result import BatchNotes, SparkResult
 from findwell.evaluation.spark.session import failure_of
 from findwell.evaluation.spark.task import TaskPlan, evaluate_batches
 from findwell.evaluation.spark.value_rows import NOTES, VALUES, to_batches, values_of
 from findwell.evaluation.spark.worker import error_of, evaluate_part
 from findwell.measures.dialects import resolve_measures
+from tests.members import quick
 from tests.spark.frames import EVERY, STRICT, assert_same, hard_case, records
 
 if TYPE_CHECKING:
@@ -86,7 +87,7 @@ def values(task: TaskPlan, found: list[pa.RecordBatch]) -> pl.DataFrame:
     return values_of(every(found), task.run, task.plan.measures).frame()
 
 
-@pytest.mark.parametrize("dialect", DIALECTS)
+@pytest.mark.parametrize("dialect", quick(DIALECTS, "findwell", "trec_eval"))
 def test_every_measure_of_every_dialect_bit_for_bit(dialect: str) -> None:
     run, gold = hard_case(7, dialect)
     plan = plan_of(EVERY, dialect, rows=50)
@@ -206,8 +207,8 @@ def test_bad_rows_are_named_by_their_query_or_left_out() -> None:
     assert skipped.count == 2
 
 
-def _notes(found: list[pa.RecordBatch]) -> Notes:
-    notes = Notes()
+def _notes(found: list[pa.RecordBatch]) -> BatchNotes:
+    notes = BatchNotes()
     for batch in found:
         frame = pl.DataFrame(batch)
         for data in frame.filter(frame["kind"] == NOTES)["data"]:

@@ -6,7 +6,6 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from statsmodels.stats.inter_rater import cohens_kappa
 
 from findwell.core.errors import InputError, OptionError
 from findwell.statistics.agreement import (
@@ -17,7 +16,10 @@ from findwell.statistics.agreement import (
     kappa,
     kappa_of,
 )
+from tests.lazy import lazy
 from tests.strategies import examples
+
+inter_rater = lazy("statsmodels.stats.inter_rater")
 
 # Fleiss, Cohen and Everitt 1969: two raters and three categories, shares of 200 items
 FLEISS = np.array([[53, 5, 2], [11, 14, 5], [1, 6, 3]]) * 2
@@ -66,7 +68,7 @@ def test_kappa_is_statsmodels(pairs: list[tuple[int, int]], weights: str, level:
         return
     how = {} if weights == "none" else {"weights": np.array(names), "wt": weights}
     with np.errstate(all="ignore"):
-        theirs = cohens_kappa(table, **how)
+        theirs = inter_rater.cohens_kappa(table, **how)
     assert found.value == pytest.approx(theirs.kappa, abs=1e-12)
     assert table.sum() == len(pairs)
     swapped = kappa(second, first, weights=weights, level=level)

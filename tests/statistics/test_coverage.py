@@ -11,11 +11,11 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 import pytest
-from scipy import stats
 
 from findwell.statistics.agreement import kappa
 from findwell.statistics.intervals import interval, intervals
 from findwell.statistics.paired import paired
+from tests.lazy import lazy
 from tests.statistics.scores import CHANGES, UNBOUNDED, VALUES, limits
 
 if TYPE_CHECKING:
@@ -23,6 +23,8 @@ if TYPE_CHECKING:
 
     from findwell.core.data import Floats
     from findwell.core.estimate import Estimate
+
+stats = lazy("scipy.stats")
 
 LEAST = 0.93
 QUERIES = (2, 3, 5, 10, 20, 50, 300, 1_001, 5_000)

@@ -8,13 +8,11 @@ import numpy as np
 import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
-from scipy import stats
-from statsmodels.stats.proportion import proportion_confint
 
 from findwell.core.errors import InputError, OptionError
 from findwell.measures import parse_measure
 from findwell.statistics.intervals import (
-    EQUAL,
+    EQUAL_VALUES,
     METHOD,
     NONE_DEFINED,
     ONE,
@@ -22,8 +20,12 @@ from findwell.statistics.intervals import (
     interval,
     intervals,
 )
+from tests.lazy import lazy
 from tests.statistics.scores import columns, limits
 from tests.strategies import examples
+
+stats = lazy("scipy.stats")
+proportion = lazy("statsmodels.stats.proportion")
 
 RNG = np.random.default_rng(6)
 SKEWED = RNG.beta(0.4, 2, 60)
@@ -38,7 +40,7 @@ SKEWED = RNG.beta(0.4, 2, 60)
 @pytest.mark.parametrize("level", [0.8, 0.95, 0.99])
 def test_hit_or_miss_is_clopper_and_pearson(hits: int, n: int, level: float) -> None:
     low, high = limits(interval([1.0] * hits + [0.0] * (n - hits), level=level))
-    exact = proportion_confint(hits, n, alpha=1 - level, method="beta")
+    exact = proportion.proportion_confint(hits, n, alpha=1 - level, method="beta")
     assert (low, high) == pytest.approx(exact, abs=0.01 * (exact[1] - exact[0]))
     assert low >= 0
     assert high <= 1
@@ -131,9 +133,9 @@ def test_unbounded_values() -> None:
             constant[0],
             None,
             None,
-            EQUAL,
+            EQUAL_VALUES,
         )
-    assert interval([0.0, 0.0], bounds=(0.0, inf)).reason == EQUAL
+    assert interval([0.0, 0.0], bounds=(0.0, inf)).reason == EQUAL_VALUES
 
 
 # clusters

@@ -6,7 +6,6 @@ import numpy as np
 import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
-from scipy import stats
 
 from findwell.core.errors import InputError, OptionError
 from findwell.measures import parse_measure
@@ -19,8 +18,11 @@ from findwell.statistics.significance import (
     SAME_DIFFERENCE,
     sign_flip,
 )
+from tests.lazy import lazy
 from tests.statistics.scores import columns, limits
 from tests.strategies import examples
+
+stats = lazy("scipy.stats")
 
 RNG = np.random.default_rng(8)
 BEFORE = RNG.beta(0.6, 1, 50)

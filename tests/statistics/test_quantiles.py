@@ -4,8 +4,9 @@ import numpy as np
 import pytest
 
 from findwell.statistics.intervals import TOO_FEW_QUERIES, quantile_interval
+from tests.lazy import lazy
 
-scipy_stats = pytest.importorskip("scipy.stats")
+scipy_stats = lazy("scipy.stats")
 
 
 @pytest.mark.parametrize("n", [1, 5, 20, 59, 60, 500, 20_000])

@@ -10,7 +10,6 @@ import polars as pl
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from scipy import stats
 
 from findwell.core.errors import InputError, OptionError
 from findwell.statistics.agreement import (
@@ -23,11 +22,14 @@ from findwell.statistics.agreement import (
     rbo_of_lists,
     tau_ap,
 )
+from tests.lazy import lazy
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from findwell.statistics.intervals import Quantity
+
+stats = lazy("scipy.stats")
 
 # The test data of ircor, the R package of Urbano and Marrero: true and estimated scores,
 # without and with ties, and the correlations it gives.

@@ -12,9 +12,6 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from scipy import stats
-from statsmodels.stats.contingency_tables import mcnemar as statsmodels_mcnemar
-from statsmodels.stats.multitest import multipletests
 
 from findwell.core.errors import InputError, OptionError
 from findwell.statistics.resampling import BLOCK, PRODUCT, all_sign_sums, sign_sums
@@ -30,8 +27,13 @@ from findwell.statistics.significance import (
     paired_t,
     sign_flip,
 )
+from tests.lazy import lazy
 from tests.statistics.scores import columns
 from tests.strategies import examples
+
+stats = lazy("scipy.stats")
+contingency_tables = lazy("statsmodels.stats.contingency_tables")
+multitest = lazy("statsmodels.stats.multitest")
 
 RNG = np.random.default_rng(7)
 
@@ -258,7 +260,7 @@ def test_mcnemar_is_that_of_statsmodels(lost: int, won: int) -> None:
     before = np.repeat([1.0, 0.0, 1.0], [lost, won, 2])
     after = np.repeat([0.0, 1.0, 1.0], [lost, won, 2])
     (found,) = mcnemar(before, after)
-    theirs = statsmodels_mcnemar([[2, lost], [won, 0]], exact=True)
+    theirs = contingency_tables.mcnemar([[2, lost], [won, 0]], exact=True)
     assert found.p == pytest.approx(theirs.pvalue, rel=1e-9, abs=1e-300)
     assert found.statistic == theirs.statistic
 
@@ -323,7 +325,7 @@ def test_corrections(p_values: list[float | None], method: str) -> None:
     assert [p is None for p in found] == [p is None for p in p_values]
     known = [p for p in p_values if p is not None]
     if known:
-        theirs = multipletests(known, method={"holm": "holm", "bh": "fdr_bh"}[method])[1]
+        theirs = multitest.multipletests(known, method={"holm": "holm", "bh": "fdr_bh"}[method])[1]
         assert [p for p in found if p is not None] == pytest.approx(list(theirs))
     assert all(
         new is None or new >= (old or 0) - 1e-12 for old, new in zip(p_values, found, strict=True)

@@ -6,14 +6,16 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 import pytest
-from scipy import stats
 
 from findwell.statistics.sample_size import PlannedComparison
 from findwell.statistics.significance import EXACT_UNITS, sign_flip, tukey
+from tests.lazy import lazy
 from tests.statistics.scores import POPULATIONS
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
+
+stats = lazy("scipy.stats")
 
 pytestmark = pytest.mark.slow
 

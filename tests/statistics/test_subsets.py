@@ -2,9 +2,11 @@
 
 import numpy as np
 import pytest
-from scipy import stats
 
 from findwell.statistics.significance import adjust, subset_p
+from tests.lazy import lazy
+
+stats = lazy("scipy.stats")
 
 
 def test_against_scipy_permutations() -> None:

@@ -8,7 +8,6 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from scipy import stats
 
 from findwell.core.errors import InputError, OptionError
 from findwell.statistics.resampling import normal_ranges, shuffled_ranges
@@ -20,8 +19,11 @@ from findwell.statistics.significance import (
     sign_flip,
     tukey,
 )
+from tests.lazy import lazy
 from tests.statistics.scores import columns
 from tests.strategies import examples
+
+stats = lazy("scipy.stats")
 
 RNG = np.random.default_rng(9)
 

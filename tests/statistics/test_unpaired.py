@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from scipy import stats
 
 from findwell.core.errors import FindwellError
 from findwell.statistics.intervals import interval
 from findwell.statistics.unpaired import NO_SPREAD, NO_VALUE, SUMS, unpaired, unpaired_interval
+from tests.lazy import lazy
+
+stats = lazy("scipy.stats")
 
 RNG = np.random.default_rng(4)
 BEFORE, AFTER = RNG.beta(4, 2, 120), RNG.beta(3, 2, 70)

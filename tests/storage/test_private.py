@@ -11,7 +11,7 @@ import pytest
 
 import findwell
 from findwell.core.errors import SaveError
-from findwell.evaluation.results.notes import Notes, write_notes
+from findwell.evaluation.results.notes import ResultNotes, write_notes
 from findwell.io.storage import files
 from findwell.io.storage.files import make_folder
 from findwell.judges.client.cache import Cache
@@ -106,7 +106,7 @@ def test_notes_are_private_and_files_of_the_user_as_open_as_wanted(tmp_path: Pat
     saving.sample(5).save(tmp_path / "r")
     before = os.umask(0o022)
     try:
-        write_notes(tmp_path / "r", Notes(("a",), "note"))
+        write_notes(tmp_path / "r", ResultNotes(("a",), "note"))
         files.write_text(tmp_path / "report.html", "page")
     finally:
         os.umask(before)
@@ -118,7 +118,7 @@ def test_answers_are_not_written_through_a_link(tmp_path: Path) -> None:
     """`FILE.part` is a name that the user did not choose, and may come with a repository."""
     (tmp_path / "theirs").write_text("of the user")
     (tmp_path / "run.part").symlink_to(tmp_path / "theirs")
-    with pytest.raises(SaveError, match="what a link points to"):
+    with pytest.raises(SaveError, match="this is a link"):
         findwell.retrieve(lambda _: ["a"], {"q1": "why?"}, resume=tmp_path / "run.part")
     assert (tmp_path / "theirs").read_text() == "of the user"
 

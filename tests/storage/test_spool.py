@@ -48,8 +48,8 @@ def test_an_endless_pipe(tmp_path: Path) -> None:
     done = score("--read", "spool_limit=20MB", feed=f"{ENDLESS} |", room=tmp_path)
     assert done.returncode == 2
     assert done.stderr == (
-        "findwell: /dev/stdin: it has not ended after 20MB, the most that is kept of what can be "
-        "read only once\n"
+        "findwell: /dev/stdin: the input did not end within 20MB, the most that findwell keeps "
+        "of a pipe\n"
         "  fix: if it does end, write it to a file and name that, or raise the limit with "
         "--read spool_limit or FINDWELL_SPOOL_LIMIT\n"
     )
@@ -59,7 +59,7 @@ def test_an_endless_pipe(tmp_path: Path) -> None:
 def test_the_variable_is_the_limit_of_every_command(tmp_path: Path) -> None:
     done = score(feed=f"{ENDLESS} | FINDWELL_SPOOL_LIMIT=3MiB", room=tmp_path)
     assert done.returncode == 2
-    assert "has not ended after 3MiB" in done.stderr
+    assert "did not end within 3MiB" in done.stderr
 
 
 def test_the_option_counts_before_the_variable(tmp_path: Path) -> None:
@@ -165,4 +165,4 @@ def test_what_is_no_size(text: str) -> None:
 def test_the_help_tells_the_default() -> None:
     (read,) = (each for each in settings_of(score_command) if each.table == "read")
     told = read.fields["spool_limit"].help or ""
-    assert f"(default: {spool.DEFAULT}; also: {spool.VARIABLE})" in told
+    assert f"(default: {spool.DEFAULT_LIMIT}; also: {spool.VARIABLE})" in told

@@ -8,15 +8,17 @@ from importlib import metadata
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-import nltk  # type: ignore[import-untyped]
 import pytest
 
 from findwell.core.errors import OptionError
 from findwell.core.texts import sentences as punkt
 from findwell.core.texts.sentences import split
+from tests.lazy import lazy
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+
+nltk = lazy("nltk")
 
 COPY = Path(str(metadata.distribution("llama-index-core").locate_file(punkt.COPY)))
 PROSE = Path(__file__).parents[2] / "docs" / "matching.md"

@@ -111,7 +111,7 @@ def test_each_text_is_cut_once_and_results_are_not_shared() -> None:
 
 @pytest.mark.parametrize("wrong", ["a string", None, [1, 2], ["a", None]])
 def test_a_function_that_returns_no_sentences(wrong: object) -> None:
-    with pytest.raises(OptionError, match="no list of sentences"):
+    with pytest.raises(OptionError, match="not a list of sentences"):
         split(["a"], lambda _: wrong)  # type: ignore[arg-type, return-value]
 
 

@@ -7,9 +7,10 @@ from collections.abc import Callable
 from functools import cache
 from pathlib import Path
 
-import bm25s
-
 import findwell
+from tests.lazy import lazy
+
+bm25s = lazy("bm25s")
 
 DEMO = Path(findwell.__file__).parent / "demo"
 GOLD = DEMO / "questions.jsonl"

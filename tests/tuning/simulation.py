@@ -106,7 +106,7 @@ def simulate(
             drawn = rng.choice(values.shape[1], size, replace=False)
             some = values[:, drawn]
             rule = ChoiceRule(permutations=1, seed=int(rng.integers(1_000_000_000)))
-            found = choose_setting(some, rule, places=GRID)
+            found = choose_setting(some, rule, places=GRID[:, np.newaxis])
             true = truth[found.chosen]
             held, inside = found.held_out, found.in_sample
             other = {"best": some[best]}

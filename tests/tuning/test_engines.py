@@ -25,6 +25,7 @@ from findwell.loop.tuning import (
     reciprocal_rank_fusion,
     register_engine,
 )
+from tests.members import over
 
 Scored: TypeAlias = dict[str, dict[str, float]]
 
@@ -51,7 +52,7 @@ RUNS = random_runs(16)
 POOL = Pool.of(RUNS)
 WEIGHTS = [None, (0.25, 0.75), (0.875, 0.125)]
 MET = [name for name, engine in ENGINES.known().items() if not engine.ties(POOL)]
-every_engine = pytest.mark.parametrize("name", [*ENGINES])
+every_engine = over(name=[*ENGINES])
 
 
 def fused(runs: Any, name: str, **choices: Any) -> dict[str, dict[str, float]]:
@@ -144,7 +145,7 @@ def test_prepared_once_for_many_weights(name: str) -> None:
         prepared = engine.prepare(pool, engine.setting(2, **choices_of(name)))
         scores = engine.combine(prepared, setting)
         np.testing.assert_array_equal(scores, engine.scores(pool, setting))
-        run = pool.as_run(engine.order(pool, scores, setting), scores)
+        run = pool.as_run(pool.order(scores, setting.window if engine.cut else None), scores)
         assert run.rows.equals(fuse(runs, name, **choices_of(name, weights)).rows)
         assert pool.best_first(scores).rows.equals(run.rows)
 

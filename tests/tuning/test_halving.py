@@ -70,9 +70,9 @@ def test_a_plan_keeps_its_promises(settings: int, queries: int) -> None:
     ("settings", "queries", "options", "message"),
     [
         (1, 100, {}, "one setting leaves nothing to choose"),
-        (3, 23, {}, "3 settings need 14 queries to be separated by, and 10 others .* are 23"),
+        (3, 23, {}, "3 settings need 14 queries to choose by and 10 others .* are 23"),
         (27, 95, {"first": 70}, "27 settings need 70 queries .* there are 95"),
-        (1000, 40, {"eta": 2}, "1000 settings need 32 queries to be separated by"),
+        (1000, 40, {"eta": 2}, "1000 settings need 32 queries to choose by"),
     ],
 )
 def test_fewer_queries_than_the_first_rung_needs_are_an_error(
@@ -90,10 +90,10 @@ def test_the_first_rung_has_queries_enough_to_separate_the_settings(settings: in
     values = np.full((queries, settings), 0.5)
     values[: queries // 2, 1:] = 0.4  # half of the queries differ
     tests = against_best(values + np.arange(settings) * 1e-6 * (values < 0.5), 0)
-    assert max(p for p in tests if p is not None) <= 0.05
+    assert max(each.p for each in tests if each.p is not None) <= 0.05
     fewer = np.delete(values, [0], axis=0)
     tests = against_best(fewer + np.arange(settings) * 1e-6 * (fewer < 0.5), 0)
-    assert min(p for p in tests if p is not None) > 0.05
+    assert min(each.p for each in tests if each.p is not None) > 0.05
 
 
 def test_settings_are_never_ranked_on_a_handful_of_queries() -> None:

@@ -42,17 +42,17 @@ def test_the_second_tuning_of_the_same_queries_says_so() -> None:
     assert not reused(tune())  # the same again
     (found,) = reused(tune("qdrant-rrf"))
     assert (found.count, len(found.examples)) == (30, 1)
-    assert "that 1 earlier tuning also used" in found.message
+    assert "also used by 1 earlier tuning." in found.message
     assert f"elasticsearch-linear by RR: {first.choice.held_out.value:.4f}" in found.examples[0]
     better = [{query: dict(reversed(docs.items())) for query, docs in run.items()} for run in RUNS]
     (found,) = reused(tune(runs=better))  # the same values, and so the first tuning again
-    assert "that 1 earlier tuning also used" in found.message
+    assert "also used by 1 earlier tuning." in found.message
     better[0]["q1"]["d1"] = 0.5
     (found,) = reused(tune(runs=better))
-    assert "that 2 earlier tunings also used" in found.message
+    assert "also used by 2 earlier tunings." in found.message
     backwards = dict(reversed(GOLD.items()))
     (found,) = reused(tune(gold=backwards))
-    assert "that 2 earlier tunings also used" in found.message
+    assert "also used by 2 earlier tunings." in found.message
 
 
 def test_other_queries_are_not_reused() -> None:
@@ -112,4 +112,6 @@ def test_the_command_says_it(cli: Findwell, tmp_path: Path) -> None:
         files[-1].write_text(json.dumps(content))
     for engine, said in (("qdrant-rrf", False), ("elasticsearch-rrf", True)):
         done = cli("tune", *files[:2], "--gold", files[2], "-m", "RR", "--engine", engine)
-        assert ("note: 30 × held-out query that 1 earlier tuning also used" in done.err) == said
+        assert (
+            "note: 30 held-out queries were also used by 1 earlier tuning (" in done.err
+        ) == said

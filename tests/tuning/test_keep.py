@@ -63,7 +63,7 @@ def test_the_first_line_of_every_text_says_what_to_keep(found: findwell.tuning.T
     page = tuning.page(found)
     main = page[page.index("<main") :]
     assert main.index("Keep bm25") < main.index("tuned by RR")
-    assert "<pre>" not in main
+    assert 'id="snippet"' not in main
     assert "Configuration" not in page
     notebook = found._repr_html_()
     assert notebook.index("Keep bm25") < notebook.index("<table")
@@ -78,7 +78,7 @@ def test_the_command_says_it_too(cli: Findwell, tmp_path: Path) -> None:
     done = cli("tune", *files, *how)
     assert done.out.startswith("Keep bm25: ")
     assert '"retriever"' not in done.out
-    assert json.loads(cli("tune", *files, *how, "--format", "json").out)["keep"] == "bm25"
+    assert cli("tune", *files, *how, "--format", "json").answer["keep"] == "bm25"
 
 
 def test_a_hybrid_that_is_better_has_a_snippet() -> None:
@@ -93,7 +93,7 @@ def test_a_hybrid_that_is_better_has_a_snippet() -> None:
     assert made.keep is None
     assert made.snippet is not None
     assert "Keep" not in repr(made).splitlines()[0]
-    assert "<pre>" in tuning.page(made)
+    assert 'id="snippet"' in tuning.page(made)
 
 
 def test_the_current_setting_of_a_retriever_is_kept() -> None:

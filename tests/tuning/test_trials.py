@@ -56,7 +56,7 @@ def fused(setting: Setting) -> findwell.Run:
     engine = ENGINES[setting.engine]
     pool = engine.arranged(Pool.of(RUNS))
     scores = engine.scores(pool, setting)
-    return pool.as_run(engine.order(pool, scores, setting), scores)
+    return pool.as_run(pool.order(scores, setting.window if engine.cut else None), scores)
 
 
 def test_engines_are_tried_with_the_knobs_that_they_have() -> None:
@@ -156,7 +156,7 @@ BAD: list[tuple[dict[str, Any], dict[str, Any], str]] = [
     (space(k=[2, 60]), {"engine": "milvus-rrf", "step": 0.1}, "step has no effect"),
     (space(k=[2, 60]), {"engine": "milvus-rrf", "answers": "x"}, "answers has no effect"),
     (SPACE, {"current": 0.5}, "is a setting of one of them"),
-    (SPACE | {"retrieval": {"k": 3}}, {}, "recorded runs are not asked"),
+    (SPACE | {"retrieval": {"k": 3}}, {}, "and recorded runs were given"),
     (space("optuna"), {"slices": "topic"}, "slices have no effect"),
 ]
 

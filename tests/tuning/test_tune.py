@@ -183,7 +183,7 @@ def test_queries_with_a_value_under_some_settings_only_are_named() -> None:
 
 def test_few_queries_are_refused_or_named() -> None:
     runs, gold = hybrid(9)
-    with pytest.raises(findwell.FindwellError, match="9 queries have a value"):
+    with pytest.raises(findwell.FindwellError, match="9 queries with a value"):
         tuned(runs, gold)
     kinds = [finding.kind for finding in tuned(*hybrid(12)).findings]
     assert kinds == ["few-queries"]

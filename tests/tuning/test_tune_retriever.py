@@ -322,6 +322,7 @@ print(json.dumps({key: told[key] for key in ("chosen", "in_sample", "held_out", 
 """
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(os.name == "nt", reason="there is no kill -9")
 def test_after_kill_9_it_goes_on_where_it_ended(tmp_path: Path) -> None:
     notes, folder = tmp_path / "notes", tmp_path / "answers"

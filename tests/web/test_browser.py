@@ -12,12 +12,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
 import pytest
-from axe_playwright_python.sync_playwright import Axe
-from playwright.sync_api import expect
 
-from findwell.evaluation.results.notes import Notes, write_notes
+from findwell.evaluation.results.notes import ResultNotes, write_notes
 from tests import hostile
-from tests.browsing import search
+from tests.browsing import expect, search
+from tests.lazy import lazy
 from tests.web.test_results_list import dated
 
 if TYPE_CHECKING:
@@ -36,7 +35,7 @@ def opened(watched: Watched, served: Served) -> Watched:
 
 
 def accessible(page: Page) -> None:
-    found = Axe().run(page)
+    found = lazy("axe_playwright_python.sync_playwright").Axe().run(page)
     assert found.violations_count == 0, found.generate_report()
 
 
@@ -186,7 +185,7 @@ def test_tags_and_notes_are_added_found_and_kept(opened: Watched, served: Served
     # somebody else writes while the dialog is open, which stays as it is
     page.get_by_role("button", name="Change the notes of monday").click()
     page.get_by_label("Note", exact=True).fill("mine")
-    write_notes(served.folder / "monday", Notes.of(["theirs"], "said meanwhile"))
+    write_notes(served.folder / "monday", ResultNotes.of(["theirs"], "said meanwhile"))
     expect(page.locator(".label")).to_have_text(["theirs"], timeout=20_000)
     page.get_by_role("button", name="Save").click()
     expect(page.get_by_role("alert")).to_contain_text("said meanwhile")
@@ -201,7 +200,7 @@ def test_tags_and_notes_are_added_found_and_kept(opened: Watched, served: Served
 def test_the_list_fits_every_screen(
     width: int, theme: Literal["light", "dark"], watched: Watched, served: Served
 ) -> None:
-    write_notes(served.folder / "monday", Notes.of(["x" * 40], "y" * 300))
+    write_notes(served.folder / "monday", ResultNotes.of(["x" * 40], "y" * 300))
     long = "embedding-large-with-a-name-that-never-ends-" * 3
     add(served, long, "2026-11-01T08:00:00+00:00")
     page = watched.page

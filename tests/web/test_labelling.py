@@ -21,7 +21,7 @@ from starlette.testclient import TestClient
 import findwell
 from findwell.loop.labels.labels import Labels
 from findwell.show.web.labelling import GUIDELINES_LENGTH, NOTE_LENGTH, label_site
-from findwell.show.web.sent import MOST
+from findwell.show.web.sent import LARGEST_REQUEST
 from findwell.show.web.server import TokenGuard, listen
 from tests import hostile
 from tests.web.conftest import PORT, TOKEN
@@ -444,7 +444,7 @@ def test_bad_labels_are_refused(
         (b"[]", "application/json", 400),
         (b"\xff\xfe", "application/json", 400),
         (b"[" * 100_000, "application/json", 400),
-        (b'"' + b"x" * MOST + b'"', "application/json", 413),
+        (b'"' + b"x" * LARGEST_REQUEST + b'"', "application/json", 413),
     ],
 )
 def test_what_is_no_request_is_refused(
@@ -499,9 +499,55 @@ def test_the_overview_says_how_far_everybody_is(client: TestClient) -> None:
     assert "2 questions" in shown
     assert re.search(r'href="/label\?annotator=Bob\+B\.">Bob B\.</a></th><td>1</td>', shown)
     assert "findwell score RUN --gold pool" in shown
-    assert "Krippendorff" in shown
-    assert "same grade: 0%, passages: 1" in shown
+    assert "1 passage labelled by two or more annotators: too few to say how far" in shown
+    assert "Krippendorff" not in shown
+
+
+def test_agreement_is_one_number_from_twenty_passages_on(tmp_path: Path) -> None:
+    docs = [f"d{number}" for number in range(24)]
+    asked = {"q": "Where is the reset button?"}
+    findwell.labels.pool(
+        [{"q": docs}],
+        tmp_path / "pool",
+        queries=asked,
+        corpus={doc: f"text {doc}" for doc in docs},
+        depth=len(docs),
+    )
+    with Labels.open(tmp_path / "pool") as labels:
+        client = asking(labels)
+        for number, doc in enumerate(docs):
+            label(client, "q", doc, number % 4)
+            label(client, "q", doc, number % 4 if number % 6 else 2, annotator="Bob")
+            shown = client.get("/overview").text if number in (18, 23) else ""
+            assert ("too few" in shown) == (number == 18)
+        (alpha,) = labels.agreement().summary.filter(statistic="alpha (ordinal)").to_dicts()
+    (told,) = re.findall(r'<p class="alpha"><strong>([\d.]+)</strong> (\w+)', shown)
+    assert told == (f"{alpha['value']:.3f}", "good")
+    assert "24 passages labelled by two or more annotators." in shown
     assert "Where is the reset button?" in shown
+    assert shown.count("κ") == 0
+
+
+def test_what_is_to_be_done_does_not_grow_by_doubt(tmp_path: Path) -> None:
+    """A passage that is skipped, or left in doubt, is replaced by another one of the pool."""
+    docs = {f"d{number}": f"text {number}" for number in range(12)}
+    folder = tmp_path / "pool"
+    findwell.labels.pool([{"q": list(docs)}], folder, queries={"q": "?"}, corpus=docs, budget=6)
+    with Labels.open(folder) as labels:
+        client = asking(labels)
+        seen = []
+        for action in ("unsure", "skip", "set", "set"):
+            pair = labels.next("ann")
+            assert pair is not None
+            given: Any = {"query": pair.query, "doc": pair.doc, "annotator": "ann", "grade": 1}
+            told = send(client, "/api/label", action=action, **given).json()["progress"]
+            seen.append((told["done"], told["total"]))
+    assert seen == [(0, 6), (0, 6), (1, 6), (2, 6)]
+
+
+def test_the_name_is_what_is_written_first(labels: Labels) -> None:
+    (field,) = re.findall(r"<input[^>]*name=\"annotator\"[^>]*>", asking(labels).get("/").text)
+    assert "autofocus" in field
 
 
 def test_without_overlap_there_is_no_agreement(client: TestClient) -> None:

@@ -17,15 +17,14 @@ from typing import TYPE_CHECKING
 
 import pytest
 import uvicorn
-from axe_playwright_python.sync_playwright import Axe
-from playwright.sync_api import expect
 
 import findwell
 from findwell.loop.labels.labels import Labels
 from findwell.show.web.labelling import label_site
 from findwell.show.web.server import TokenGuard, listen
 from tests import hostile
-from tests.browsing import Watched, browser, watched
+from tests.browsing import Watched, browser, expect, watched
+from tests.lazy import lazy
 from tests.web.conftest import TOKEN
 
 if TYPE_CHECKING:
@@ -119,7 +118,7 @@ def desk(server: Server) -> Desk:
 
 
 def accessible(page: Page) -> None:
-    found = Axe().run(page)
+    found = lazy("axe_playwright_python.sync_playwright").Axe().run(page)
     assert found.violations_count == 0, found.generate_report()
 
 
@@ -204,8 +203,8 @@ def test_label_undo_reload_adjudicate_export_and_score(
     assert scored.code == 0, scored.err
     qrels = desk.pool.parent / "qrels.txt"
     assert cli("labels", "export", desk.pool, qrels).code == 0
-    again = json.loads(cli(*asked, "--gold", qrels).out)["summary"]
-    first = json.loads(scored.out)["summary"]
+    again = cli(*asked, "--gold", qrels).answer["summary"]
+    first = scored.answer["summary"]
     assert [each["value"] for each in first] == [each["value"] for each in again]
     assert first[1]["value"] > 0
 
@@ -276,12 +275,12 @@ def test_a_failure_of_the_disk_is_told_and_tried_again(watched: Watched, desk: D
         if status is None:
             route.continue_()
         else:
-            body = json.dumps({"error": "the disk takes no more labels"})
+            body = json.dumps({"error": "the disk has no room for more labels"})
             route.fulfill(status=status, body=body, content_type="application/json")
 
     page.route("**/api/label", fail)
     page.keyboard.press("2")
-    expect(page.locator("#alarm")).to_contain_text("the disk takes no more labels")
+    expect(page.locator("#alarm")).to_contain_text("the disk has no room for more labels")
     page.get_by_role("button", name="Try now").click()
     expect(page.locator("#alarm")).to_contain_text("started again")
     page.get_by_role("button", name="Try now").click()

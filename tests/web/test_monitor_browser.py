@@ -9,13 +9,12 @@ from typing import TYPE_CHECKING
 import polars as pl
 import pytest
 import uvicorn
-from playwright.sync_api import expect
 
 from findwell.loop.monitoring.monitor import Monitor
 from findwell.show.monitor_page import monitor_report
 from findwell.show.web.monitor_app import monitor_site
 from findwell.show.web.server import TokenGuard, listen
-from tests.browsing import PHONE, accessible, fits_a_phone
+from tests.browsing import PHONE, accessible, expect, fits_a_phone
 from tests.hostile import ATTACKS, LONG
 from tests.monitoring.made_calls import START, made_calls
 from tests.web.conftest import TOKEN
@@ -23,6 +22,8 @@ from tests.web.conftest import TOKEN
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
+
+    from playwright.sync_api import Page
 
     from tests.browsing import Watched
 
@@ -72,11 +73,19 @@ def address(monitor: Monitor) -> Iterator[str]:
     thread.join()
 
 
+def unfold(page: Page) -> None:
+    """Open the charts of signals that did not change, if there are any."""
+    box = page.locator("#still-charts:not([open]) > summary")
+    if box.count():
+        box.click()
+
+
 def test_from_a_point_to_its_calls_and_back(watched: Watched, address: str) -> None:
     page = watched.page
     page.goto(address)
     assert "token" not in page.url
     accessible(page)
+    unfold(page)
     page.locator("#signal-latency svg a").nth(3).click()
     expect(page.locator(".call").first).to_be_visible()
     accessible(page)
@@ -108,6 +117,7 @@ def test_new_calls_appear_and_what_is_open_stays(
 ) -> None:
     page = watched.page
     page.goto(address)
+    unfold(page)
     page.locator("#signal-empty-numbers summary").click()
     expect(page.locator(".lede")).to_contain_text("273 calls")
     monitor.store.add(made_calls(50, seed=5).with_columns(pl.col("trace").str.replace("^0", "a")))
@@ -130,6 +140,7 @@ def test_on_a_phone(watched: Watched, address: str, monitor: Monitor, tmp_path: 
         page.goto(address)
         fits_a_phone(page)
         accessible(page)
+    unfold(page)
     page.locator("#signal-latency svg a").nth(3).click()
     expect(page.locator(".call").first).to_be_visible()
     fits_a_phone(page)
@@ -138,6 +149,7 @@ def test_on_a_phone(watched: Watched, address: str, monitor: Monitor, tmp_path: 
     page.goto(file.as_uri())
     fits_a_phone(page)
     accessible(page)
+    unfold(page)
     page.locator("#signal-latency svg a").nth(3).click()
     expect(page.locator(".bucket[open] .call").first).to_be_visible()
     fits_a_phone(page)
@@ -161,6 +173,7 @@ def test_hostile_traces_are_only_text(
             page.get_by_label("Slice by").select_option(by)
             page.get_by_role("button", name="Show").click()
             expect(page.locator(".series").first).to_be_visible()
+    unfold(page)
     page.locator("#signal-latency svg a").first.click()
     expect(page.locator(".call").first).to_be_visible()
     assert page.locator("main img, main script").count() == 0
@@ -169,6 +182,7 @@ def test_hostile_traces_are_only_text(
     file.write_text(monitor_report(monitor, "<b>shop"), "utf-8")
     assert file.stat().st_size < 5_000_000
     page.goto(file.as_uri())
+    unfold(page)
     page.locator("#signal-latency svg a").first.click()
     expect(page.locator(".bucket[open] .call").first).to_be_visible()
     assert page.locator("main img, main script").count() == 0

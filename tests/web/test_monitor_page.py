@@ -15,12 +15,13 @@ from starlette.testclient import TestClient
 import findwell
 from findwell.cli import cli
 from findwell.io.read.traces.schema import TRACE_SCHEMA
+from findwell.loop.monitoring.alarm_report import amount
 from findwell.loop.monitoring.monitor import Monitor
-from findwell.loop.monitoring.overview import Look, overview
-from findwell.show.signals import figure
+from findwell.loop.monitoring.overview import OverviewChoice, overview
 from findwell.show.web.monitor_app import monitor_site
 from findwell.show.web.server import TokenGuard
 from tests.monitoring.made_calls import START, made_calls
+from tests.monitoring.test_monitor import told
 from tests.web.conftest import PORT, TOKEN
 
 if TYPE_CHECKING:
@@ -55,11 +56,13 @@ def asking(monitor: Monitor) -> TestClient:
 
 def test_every_number_is_that_of_the_monitor(monitor: Monitor) -> None:
     page = asking(monitor).get("/").text
-    found = overview(monitor, Look())
+    found = overview(monitor, OverviewChoice())
     table = monitor.buckets(["latency"], every=found.look.every)
     shown = page.partition('id="signal-latency-numbers"')[2].partition("</details>")[0]
     rows = re.findall(r"<td>([^<]*)</td><td>[^<]*</td><td>([^<]*)</td>", shown)
-    expected = [(figure(row["value"]), f"{row['n']:,}") for row in table.to_dicts() if row["n"]]
+    expected = [
+        (amount(row["value"], "ms"), f"{row['n']:,}") for row in table.to_dicts() if row["n"]
+    ]
     assert rows == expected[::-1]
     assert "v2 chunker" in page
 
@@ -178,3 +181,95 @@ def test_calls_that_tell_nothing_but_their_lists_have_a_report(tmp_path: Path) -
     with Monitor.open(tmp_path / "store", create=True) as monitor:
         monitor.store.add(bare.cast(TRACE_SCHEMA))
     assert "queries" in findwell.report(tmp_path / "store")
+
+
+@pytest.fixture(scope="module")
+def broken(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Return a store in which lists are full of duplicates, and slow, from a mark on."""
+    folder = tmp_path_factory.mktemp("broken") / "shop"
+    late = pl.col("time") >= MARK
+    calls = made_calls(240).with_columns(
+        docs=pl.when(late, pl.col("docs").list.len() > 1)
+        .then(pl.col("docs").list.eval(pl.element().first().repeat_by(pl.len()).explode()))
+        .otherwise("docs"),
+        latency_ms=pl.when(late).then(pl.col("latency_ms") * 5).otherwise("latency_ms"),
+    )
+    with Monitor.open(folder, create=True) as monitor:
+        monitor.store.add(calls)
+        monitor.mark("v2 chunker", MARK)
+    return folder
+
+
+def test_what_changed_comes_first_and_the_rest_is_folded(broken: Path) -> None:
+    with Monitor.open(broken) as monitor:
+        page = asking(monitor).get("/").text
+        rows = overview(monitor, OverviewChoice()).around
+    assert rows is not None
+    clear = {each.signal.name for each in rows.rows if each.verdict.is_clear}
+    assert {"duplicates", "latency", "latency_p95"} <= clear
+    answer = page.partition('class="card verdict-card worse"')[2].partition("</div>")[0]
+    assert f">{len(clear)} signals changed since v2 chunker</h2>" in answer
+    changed, _, still = page.partition('id="unchanged"')
+    drawn = re.findall(r'<figure class="card series" id="signal-([\w-]+)"', changed)
+    assert {each.replace("-", "_") for each in drawn} == clear
+    assert drawn[0] == "duplicates"  # the largest change
+    table = still.partition("</table>")[0]
+    names = re.findall(r'<a href="#signal-[\w-]+">(\w+)</a>', table)
+    assert {*names} == {each.signal.name for each in rows.rows} - clear
+    assert table.count("<svg") == len(names)
+
+
+def test_where_there_is_no_mark_all_signals_are_drawn(tmp_path: Path) -> None:
+    with Monitor.open(tmp_path / "store", create=True) as monitor:
+        monitor.store.add(made_calls(60))
+        page = asking(monitor).get("/").text
+    assert page.count('<figure class="card series"') == len(OverviewChoice().signals)
+    assert 'class="card verdict-card' not in page
+
+
+@pytest.mark.parametrize("slices", ["", " by service"])
+def test_an_alarm_has_its_chart_and_its_calls(tmp_path: Path, slices: str) -> None:
+    with Monitor.open(tmp_path / "store", create=True) as monitor:
+        monitor.store.add(made_calls(240))
+        monitor.check([f"empty>0.1%{slices}"])
+        page = asking(monitor).get("/").text
+    alarms = page.partition('id="alarms"')[2].partition("</section>")[0].split("alarm-card")[1:]
+    assert alarms
+    for each in alarms:
+        assert '<svg xmlns="http://www.w3.org/2000/svg" class="chart"' in each
+        assert "to look at</summary>" in each
+
+
+@pytest.mark.parametrize(("alert", "place"), [("<99%", "alarms"), ("<0.1%", "unchanged")])
+def test_a_judged_signal_is_drawn_as_the_check_found_it(
+    tmp_path: Path, alert: str, place: str
+) -> None:
+    """The page asks no judge."""
+    with Monitor.open(tmp_path / "store", create=True) as monitor:
+        monitor.store.add(made_calls(120))
+        monitor.check([f"context_precision{alert}"], judge=told)
+        page = asking(monitor).get("/").text
+    section = page.partition(f'<section id="{place}"')[2].partition("</section>")[0]
+    assert "Average precision of the retrieved documents" in section
+    assert "context_precision" in section
+    assert "not checked against people" in section
+    assert "<svg" in section
+
+
+def test_the_file_says_which_points_have_failures(made: Path) -> None:
+    page = findwell.report(made)
+    said = re.findall(r"<summary><strong>[^<]*</strong>(.*?)</summary>", page)
+    with Monitor.open(made) as monitor:
+        table = monitor.signals(["error", "empty"])
+    for word, name in (("failed", "error"), ("returned nothing", "empty")):
+        counts = [int(each) for line in said for each in re.findall(rf">(\d+) {word}<", line)]
+        assert sum(counts) == table[name].sum() > 0
+    assert any("failed" not in line for line in said)
+
+
+def test_a_share_is_a_percentage_everywhere(made: Path) -> None:
+    page = findwell.report(made).partition('id="calls"')[0]
+    numbers = page.partition('id="signal-empty-numbers"')[2].partition("</table>")[0]
+    cells = re.findall(r"<td>([^<]*)</td><td>[^<]*</td><td>", numbers)
+    assert cells
+    assert all(each.endswith("%") for each in cells)

@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 import findwell
-from findwell.evaluation.results.notes import NOTE, Notes, notes_file, read_notes, write_notes
+from findwell.evaluation.results.notes import NOTE, ResultNotes, notes_file, read_notes, write_notes
 from findwell.evaluation.results.store import seal
 from findwell.show.web.folders import ResultFolders, SavedResult
-from findwell.show.web.sent import MOST
+from findwell.show.web.sent import LARGEST_REQUEST
 from findwell.show.web.trends import trends
 from tests.reports.test_page import data_of
 from tests.web.conftest import PORT
@@ -96,6 +96,28 @@ def test_a_trend_joins_results_of_the_same_data_measure_and_dialect(tmp_path: Pa
     assert third["before"]["value"] == pytest.approx(2 / 3)
 
 
+def test_the_best_systems_are_listed_and_the_trend_is_that_of_one(tmp_path: Path) -> None:
+    gold = tmp_path / "gold.json"
+    gold.write_text('{"q1": ["a"], "q2": ["b"], "q3": ["c"]}')
+    hits = {"alpha": "", "beta": "a", "gamma": "ab", "zeta": "abc"}
+    first = {
+        name: {f"q{at + 1}": [doc if doc in found else "x"] for at, doc in enumerate("abc")}
+        for name, found in hits.items()
+    }
+    second = {"zeta": first["gamma"], "beta": first["beta"]}
+    for day, (name, runs) in enumerate((("first", first), ("second", second)), 1):
+        findwell.evaluate(runs, gold, ["recall@5"]).save(tmp_path / name)
+        dated(tmp_path / name, f"2026-11-0{day}T08:00:00+00:00")
+    found = listed(tmp_path)
+    row = found["first"].row()
+    assert [each["run"] for each in row["by_run"]] == ["zeta", "gamma", "beta"]
+    assert row["more"] == 1
+    drawn = trends(list(found.values()))[found["second"].id]
+    assert drawn["run"] == "zeta"
+    assert drawn["before"]["value"] == 1.0  # of zeta, not of gamma, which has the value of today
+    assert "recall@5 of zeta in 2 results" in drawn["svg"]
+
+
 def test_the_best_run_of_a_measure_where_less_is_better_is_the_lowest(tmp_path: Path) -> None:
     runs = {"good": {"q1": ["a"]}, "bad": {"q1": ["x", "a"]}}
     gold = {"q1": {"a": 1, "x": 0}}
@@ -172,7 +194,7 @@ def test_notes_of_somebody_else_are_not_overwritten(results: Path, client: TestC
     send(client, number, SOME)
     late = send(client, number, {"tags": [], "note": "mine"})
     assert (late.status_code, late.json()["notes"]) == (409, SOME)
-    assert read_notes(results / "monday") == Notes(
+    assert read_notes(results / "monday") == ResultNotes(
         ("nightly",), SOME["note"], listed(results)["monday"].number
     )
     assert send(client, number, SOME).status_code == 200  # the same again: its answer was lost
@@ -236,7 +258,7 @@ def test_who_may_not_write_notes(
 
 
 def test_a_request_has_a_largest_size(results: Path, client: TestClient) -> None:
-    answer = send(client, ids(client)["monday"], SOME | {"note": "x" * MOST})
+    answer = send(client, ids(client)["monday"], SOME | {"note": "x" * LARGEST_REQUEST})
     assert answer.status_code == 413
     assert not notes_file(results / "monday").exists()
 
@@ -258,12 +280,12 @@ def test_a_file_that_findwell_did_not_write_stays(
 
 def test_a_link_in_the_place_of_notes_is_not_followed(results: Path, tmp_path: Path) -> None:
     secret = tmp_path / "secret.json"
-    write_notes(tmp_path / "secret", Notes.of([], "hush-hush"))
+    write_notes(tmp_path / "secret", ResultNotes.of([], "hush-hush"))
     shutil.move(notes_file(tmp_path / "secret"), secret)
     notes_file(results / "monday").symlink_to(secret)
     assert read_notes(results / "monday") is None
     with pytest.raises(findwell.FindwellError, match="did not write it"):
-        write_notes(results / "monday", Notes.of(["x"], ""))
+        write_notes(results / "monday", ResultNotes.of(["x"], ""))
     assert "hush-hush" in secret.read_text()
 
 

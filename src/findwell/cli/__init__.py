@@ -26,10 +26,10 @@ if TYPE_CHECKING:
 SECTIONS = {
     "Measure": ("score", "compare", "explain", "report", "view"),
     "Retrieve and tune": ("run", "fuse", "tune", "power", "curve"),
-    "Start": ("check", "init", "demo", "measures", "choose"),
+    "Start": ("doctor", "check", "init", "demo", "measures", "choose"),
     "Labels and judges": ("labels", "judge", "questions"),
     "Production": ("monitor",),
-    "Settings": ("explain-config", "trust", "completion"),
+    "Settings": ("explain-config", "trust", "completion", "schema", "skill"),
 }
 COMMANDS = tuple(name for names in SECTIONS.values() for name in names)
 BAD_INPUT, UNEXPECTED, INTERRUPTED, BROKEN_PIPE = 2, 70, 130, 141
@@ -120,7 +120,7 @@ def _configure(
     group: click.Group, context: click.Context, name: str, command: click.Command, rest: list[str]
 ) -> None:
     """Let the settings of the project be the defaults of a command, and say which do."""
-    from findwell.cli import configuration, options, trust  # noqa: PLC0415
+    from findwell.cli import configuration, options  # noqa: PLC0415
 
     found = configuration.Configuration.find(context.params.get("config"))
     if found is None or name in configuration.UNCONFIGURED:
@@ -140,6 +140,8 @@ def _configure(
     typed = configuration.given(command, context, words)
     used = configuration.used_parameters(chosen, values, typed)
     if used:
+        from findwell.cli import trust  # noqa: PLC0415
+
         trust.refuse_untrusted(found, group, context, used.values())
         options.note(f"config: {found.shown} sets {', '.join(sorted(used))}")
     if "gold" in used:
@@ -191,38 +193,43 @@ def main(arguments: Sequence[str] | None = None) -> NoReturn:
     """Run the command line and exit with its code."""
     _write_any_letter()
     given = [*(sys.argv[1:] if arguments is None else arguments)]
+    shared: dict[str, Any] = {}  # what the command line knows when a command fails
     try:
-        code = cli.main(given, prog_name="findwell", standalone_mode=False)
+        code = cli.main(given, prog_name="findwell", standalone_mode=False, obj=shared)
         _flush()
-    except (click.exceptions.Abort, KeyboardInterrupt):
-        _exit(INTERRUPTED, "interrupted")
     except (_ReaderGoneError, BrokenPipeError):
         _exit(BROKEN_PIPE)
     except SystemExit:  # a signal
         raise
     except BaseException as error:  # noqa: BLE001 - a panic of polars is not an Exception
-        _fail(error, given)
+        _fail(error, given, shared)
     sys.exit(code if isinstance(code, int) else 0)
 
 
-def _fail(error: BaseException, arguments: Sequence[str]) -> NoReturn:
-    """Say what went wrong, and exit with 2 if the user can fix it, else with 70."""
-    from findwell.cli import failures  # noqa: PLC0415
+def _fail(error: BaseException, arguments: Sequence[str], shared: dict[str, Any]) -> NoReturn:
+    """Say what went wrong, to people and in JSON if asked to, and exit.
 
-    if _wants_traceback(arguments):
+    The exit code is 2 if the user can fix it, 130 if it was interrupted, else 70.
+    """
+    from findwell.cli import envelope, failures  # noqa: PLC0415
+
+    interrupted = isinstance(error, click.exceptions.Abort | KeyboardInterrupt)
+    if _wants_traceback(arguments) and not interrupted:
         _say(failures.formatted_traceback(error))
     if isinstance(error, click.exceptions.NoArgsIsHelpError):
         _say(error.format_message())
         _exit(BAD_INPUT)
-    if isinstance(error, click.ClickException):
-        _exit(BAD_INPUT, str(failures.mistaken_usage(error)))
-    if isinstance(error, FindwellError):
-        _exit(BAD_INPUT, str(error))
-    if isinstance(error, OSError) and (mistake := failures.mistaken_file(error, arguments)):
-        _exit(BAD_INPUT, mistake)
     if isinstance(error, _EndOfFileError) and error.__cause__ is not None:
         error = error.__cause__
-    _exit(UNEXPECTED, failures.unexpected(error, arguments))
+    said: FindwellError
+    if interrupted:
+        code, said = INTERRUPTED, failures.InterruptedByUserError("interrupted")
+    elif (mistake := failures.mistake_of(error, arguments)) is not None:
+        code, said = BAD_INPUT, mistake
+    else:
+        code, said = UNEXPECTED, failures.UnexpectedError(error, arguments)
+    envelope.write_failure(shared, arguments, said)
+    _exit(code, str(said))
 
 
 def _wants_traceback(arguments: Sequence[str]) -> bool:

@@ -6,9 +6,9 @@ from typing import Any
 
 import click
 
-from findwell.cli import options
+from findwell.cli import envelope, options
 from findwell.cli.command import Command, option
-from findwell.show.tables import describe_finding, to_json
+from findwell.show.tables import describe_finding
 
 
 @click.command("check", cls=Command, short_help="Report problems in runs and their gold labels.")
@@ -34,7 +34,7 @@ def command(
 ) -> int:
     """Report problems in RUN files and their gold, and what to do about them.
 
-    Among them: missing, extra and repeated ids, scores that are not numbers, blank texts.
+    Such as missing, extra and repeated ids, scores that are not numbers, blank texts.
 
     \b
     findwell check run.trec --gold qrels.txt
@@ -49,14 +49,16 @@ def command(
         findings = check(
             files, gold, chunks=list(chunks) or None, progress=progress, **grouped(choices)
         )
+    count = "1 finding" if len(findings) == 1 else f"{len(findings)} findings"
+    if strict and findings:
+        envelope.fail("FindingsFound", f"{count} with --strict")
     if how == "json":
-        text = to_json({"findings": [finding.as_dict() for finding in findings]})
+        envelope.answer({"count": len(findings)}, output, findings=findings)
     else:
         lines = [
             f"{finding.kind}: {describe_finding(finding)}\n  fix: {finding.fix}\n"
             for finding in findings
         ]
-        count = "1 finding" if len(findings) == 1 else f"{len(findings)} findings"
         text = "".join(lines) + (f"{count}\n" if findings else "no problems were found\n")
-    options.write(text, output, how)
+        options.write(text, output, how)
     return 1 if strict and findings else 0

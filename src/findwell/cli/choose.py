@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING
 
 import click
 
-from findwell.cli import options
+from findwell.cli import envelope, options
 from findwell.cli.command import Command, Decorator, option, option_set
-from findwell.evaluation.choose import LABELLED, QUESTIONS, Question
-from findwell.show.tables import bullets, reading_width, to_json, wrap
+from findwell.evaluation.choose import LABELLED_KINDS, QUESTIONS, Question
+from findwell.show.tables import bullets, reading_width, wrap
 
 if TYPE_CHECKING:
     from findwell.evaluation.choose import Advice
@@ -22,7 +22,7 @@ def _option(question: Question) -> Decorator:
     """Return the option that answers a question without asking it."""
     return option(
         f"--{question.name} {'|'.join(question.answers)}",
-        f"{question.asks.removesuffix('?')}: answer of this question (default: it is asked).",
+        f"{question.asks.removesuffix('?')}: your answer (default: it is asked).",
     )
 
 
@@ -48,17 +48,15 @@ def command(
 
     answers: dict[str, str] = {}
     for question in QUESTIONS:
-        if question.name == "labels" and answers["known"] not in LABELLED:
+        if question.name == "labels" and answers["known"] not in LABELLED_KINDS:
             continue  # there are none
         answers[question.name] = given[question.name] or _asked(question, usual=usual)
     depth = k or (USUAL_K if usual else _prompt("How many chunks are read?", USUAL_K, "-k"))
     advice = choose(**answers, k=depth)
-    text = (
-        to_json(advice.as_dict())
-        if how == "json"
-        else _shown(advice, reading_width(options.width(output)))
-    )
-    options.write(text, output)
+    if how == "json":
+        envelope.answer(advice.as_dict(), output)
+    else:
+        options.write(_shown(advice, reading_width(options.width(output))), output)
 
 
 def _asked(question: Question, *, usual: bool) -> str:

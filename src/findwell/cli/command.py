@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 SCREEN_LINES = 60  # a longer help is shown in layers
 SENTENCE = re.compile(r"(?<=[.…])\s+(?=[A-Z0-9`-])")  # between two of a help text
 TYPED_SETTINGS = "findwell.typed_settings"  # key in a context: settings of the command line
+TYPED_WORDS = "findwell.typed_words"  # and what was typed after its name
 DEBUG, DEBUG_VARIABLE = "--debug", "FINDWELL_DEBUG"
 DEFAULT_GROUP = "Options"
 # types by what values are called in the help; others are texts, and a|b|c is a choice
@@ -110,18 +111,14 @@ def option_set(*decorators: Decorator, group: str = "") -> Decorator:
     return add
 
 
-class Setting(click.Option):
+class SettingOption(click.Option):
     """One of the settings that share an option; it has a name, a type and a help of its own."""
 
-    def __init__(self, owner: Settings, name: str, values: str, about: str) -> None:
+    def __init__(self, owner: Settings, flag: str, name: str, values: str, about: str) -> None:
         self.is_mapping = values == MAPPING
         super().__init__([f"--{name}", name], type=_kind(values), metavar=values, help=about)
         self.owner = owner
-
-    @property
-    def spelling(self) -> str:
-        """How the setting is named on the command line."""
-        return f"{self.owner.flag} {self.name}"
+        self.spelling = f"{flag} {name}"  # how it is named on the command line
 
     def read(self, context: click.Context, value: object) -> object:
         """Return a value of the command line or of a file as the program wants it."""
@@ -164,26 +161,29 @@ class Settings(Option):
         return max(self.opts, key=len)
 
     @functools.cached_property
-    def fields(self) -> dict[str, Setting]:
+    def fields(self) -> dict[str, SettingOption]:
         """The settings by name."""
         found = {}
         for section in self._sections:
+            flag = f"--{section}" if f"--{section}" in self.opts else self.flag
             for spelling, about in _described_settings()[section].items():
                 name, sign, values = re.split("([.=])", spelling, maxsplit=1)
                 if not self._names or name in self._names:
-                    found[name] = Setting(self, name, MAPPING if sign == "." else values, about)
+                    kind = MAPPING if sign == "." else values
+                    found[name] = SettingOption(self, flag, name, kind, about)
         return found
 
-    def find(self, name: str) -> Setting:
+    def find(self, name: str, value: str = "") -> SettingOption:
         """Return the setting of this name; an unknown one answers with the nearest."""
         found = self.fields.get(name.strip().replace("-", "_"))
         if found is None:
             shown = re.split(r"[^\w-]", name.strip())[0]  # the rest may be a secret
-            what = f"unknown setting {shown!r} of {self.flag}. {nearest(name, self.fields)}"
-            raise OptionError(
-                what.rstrip(". "),
-                fix=f"--help-{self.topic} lists the settings",
-            )
+            flags = " or ".join(self.opts)
+            if "--map" in self.opts and (role := {"retrieved": "run", "gold": "gold"}.get(value)):
+                what = f"--map {shown}={value} does not say in which input the field is"
+                raise OptionError(what, fix=f"write --map {role}.{shown}={value}")
+            what = f"unknown setting {shown!r} of {flags}. {nearest(name, self.fields)}"
+            raise OptionError(what.rstrip(". "), fix=f"--help-{self.topic} lists the settings")
         return found
 
     def process_value(self, ctx: click.Context, value: Any) -> dict[str, Any]:  # noqa: ANN401
@@ -202,7 +202,7 @@ class Settings(Option):
         """Read NAME=VALUE, or NAME.KEY=VALUE for a setting that holds several values by name."""
         left, equals, value = pair.partition("=")
         name, dot, key = left.strip().partition(".")
-        setting = self.find(name)
+        setting = self.find(name, value)
         if not equals or (dot and not (setting.is_mapping and key)):
             raise OptionError(
                 f"this is not NAME=VALUE: {setting.spelling} …",  # the rest may be a secret
@@ -270,11 +270,12 @@ def read_json(text: str) -> object:
         return text
 
 
-def _read_object(text: str, setting: Setting) -> dict[str, object]:
+def _read_object(text: str, setting: SettingOption) -> dict[str, object]:
     try:
         found = json.loads(text)
     except ValueError as error:
-        raise OptionError(f"{setting.spelling}: not JSON: {error}") from None
+        fix = f"write {setting.spelling}{MAPPING}, or an object of JSON"
+        raise OptionError(f"{setting.spelling}: not JSON: {error}", fix=fix) from None
     if not isinstance(found, dict):
         raise OptionError(f'{setting.spelling}: not a JSON object, such as {{"top_k": 20}}')
     return found
@@ -292,7 +293,9 @@ def typed_options(context: click.Context) -> dict[str, str]:
     for each in context.command.params:
         if isinstance(each, Settings):
             found |= {name: each.fields[name].spelling for name in typed.get(each.name, ())}
-        elif is_typed(context.get_parameter_source(each.name or "")):
+        elif isinstance(each, click.Option) and is_typed(
+            context.get_parameter_source(each.name or "")
+        ):  # an argument may have the name of a setting, such as run
             found[each.name or ""] = max(each.opts, key=len)
     return found
 
@@ -305,7 +308,26 @@ def is_typed(source: ParameterSource | None) -> bool:
 
 
 class Command(click.Command):
-    """A command whose help has layers, and which knows `--debug`."""
+    """A command whose help has layers, which knows `--debug`, and whose JSON is an envelope."""
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """Read the options; the words are kept, to suggest other commands by them."""
+        ctx.meta[TYPED_WORDS] = list(args)
+        return super().parse_args(ctx, args)
+
+    def invoke(self, ctx: click.Context) -> object:
+        """Call the command, and write its answer if that is to be JSON."""
+        if ctx.params.get("how") != "json":
+            return super().invoke(ctx)
+        from findwell.cli import envelope  # noqa: PLC0415 - few commands write JSON
+
+        answer = envelope.begin(ctx, ctx.meta[TYPED_WORDS])
+        try:
+            code = super().invoke(ctx)
+        except click.exceptions.Exit as stop:
+            code = stop.exit_code
+        answer.write(code if isinstance(code, int) else 0)
+        return code
 
     @functools.cached_property
     def _layers(self) -> list[click.Option]:
@@ -357,7 +379,7 @@ class Command(click.Command):
             more = f"{names} list the settings of one option. " if names else ""
             formatter.write_paragraph()
             formatter.write_text(f"More: --help-all shows every option in full. {more}".strip())
-        return formatter.getvalue().rstrip("\n")
+        return _fitted(formatter.getvalue().rstrip("\n"))
 
     def _write_text(self, formatter: click.HelpFormatter, *, full: bool) -> None:
         """Write what the command does, examples, and, where there is room, what else is to say."""
@@ -372,14 +394,23 @@ class Command(click.Command):
     def topic_help(self, ctx: click.Context, settings: Settings) -> str:
         """Return the help about the settings of one option."""
         formatter = ctx.make_formatter()
-        flag, name = settings.flag, next(iter(settings.fields))
+        first = next(iter(settings.fields.values()))
+        shown = f"{first.spelling}{MAPPING if first.is_mapping else '=VALUE'}"
         formatter.write_text(
-            f"Settings of {ctx.command_path}: {flag} {name}=VALUE, which may be repeated; in "
+            f"Settings of {ctx.command_path}: {shown}, which may be repeated; in "
             f"findwell.toml the table [{settings.table}]."
         )
         with formatter.section("Settings"):
             formatter.write_dl(settings.help_records())
         return formatter.getvalue().rstrip("\n")
+
+
+def _fitted(text: str) -> str:
+    """Break what click leaves as it is, such as examples, where a terminal is narrower."""
+    from findwell.cli import options  # noqa: PLC0415 - it imports this module
+    from findwell.show.tables import wrap  # noqa: PLC0415
+
+    return wrap(text, options.width(None), hang=4)
 
 
 def _layer(name: str, about: str, show: Callable[[Any, click.Context], str]) -> click.Option:
@@ -400,6 +431,10 @@ class Group(click.Group):
 
     command_class = Command
     sections: Mapping[str, Sequence[str]] = {}
+
+    def get_help(self, ctx: click.Context) -> str:
+        """Return the help, as wide as the terminal."""
+        return _fitted(super().get_help(ctx))
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         """Return the command."""

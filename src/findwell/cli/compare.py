@@ -8,7 +8,7 @@ from typing import Any
 
 import click
 
-from findwell.cli import gating, judging, options
+from findwell.cli import envelope, gating, judging, options
 from findwell.cli.command import Command, option, option_set
 from findwell.show.tables import FORMATS, ROW_FORMATS
 
@@ -37,9 +37,6 @@ from findwell.show.tables import FORMATS, ROW_FORMATS
         rare=True,
     ),
     options.level,
-    option(
-        "--permutations N", "How many random permutations a test draws.", default=10_000, rare=True
-    ),
     option("--seed N", "Seed of the random permutations.", default=0, rare=True),
     option(
         "--moved N",
@@ -95,8 +92,8 @@ def command(
     from findwell.evaluation.comparison import gates  # noqa: PLC0415
     from findwell.evaluation.comparison.compare import compare  # noqa: PLC0415
     from findwell.evaluation.plan import grouped  # noqa: PLC0415
-    from findwell.show import render  # noqa: PLC0415
     from findwell.show.comparison import unmeasured  # noqa: PLC0415
+    from findwell.show.document import document_of, render  # noqa: PLC0415
 
     guarded = [name for text in no_regression for name in _split(text)]
     if junit is not None and not guarded:
@@ -115,9 +112,8 @@ def command(
         comparison = compare(*files, measures=named, **grouped(chosen))
     requirements = gates.no_regression(comparison, guarded, margin) if guarded else []
     gate = gates.gate(comparison, requirements, undecided=undecided, decide=decide)
-    screen = options.screen(output)
-    text = render(comparison, how, moved=moved, **screen)
-    options.write(gating.with_verdicts(text, gate, how, **screen), output, how)
+    document = document_of(comparison, moved=moved)
+    envelope.show(how, output, document, *gating.shown_with(gate, how))
     if how != "json":
         options.print_findings(comparison.findings)
     if how in ROW_FORMATS:
@@ -140,7 +136,7 @@ def _estimate(  # noqa: PLR0917
     from findwell.evaluation.plan import PlanOptions  # noqa: PLC0415
     from findwell.loop.labels.estimates import evaluate_with_labels  # noqa: PLC0415
     from findwell.measures import DEFAULTS  # noqa: PLC0415
-    from findwell.show import render  # noqa: PLC0415
+    from findwell.show.document import document_of  # noqa: PLC0415
 
     given = {name: value for name, value in chosen.items() if value not in (None, ())}
     given.pop("moved", None)
@@ -151,7 +147,7 @@ def _estimate(  # noqa: PLR0917
     result = evaluate_with_labels(files, labels, measures or DEFAULTS, **given)
     if judge.write_forecast(how, output):
         return 0
-    options.write(render(result, how, **options.screen(output)), output, how)
+    envelope.show(how, output, document_of(result))
     if how != "json":
         options.print_findings(result.findings)
     return 0

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from findwell.cli.command import Setting, Settings, plain_message, settings_of
+from findwell.cli.command import SettingOption, Settings, plain_message, settings_of
 from findwell.core.errors import InputError, OptionError, nearest
 
 if TYPE_CHECKING:
@@ -130,7 +130,7 @@ class Configuration:
         values: Values = {}
         for parameter, keys, value in self._sources(command, names):
             read = self._value(parameter, value, keys, context)
-            if isinstance(parameter, Setting):
+            if isinstance(parameter, SettingOption):
                 values.setdefault(parameter.owner.name or "", {})[parameter.name] = read
             else:
                 values[parameter.name or ""] = read
@@ -168,7 +168,7 @@ class Configuration:
                     setting = fields.get(spelled(key))
                     if setting is not None:
                         inside = (settings.table, setting.name)
-                        name = inside if isinstance(setting, Setting) else setting.name
+                        name = inside if isinstance(setting, SettingOption) else setting.name
                         found[name] = (setting, (*above, settings.table, key), value)
         return found.values()
 
@@ -227,7 +227,7 @@ class Configuration:
         self, parameter: click.Parameter, value: object, keys: Sequence[str], context: click.Context
     ) -> object:
         """Return the value of a parameter, as its type wants it, with paths seen from this file."""
-        if isinstance(parameter, Setting) and parameter.is_mapping:
+        if isinstance(parameter, SettingOption) and parameter.is_mapping:
             if not isinstance(value, dict):
                 raise OptionError("this must be a table", where=self.where(*keys))
             return value

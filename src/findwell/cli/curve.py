@@ -7,9 +7,8 @@ from typing import Any
 
 import click
 
-from findwell.cli import judging, options
+from findwell.cli import envelope, judging, options
 from findwell.cli.command import Command, option
-from findwell.show.tables import to_json, to_rows
 
 
 def _targets(
@@ -65,7 +64,7 @@ def command(
     judge: judging.JudgeChoice,
     **plan: Any,  # noqa: ANN401
 ) -> int:
-    """Show how measures grow and fall with the cutoff, for RUN files or one saved result.
+    """Show how measures change with the cutoff, for RUN files or one saved result.
 
     \b
     findwell curve run.trec --gold qrels.txt
@@ -87,8 +86,7 @@ def command(
     from findwell.judges.limits import judge_lines  # noqa: PLC0415
     from findwell.measures.dialects import resolve_measures  # noqa: PLC0415
     from findwell.relations.match.judged import has_own_depth  # noqa: PLC0415
-    from findwell.show.document import write  # noqa: PLC0415
-    from findwell.show.result import curve_document, with_relation  # noqa: PLC0415
+    from findwell.show.result import curve_document  # noqa: PLC0415
 
     saved = options.saved_result(runs, "rel")
     dialect = saved.dialect if saved else plan["dialect"]
@@ -126,24 +124,14 @@ def command(
             str(replace(measure, k=None)): result.relation_name(measure)
             for measure in result.measures
         }
-    judges = judge_lines([result.judge])
-    if how == "json":
-        shown = {
-            "curve": table.to_dicts(),
-            "over": over,
-            "reach": enough,
-            "matched_by": matched_by,
-            **({"judges": judges} if judges else {}),
-        }
-        shown["findings"] = [finding.as_dict() for finding in result.findings]
-        text = to_json(shown)
-    elif how == "csv":
-        text = to_rows(with_relation(table, matched_by), how)
+    judges, findings = judge_lines([result.judge]), result.findings
+    if how == "csv":
         options.note_judges(judges)
-    else:
-        document = curve_document(table, enough, matched_by, over, judges)
-        text = write(document, how, width=options.width(output))
-    options.write(text, output, how)
+    envelope.show(
+        how,
+        output,
+        curve_document(table, enough, matched_by, over, judges=judges, findings=findings),
+    )
     if how != "json":
-        options.print_findings(result.findings)
+        options.print_findings(findings)
     return options.print_unmeasured(unmeasured(result))

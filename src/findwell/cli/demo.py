@@ -64,13 +64,13 @@ def _show(result: Result, runs: list[Path], folder: Path) -> None:
     from findwell.show.comparison import headlines  # noqa: PLC0415
     from findwell.show.document import Document, write  # noqa: PLC0415
 
+    screen = options.screen(None)
+    answer = Document((), headlines=headlines(compare(result, slices="wording")))
+    options.write(write(answer, "table", **screen), None, "table")
     options.say(
         "Two retrievers answer 95 questions about an e-bike maker's help centre (170 passages). "
         "Written to show findwell at work; it proves nothing about BM25 or MiniLM.\n"
     )
-    screen = options.screen(None)
-    answer = Document((), headlines=headlines(compare(result, slices="wording")))
-    options.write(write(answer, "table", **screen), None, "table")
     options.write(render(result, "table", by=["wording", "kind"], **screen), None, "table")
     options.say(
         "\nRead it: the embedding model is ahead overall. By wording the picture splits: where "
@@ -90,11 +90,11 @@ def _show(result: Result, runs: list[Path], folder: Path) -> None:
 
 def _judged(runs: list[Path], folder: Path) -> None:
     """Show what the embedded judge says, which has seen no label."""
-    from findwell.evaluation.evaluate import JUDGED, execute  # noqa: PLC0415
+    from findwell.evaluation.evaluate import JUDGED_MEASURES, execute  # noqa: PLC0415
     from findwell.evaluation.plan import Plan  # noqa: PLC0415
     from findwell.show import render  # noqa: PLC0415
 
-    measures = [f"{name}@5" for name in JUDGED]
+    measures = [f"{name}@5" for name in JUDGED_MEASURES]
     try:
         plan = Plan.of(
             measures, judge="local:text(entities=rules)", corpus=folder / "passages.jsonl"
@@ -142,7 +142,7 @@ def _copy(folder: Path, target: Path) -> None:
         for path, content in contents.items():
             if path.exists() and path.read_bytes() != content:
                 raise SaveError(
-                    "the file is there already and holds something else",
+                    "a file of this name exists and holds something else",
                     where=str(path),
                     fix="name a new folder",
                 )

@@ -6,9 +6,8 @@ from typing import Any
 
 import click
 
-from findwell.cli import judging, options
+from findwell.cli import envelope, judging, options
 from findwell.cli.command import Command, option
-from findwell.show.tables import to_json
 
 
 @click.command(
@@ -70,7 +69,7 @@ def command(
         return
     if how == "json":
         shown = {"explanations": [each.as_dict() for each in explained]}
-        options.write(to_json(shown), output)
+        envelope.answer(shown, output, findings=explained[0].findings if explained else ())
         return
     screen = options.screen(output)
     texts = (render(each, how, **screen).rstrip() for each in explained)

@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from findwell.cli import options
+from findwell.cli import envelope, options
 from findwell.cli.command import Command, Settings
 from findwell.cli.configuration import FILE, PROJECT, Configuration, commands_of, spelled
 from findwell.core.errors import OptionError, nearest
 from findwell.show.grid import Grid
-from findwell.show.tables import render_grids, to_json
+from findwell.show.tables import render_grids
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -36,7 +36,12 @@ VARIABLES = {
     "NO_COLOR": "anything for no colour",
     "GITHUB_STEP_SUMMARY": "file to which a summary of gates is appended",
 }
-HIDDEN = ("FINDWELL_API_KEY", "OPENAI_API_KEY", "FINDWELL_MONITOR_TOKEN", "FINDWELL_WEBHOOK_SECRET")
+HIDDEN_VARIABLES = (
+    "FINDWELL_API_KEY",
+    "OPENAI_API_KEY",
+    "FINDWELL_MONITOR_TOKEN",
+    "FINDWELL_WEBHOOK_SECRET",
+)
 
 SECRET = ("token", "header", "headers", "webhook", "options", "extra-body")  # may hold keys
 
@@ -68,14 +73,17 @@ def command(context: click.Context, name: str | None, how: str, output: str | No
         rows = list(_values(found, group, parent, name))
         columns = {"setting": "option", "value": "value", "from": "from"}
     variables = [
-        {"variable": each, "value": "(set)" if each in HIDDEN else os.environ[each], "what": about}
+        {
+            "variable": each,
+            "value": "(set)" if each in HIDDEN_VARIABLES else os.environ[each],
+            "what": about,
+        }
         for each, about in VARIABLES.items()
         if os.environ.get(each)
     ]
     if how == "json":
         place = None if found is None else str(found.path)
-        shown = {"file": place, "settings": rows, "environment": variables}
-        options.write(to_json(shown), output)
+        envelope.answer({"file": place, "settings": rows, "environment": variables}, output)
         return
     title = (
         f"no {FILE} and no [tool.findwell] in a {PROJECT}, here or in a folder above"

@@ -16,7 +16,7 @@ import click
 
 from findwell import __version__
 from findwell.cli.command import plain_message, settings_of
-from findwell.core.errors import OptionError, nearest
+from findwell.core.errors import FindwellError, InputError, OptionError, SaveError, nearest
 from findwell.io.native import described
 
 if TYPE_CHECKING:
@@ -33,6 +33,48 @@ _LOGIN, _KEYS = re.compile(r"(?<=://)[^/@\s]*@"), re.compile(r"(://[^\s?']*\?)[^
 def formatted_traceback(error: BaseException) -> str:
     """Return the traceback of an error, the errors before it included."""
     return "".join(traceback.format_exception(error)).rstrip("\n")
+
+
+class InterruptedByUserError(FindwellError):
+    """The user has stopped the command."""
+
+
+class UnexpectedError(FindwellError):
+    """A failure that should not happen: what, where, with which versions, who to tell."""
+
+    def __init__(self, error: BaseException, arguments: Sequence[str]) -> None:
+        reason = next(iter(str(error).strip().splitlines()), "")
+        kind = type(error).__name__
+        what = f"{kind}: {_cut(reason)}" if reason else kind
+        fix = f"report it at {ISSUES}, with what --debug shows"
+        if isinstance(error, MemoryError):
+            what, fix = f"out of memory ({what})", "score fewer runs at once, or without --bounds"
+        super().__init__(f"unexpected failure: {what}", where=_place(error.__traceback__), fix=fix)
+        self.command = without_secrets(shlex.join(["findwell", *arguments]))
+
+    def __str__(self) -> str:
+        lines = [
+            self.what,
+            *([f"  in: {self.where}"] if self.where else []),
+            f"  with: {_versions()}",
+            f"  command: {_cut(self.command)}",
+            f"  fix: {self.fix}",
+        ]
+        return "\n".join(lines)
+
+
+def without_secrets(text: str) -> str:
+    """Return a text without what the addresses in it may hold: a login, and keys."""
+    return _KEYS.sub(r"\1***", _LOGIN.sub("***@", text))
+
+
+def mistake_of(error: BaseException, arguments: Sequence[str]) -> FindwellError | None:
+    """Return the error that says what the user can do about it; None if nothing can be done."""
+    if isinstance(error, click.ClickException):
+        return mistaken_usage(error)
+    if isinstance(error, OSError):
+        return mistaken_file(error, arguments)
+    return error if isinstance(error, FindwellError) else None
 
 
 def mistaken_usage(error: click.ClickException) -> OptionError:
@@ -74,20 +116,19 @@ def _unknown_option(error: click.NoSuchOption, path: str) -> OptionError:
     )
 
 
-def mistaken_file(error: OSError, arguments: Sequence[str]) -> str:
-    """Describe a mistake with a file that the user named, or a full disk; '' if it is neither."""
+def mistaken_file(error: OSError, arguments: Sequence[str]) -> FindwellError | None:
+    """Return the error about a file that the user named, or a full disk; None if it is neither."""
     reason = error.strerror or str(error)
     name = os.fsdecode(error.filename) if isinstance(error.filename, str | bytes) else ""
     if error.errno in FULL_DISK:
+        if not name:
+            return SaveError(f"the output could not be written: {reason}")
         fix = "free some space, or name another place for the output (TMPDIR: temporary files)"
-        return f"{name}: {reason}\n  fix: {fix}" if name else _output(reason)
+        return SaveError(reason, where=name, fix=fix)
     if name and _is_given(name, arguments):
-        return f"{name}: {reason}\n  fix: check that it is there, and who may read and write it"
-    return ""
-
-
-def _output(reason: str) -> str:
-    return f"the output could not be written: {reason}"
+        fix = "check that it is there, and who may read and write it"
+        return InputError(reason, where=name, fix=fix)
+    return None
 
 
 def _is_given(name: str, arguments: Sequence[str]) -> bool:
@@ -95,26 +136,6 @@ def _is_given(name: str, arguments: Sequence[str]) -> bool:
     path = Path(name).absolute()
     values = {value for each in arguments for value in (each, each.partition("=")[2]) if value}
     return any(path.is_relative_to(Path(value).absolute()) for value in values)
-
-
-def unexpected(error: BaseException, arguments: Sequence[str]) -> str:
-    """Describe a failure that should not happen: what, where, with which versions, who to tell."""
-    reason = next(iter(str(error).strip().splitlines()), "")
-    kind = type(error).__name__
-    what = f"{kind}: {_cut(reason)}" if reason else kind
-    fix = f"report it at {ISSUES}, with what --debug shows"
-    if isinstance(error, MemoryError):
-        what, fix = f"out of memory ({what})", "score fewer runs at once, or without --bounds"
-    command = _KEYS.sub(r"\1***", _LOGIN.sub("***@", shlex.join(["findwell", *arguments])))
-    place = _place(error.__traceback__)
-    lines = [
-        f"unexpected failure: {what}",
-        *([f"  in: {place}"] if place else []),
-        f"  with: {_versions()}",
-        f"  command: {_cut(command)}",
-        f"  fix: {fix}",
-    ]
-    return "\n".join(lines)
 
 
 def _cut(text: str) -> str:

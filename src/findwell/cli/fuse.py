@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from findwell.cli import options
+from findwell.cli import envelope, options
 from findwell.cli.command import Command, Settings, option
 from findwell.show.grid import Grid
-from findwell.show.tables import reading_width, terminal, to_json, wrap
+from findwell.show.tables import reading_width, terminal, wrap
 
 if TYPE_CHECKING:
     from findwell.loop.tuning import Engine
@@ -32,8 +32,8 @@ def _numbers(_: click.Context, __: click.Parameter, text: str | None) -> list[fl
 
 engine_settings = option(
     "-E",
-    "How the engine fuses: k, window, normaliser or fill. Written NAME=VALUE; may be "
-    "repeated; --help-engine lists all.",
+    "How the engine fuses: k, window, normaliser or fill. May be repeated; "
+    "--help-engine lists all.",
     name="engine_settings",
     cls=Settings,
     table="fusion",
@@ -90,13 +90,21 @@ def command(
     findwell fuse --list
     findwell fuse --list --engine qdrant-rrf
 
-    Nothing is chosen: `findwell tune` finds the weights. Where an engine distinguishes keyword from
-    vector search, the keyword run comes first. See docs/fusion.md.
+    The weights are used as given; `findwell tune` chooses them. Where an engine distinguishes
+    keyword from vector search, the keyword run comes first. `--list` prints the formulas.
     """
     if listed:
         if runs:
             raise click.UsageError("--list shows formulas and takes no RUN")
-        options.write(_listing(engine, _one_of(how, LISTS)), output)
+        from findwell.loop.tuning import ENGINES, find_engine  # noqa: PLC0415
+
+        listed_as = _one_of(how, LISTS)
+        engines = [find_engine(engine)] if engine is not None else [*ENGINES.values()]
+        if listed_as == "json":
+            envelope.answer({"engines": [_facts(each) for each in engines]}, output)
+        else:
+            text = _listing() if engine is None else _explanation(engines[0])
+            options.write(text, output)
         return 0
     if engine is None:
         raise click.UsageError("--engine is missing: `findwell fuse --list` shows the names")
@@ -136,15 +144,10 @@ def _one_of(how: str | None, formats: tuple[str, ...]) -> str:
     return how or formats[0]
 
 
-def _listing(name: str | None, how: str) -> str:
-    """Say what the engines compute, or all about one of them."""
-    from findwell.loop.tuning import ENGINES, find_engine  # noqa: PLC0415
+def _listing() -> str:
+    """Say what the engines compute."""
+    from findwell.loop.tuning import ENGINES  # noqa: PLC0415
 
-    if name is not None:
-        engine = find_engine(name)
-        return to_json(_facts(engine)) if how == "json" else _explanation(engine)
-    if how == "json":
-        return to_json([_facts(engine) for engine in ENGINES.values()])
     columns = {
         "engine": lambda engine: engine.name,
         "formula": lambda engine: engine.formula,

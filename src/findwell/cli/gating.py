@@ -3,20 +3,18 @@
 from __future__ import annotations
 
 import functools
-import json
 import os
 from dataclasses import dataclass
 from functools import cached_property, partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Unpack
+from typing import TYPE_CHECKING, Any
 
 import click
 
-from findwell.cli import options
+from findwell.cli import envelope, options
 from findwell.cli.command import option, option_set
 from findwell.core.errors import naming_files
 from findwell.show.escape import printable
-from findwell.show.tables import to_json
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -24,10 +22,11 @@ if TYPE_CHECKING:
     from findwell.core.requirement import Requirement
     from findwell.evaluation.comparison.gates import GateReport
     from findwell.evaluation.results.result import Result
+    from findwell.show.document import Document
 
 GITHUB = "GITHUB_STEP_SUMMARY"  # the file whose Markdown GitHub shows next to a run
 NOT_DECIDED = 3
-SHOWN = ("table", "json", "markdown")  # formats that have room for verdicts
+VERDICT_FORMATS = ("table", "json", "markdown")  # formats that have room for verdicts
 
 
 decision_options = option_set(
@@ -89,11 +88,14 @@ def report_verdicts(
     """Report the verdicts everywhere but on standard output; return the exit code."""
     from findwell.show.gate import advice, as_junit, lines  # noqa: PLC0415
 
-    if how not in SHOWN or output is not None:
+    if how not in VERDICT_FORMATS or output is not None:
         for line in lines(gate):
             options.note(line)
     if gate.exit_code == NOT_DECIDED:
         options.note(f"undecided: {advice(gate)}")
+        envelope.fail("GateUndecided", _sentences(gate, "undecided"), fix=advice(gate))
+    elif gate.exit_code:
+        envelope.fail("GateFailed", _sentences(gate, "fail"))
     if how != "json":
         options.print_findings(gate.findings)
     if junit is not None:
@@ -102,19 +104,20 @@ def report_verdicts(
     return gate.exit_code
 
 
-def with_verdicts(
-    text: str, gate: GateReport | None, how: str, **screen: Unpack[options.Screen]
-) -> str:
-    """Add the verdicts to what is printed, if there are any and the format has room for them."""
-    if how not in SHOWN or gate is None or not gate.verdicts:
-        return text
-    from findwell.show import render  # noqa: PLC0415
+def _sentences(gate: GateReport, outcome: str) -> str:
+    """Return what is said about the requirements with an outcome."""
+    from findwell.show.gate import sentence  # noqa: PLC0415
 
-    if how == "json":
-        shown: dict[str, Any] = json.loads(text) | gate.as_dict()
-        shown["findings"] += [finding.as_dict() for finding in gate.findings]
-        return to_json(shown)
-    return text + ("\n" if how == "markdown" else "") + render(gate, how, **screen)
+    return "; ".join(sentence(each) for each in gate.verdicts if each.outcome == outcome)
+
+
+def shown_with(gate: GateReport | None, how: str) -> list[Document]:
+    """Return what is shown of the verdicts, if there are any and the format has room for them."""
+    if how not in VERDICT_FORMATS or gate is None or not gate.verdicts:
+        return []
+    from findwell.show.document import document_of  # noqa: PLC0415
+
+    return [document_of(gate)]
 
 
 def append_summary(gate: GateReport, tables: Callable[[], str]) -> None:
@@ -233,16 +236,20 @@ class Requirements:
             options.print_findings(found.findings)
             if code or not found.allowed:
                 options.note(f"the baseline stays as it is: {folder}")
+                if not code:
+                    worse = [sentence(each) for each in found.worse] or ["a part of it is missing"]
+                    envelope.fail("BaselineKept", f"worse than the baseline: {'; '.join(worse)}")
                 if not found.allowed:
                     options.note(f"to replace it all the same: --save {folder}")
                 return code or EXIT["fail"]
             if found.added:
                 names = ", ".join(map(str, found.added))
-                options.note(f"measured as well, as the baseline has it: {names}")
+                options.note(f"also measured, because the baseline has it: {names}")
             result = found.result
         elif code:
             options.note(f"no baseline is saved: {folder}")
             return code
         result.save(folder)
+        envelope.wrote(folder)
         options.note(f"baseline saved: {folder}")
         return 0

@@ -12,20 +12,21 @@ from findwell.cli import options
 from findwell.cli.command import Command, option
 from findwell.cli.configuration import FILE
 from findwell.cli.trust import trust_own
-from findwell.core.errors import InputError, SaveError
+from findwell.core.errors import FindwellError, SaveError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
+    from collections.abc import Iterable, Iterator
 
-    from findwell.evaluation.project_files import ProjectFile, Role
+    from findwell.evaluation.doctor import Diagnosis
+    from findwell.evaluation.project_files import Project, ProjectFile
 
 HEAD = """\
-# What `findwell score`, `findwell compare` and the other commands do in this folder when nothing
-# else is said. Keys are the names of options; a table such as [score] is for one command alone.
-# `findwell explain-config` shows what holds where.
+# Defaults of `findwell score`, `findwell compare` and the other commands in this folder. Options on
+# the command line win. Keys are names of options; a table such as [score] is for one command.
+# `findwell explain-config` shows the settings of each command.
 """
-MEASURES = ("recall@5", "P@5", "RR", "nDCG@10")
-JUDGED = ("context_precision", "context_relevancy")
+LABELLED_MEASURES = ("recall@5", "P@5", "RR", "nDCG@10")
+JUDGED_MEASURES = ("context_precision", "context_relevancy")
 
 
 @click.command("init", cls=Command, short_help="Write findwell.toml from the files found.")
@@ -42,9 +43,10 @@ def command(context: click.Context, folder: str, *, force: bool, dry_run: bool) 
 
     Files are recognised by their content, in the folder and two levels below it. Where several
     could be the gold, the one that shares most queries with the runs is taken; the others stand
-    in the file as comments.
+    in the file as comments. What is compared, and with which run, is what `findwell doctor` finds
+    to fit; a comment above each setting says why.
     """
-    from findwell.evaluation.project_files import project_files  # noqa: PLC0415
+    from findwell.evaluation.project_files import Project  # noqa: PLC0415
     from findwell.io.storage.files import write_text  # noqa: PLC0415
 
     target = Path(folder) / FILE
@@ -61,68 +63,78 @@ def command(context: click.Context, folder: str, *, force: bool, dry_run: bool) 
             fix="change it by hand, or write a new one with --force",
         )
     with options.progress("looking"):
-        found = project_files(folder)
-    if not any(each.role in ("run", "samples") for each in found):
-        raise InputError(
-            "no run was found: no file says what was retrieved for which query",
-            where=folder,
-            fix="make one with `findwell run`, or see `findwell demo --files demo` for examples",
-        )
-    text = "\n".join(_lines(found, Path(folder)))
+        project = Project.of(folder)
+        found = _examined(project)
+    text = "\n".join(_lines(project, found, Path(folder)))
     if dry_run:
         options.write(text, None)
         return
     write_text(str(target), text)
     if context.parent is not None and isinstance(context.parent.command, click.Group):
         trust_own(target, context.parent.command, context.parent)
-    for each in found:
+    golds = (project.gold,) if project.gold is not None else ()
+    for each in (*project.runs, *golds, *project.other_golds, *project.corpora):
         options.note(f"found: {each.path} ({each.role})")
     options.note(f"written: {target}")
     options.note(
-        "next: `findwell score` measures, `findwell compare` says whether a difference is real"
+        "next: `findwell score` measures, `findwell compare` says whether a difference is real, "
+        "`findwell doctor` says what to look at"
     )
 
 
-def _lines(found: Sequence[ProjectFile], folder: Path) -> Iterator[str]:
-    """Go through the lines of the file."""
-    runs = _of(found, "run")
-    gold, others = _gold(runs, _of(found, "gold"))
-    # records that hold both are a task of their own; next to gold labels they are not what is meant
-    samples = [] if gold is not None and runs else _of(found, "samples")
+def _examined(project: Project) -> Diagnosis:
+    """Return what the doctor says; nothing where the files cannot be brought together."""
+    from findwell.evaluation.doctor import Diagnosis, examine_project  # noqa: PLC0415
+
+    try:
+        return examine_project(project, measures=LABELLED_MEASURES)
+    except FindwellError as error:
+        options.note(f"look: {error.what}")
+        return Diagnosis()
+
+
+def _lines(project: Project, found: Diagnosis, folder: Path) -> Iterator[str]:
+    """Go through the lines of the file: each setting below the reason for it."""
     yield HEAD
-    yield _setting("runs", [*_names(samples or runs, folder)])
-    if gold is not None and not samples:
-        yield _setting("gold", *_names([gold], folder))
-        yield from (f"# gold = {json.dumps(name)}" for name in _names(others, folder))
-    for corpus in _names(_of(found, "corpus")[:1], folder):
-        yield f"# corpus = {json.dumps(corpus)}  # texts by id, for matching by text and judging"
-    judged = gold is None and not samples
+    both = " and what should be found" if project.runs[0].role == "samples" else ""
+    yield f"# what was retrieved{both}"
+    if found.baseline:
+        yield f"# the others are compared with the first: {found.why_baseline}"
+    ordered = sorted(project.runs, key=lambda each: str(each.path) != found.baseline_file)
+    yield _setting("runs", [*_names(ordered, folder)])
+    if project.gold is not None:
+        yield "# what should be found" + (
+            ": of several files the one that shares most queries with the runs"
+            if project.other_golds
+            else ""
+        )
+        yield _setting("gold", *_names([project.gold], folder))
+        yield from (f"# gold = {json.dumps(name)}" for name in _names(project.other_golds, folder))
+    matches_texts = found.by not in ("", "ids")
+    for corpus in _names(project.corpora[:1], folder):
+        yield "# texts by id, for matching by text and judging"
+        yield f"{'' if matches_texts else '# '}{_setting('corpus', corpus)}"
     yield ""
-    labelled = [gold] if gold is not None and not samples else samples
-    if any(each.places for each in labelled):
+    if matches_texts:
+        yield f"# {found.why_by}"
+        yield _setting("by", found.by)
+    elif not found.by and project.gold is not None and project.gold.places:
         yield "# the gold labels places in documents (start and end)"
         yield _setting("by", "spans")
-    if judged:
+    if not project.labelled:
         yield "# nothing says what should be found: an embedded judge reads question and texts"
         yield _setting("judge", "local")
-    yield _setting("measures", [*(JUDGED if judged else MEASURES)])
+    yield "# how much was found, how much of the list is relevant, and how high that stands"
+    yield _setting("measures", [*(LABELLED_MEASURES if project.labelled else JUDGED_MEASURES)])
     yield ""
+    if found.ids:
+        yield "[read]"
+        yield f"# {found.why_by}"
+        yield _setting("ids", found.ids)
+        yield ""
     yield "# [score]"
     yield '# require = ["recall@5>=0.8"]  # a gate: exit code 1 where it fails'
     yield ""
-
-
-def _gold(
-    runs: Sequence[ProjectFile], golds: Sequence[ProjectFile]
-) -> tuple[ProjectFile | None, list[ProjectFile]]:
-    """Choose the gold that shares most queries with the runs; return it and the others."""
-    asked = frozenset().union(*(run.queries for run in runs))
-    best = max(golds, key=lambda gold: len(gold.queries & asked), default=None)
-    return best, [gold for gold in golds if gold is not best]
-
-
-def _of(found: Iterable[ProjectFile], role: Role) -> list[ProjectFile]:
-    return [each for each in found if each.role == role]
 
 
 def _names(found: Iterable[ProjectFile], folder: Path) -> Iterator[str]:

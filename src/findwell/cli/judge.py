@@ -5,16 +5,20 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 import click
+from click.core import ParameterSource
 
-from findwell.cli import judging, options
+from findwell.cli import envelope, judging, options
 from findwell.cli.command import Group, option, option_set
 from findwell.show.judge_card import CARD_FORMATS
 from findwell.show.judge_check import CHECK_FORMATS
 
 if TYPE_CHECKING:
+    from findwell.judges.cards.card import JudgeComparison
     from findwell.judges.cards.labels import LabelledSamples
     from findwell.judges.client.budget import Forecast
     from findwell.judges.verdicts import JudgeProtocol
+
+SHOWING = frozenset({"labels", "others", "how", "output"})  # what kept cards can take
 
 
 @click.group("judge", cls=Group, short_help="Check a judge: against people, and how to ask it.")
@@ -23,17 +27,20 @@ def command() -> None:
 
     \b
     findwell judge card labels.jsonl --judge local     does it agree with people?
+    findwell judge card one.json other.json            which kept card is better?
     findwell judge check openai:MODEL -J base_url=URL  how is a model asked best?
+    findwell judge teach --labels pool -o judge.json   what can labels teach it?
     """
 
 
 @command.command("card", short_help="Say how far a judge agrees with people.")
 @click.argument("labels", metavar="LABELS")
+@click.argument("others", metavar="[CARD]...", nargs=-1)
 @option_set(
     option(
         "--judge JUDGE...",
-        f"Who judges. One of: {judging.JUDGES}; may be repeated, and the first is what others "
-        "are compared with.",
+        f"Who judges. One of: {judging.JUDGES}. May be repeated; "
+        "the others are compared with the first.",
         name="judges",
         default=("local",),
     ),
@@ -53,21 +60,20 @@ def command() -> None:
     "Also show the figures for each value of this column of LABELS; may be repeated.",
     name="slices",
 )
-@option("--rel N", "Lowest label that counts as a yes of people.", low=1, high=3, default=1)
+@option("--rel N", "Lowest label that counts as yes.", low=1, high=3, default=1)
 @options.level
 @option(
     "--probe-bias",
     "Also count the verdicts that flip. Asks with the chunks in another order, and once more "
-    "without the cache; says before how many calls that takes.",
+    "without the cache; the number of calls is printed first.",
 )
-@option("--save FILE", "Save the card to this file (default: where results look for it).")
-@option("--no-save", "Do not save the card.")
+@option("--save FILE", "Save the card to this file, or none (default: where results look for it).")
 @options.output(CARD_FORMATS)
 def card(
     *,
     labels: str,
+    others: tuple[str, ...],
     save: str | None,
-    no_save: bool,
     how: str,
     output: str | None,
     dry_run: bool,
@@ -82,45 +88,60 @@ def card(
     LABELS has records with question, chunk and label (0 to 3, or yes and no), as JSON lines, CSV,
     TSV or Parquet. Judgements by id (qrels) need the texts: --corpus and --queries. Where the
     judge gives probabilities, the card says how far they can be believed. Several judges are shown
-    side by side; limits such as -J max_cost=5 then hold for each of them.
+    side by side; limits such as -J max_cost=5 then hold for each. So are saved cards, if named.
 
     \b
     findwell judge card labels.jsonl --judge local
-    findwell judge card labels.csv --judge local --slice topic
     findwell judge card labels.jsonl --judge openai:MODEL --probe-bias
     findwell judge card labels.jsonl --judge local --judge openai:MODEL
     findwell judge card qrels.txt --corpus corpus.jsonl --queries queries.tsv
+    findwell judge card local.json reranker.json
     """
     from findwell.judges.cards.card import compare_judges, judge_card  # noqa: PLC0415
     from findwell.judges.cards.labels import LabelledSamples, load_labels  # noqa: PLC0415
     from findwell.judges.find import find_judge  # noqa: PLC0415
-    from findwell.show import render  # noqa: PLC0415
+    from findwell.show.document import document_of  # noqa: PLC0415
 
-    if save is not None and no_save:
-        raise click.UsageError("--save and --no-save exclude each other")
-    if save is not None and len(judges) > 1:
-        raise click.UsageError("--save names one file, and several judges have several cards")
+    if others:
+        envelope.show(how, output, document_of(_kept_cards((labels, *others))))
+        return
+    if save not in (None, "none") and len(judges) > 1:
+        raise click.UsageError("--save FILE holds one card, and several judges were given")
     able = [find_judge(each) for each in judging.several_judges(judges, judge_settings)]
     given = load_labels(options.paths([labels])[0][0], corpus=corpus, questions=queries)
     asked = LabelledSamples.of(given, choices["aspect"])
     if dry_run:
-        options.write(judging.render_forecast(_forecast(able, asked, choices), how), output)
+        judging.write_forecast(_forecast(able, asked, choices), how, output)
         return
     if choices["probe_bias"]:
         _say_what_probing_takes(able, asked)
-    width = options.width(output)
     with options.progress("judging") as progress:
         if len(able) == 1:
             cards = [judge_card(given, judge=able[0], progress=progress, **choices)]
-            text = render(cards[0], how, width=width)
+            shown = document_of(cards[0])
         else:
             found = compare_judges(given, able, progress=progress, **choices)
-            cards, text = [*found.cards], render(found, how, width=width)
-    options.write(text, output, how)
-    for card in cards if not no_save else ():
-        options.note(f"note: card saved in {card.save(save)}")
+            cards, shown = [*found.cards], document_of(found)
+    envelope.show(how, output, shown)
+    for card in cards if save != "none" else ():
+        place = card.save(save)
+        envelope.wrote(place)
+        options.note(f"note: card saved in {place}")
     if cards[0].blank:
         options.note(f"note: {cards[0].blank} pairs have no label and were left out")
+
+
+def _kept_cards(paths: tuple[str, ...]) -> JudgeComparison:
+    """Read several cards; what is about judging has no meaning then."""
+    from findwell.judges.cards.card import JudgeCard, JudgeComparison  # noqa: PLC0415
+
+    context = click.get_current_context()
+    for parameter in context.command.params:
+        source = context.get_parameter_source(parameter.name or "")
+        if source is ParameterSource.COMMANDLINE and parameter.name not in SHOWING:
+            named = (parameter.opts or [parameter.name])[-1]
+            raise click.UsageError(f"{named} has no effect on saved cards, which are only shown")
+    return JudgeComparison(tuple(JudgeCard.load(path) for path in paths))
 
 
 def _forecast(
@@ -157,17 +178,11 @@ def _say_what_probing_takes(judges: list[JudgeProtocol], asked: LabelledSamples)
 
 @command.command("check", short_help="Find out how a model is asked best.")
 @click.argument("judge", metavar="JUDGE")
-@option_set(judging.judge_settings(verdicts=False), judging.dry_run, group="Judge")
-@option(
-    "--way matrix|single...",
-    "Try only this way of asking, and keep nothing; may be repeated.",
-    name="ways",
-)
+@option_set(judging.judge_settings(), judging.dry_run, group="Judge")
 @options.output(CHECK_FORMATS)
 def check(
     *,
     judge: str,
-    ways: tuple[str, ...],
     dry_run: bool,
     how: str,
     output: str | None,
@@ -176,23 +191,77 @@ def check(
     """Let a model judge findwell's own labelled cases, in several ways, and say which suits it.
 
     A large model gives all verdicts about a sample in one answer (matrix), a small one gives one
-    at a time, by one word (single). What was found is kept by server and model: it is asked that
-    way from then on, and a second check costs nothing (-J cache=refresh checks again).
+    at a time, by one word (single). The best way is remembered for this server and model and used
+    from then on; a second check costs nothing (-J cache=refresh checks again). -J ask=matrix or
+    ask=single tries only this way, and keeps nothing.
 
     \b
     findwell judge check openai:llama3.2 -J base_url=http://localhost:11434/v1
-    findwell judge check openai:MODEL -J base_url=URL --way single --way matrix
+    findwell judge check openai:MODEL -J base_url=URL -J ask=single
     """
     from findwell.judges.llm.check import forecast_check, judge_check  # noqa: PLC0415
-    from findwell.show import render  # noqa: PLC0415
+    from findwell.show.document import document_of  # noqa: PLC0415
 
     chosen = judging.JudgeChoice(judge, judge_settings).asked or judge
     if dry_run:
-        estimate = forecast_check(chosen, ways or None)
-        options.write(judging.render_forecast(estimate, how), output)
+        judging.write_forecast(forecast_check(chosen), how, output)
         return
     with options.progress("checking") as progress:
-        found = judge_check(chosen, ways=ways or None, progress=progress)
-    options.write(render(found, how, width=options.width(output)), output, how)
+        found = judge_check(chosen, progress=progress)
+    envelope.show(how, output, document_of(found))
     if found.stored:
         options.note(f"note: checked at {found.created}; -J cache=refresh checks it again")
+
+
+@command.command("teach", short_help="Fit a judge to labels, and measure the gain.")
+@option_set(
+    option("--labels FILE", "Labels of people: a pool, or a file as judge card takes it."),
+    option("--judge JUDGE", f"Judge to teach. One of: {judging.JUDGES}.", default="local"),
+    judging.judge_settings(),
+    group="Judge",
+)
+@option(
+    "--aspect relevance|claims|statements|sufficiency",
+    "What the labels are about.",
+    default="relevance",
+)
+@option(
+    "--examples N",
+    "Also show a language model N of the labels before it is asked, if that helps; asks twice.",
+    low=0,
+    high=20,
+    default=0,
+)
+@option("-o, --output FILE", "Write the taught judge to this JSON file.", name="target")
+def teach(
+    *,
+    labels: str | None,
+    judge: str,
+    judge_settings: dict[str, Any],
+    target: str | None,
+    **choices: Any,  # noqa: ANN401
+) -> None:
+    """Fit the probabilities and the threshold of a judge to labels of people.
+
+    Every judge that gives probabilities can be taught: local, a reranker, or a model that is asked
+    for single verdicts and reports logprobs. The gain is measured on questions that were left
+    out of the fit, and so is that of examples. --judge FILE.json then uses the taught judge.
+
+    \b
+    findwell judge teach --labels pool --judge local -o judge.json
+    findwell judge teach --labels labels.jsonl --judge reranker:PATH -o judge.json
+    findwell score run.jsonl -m context_precision --judge judge.json
+    """
+    from findwell.judges.taught import teach_judge  # noqa: PLC0415
+    from findwell.show import render  # noqa: PLC0415
+
+    if labels is None:
+        raise click.UsageError("name the labels: --labels pool")
+    chosen = judging.JudgeChoice(judge, judge_settings).asked
+    with options.progress("judging") as progress:
+        taught = teach_judge(
+            options.paths([labels])[0][0], judge=chosen, progress=progress, **choices
+        )
+    options.write(render(taught, "table", width=options.width(None)), None, "table")
+    if target is not None:
+        options.note(f"note: taught judge saved in {taught.save(target)}")

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import functools
-import json
 import re
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from findwell.cli import options
+from findwell.cli import envelope, options
 from findwell.cli.command import Decorator, Settings, option, option_set
 from findwell.core.errors import OptionError
 
@@ -25,7 +24,7 @@ if TYPE_CHECKING:
 SECRET_FIELD = re.compile(r"api_?key|secret|password|authorization", re.IGNORECASE)
 JUDGES = (
     "local, local:text, openai:MODEL, ollama:MODEL, azure:DEPLOYMENT and other providers, "
-    "replay:FILE"
+    "reranker:MODEL, replay:FILE, FILE.json (see findwell judge teach)"
 )
 
 
@@ -132,7 +131,7 @@ class JudgeChoice:
         settings, name = dict(self.settings), self.name
         if name is None:
             return None
-        if _embeds_remotely() and not Judge(name).asks_model:  # it is the embedder's
+        if _embeds_remotely() and not Judge(name).asks_server:  # it is the embedder's
             settings.pop("base_url", None)
         return Judge(name, **settings) if settings else name
 
@@ -183,7 +182,7 @@ class JudgeChoice:
         judge = self.options["judge"]
         if not isinstance(judge, DryRunJudge):
             return False
-        options.write(judge.render(how), output)
+        write_forecast(judge.forecast(), how, output)
         return True
 
 
@@ -191,7 +190,7 @@ def several_judges(names: Sequence[str], settings: dict[str, Any]) -> list[Any]:
     """Return judges as the library takes them; settings are for those that ask a model."""
     from findwell.judges.settings import Judge  # noqa: PLC0415
 
-    able = [name for name in names if Judge(name).asks_model] or names  # or all refuse them
+    able = [name for name in names if Judge(name).asks_server] or names  # or all refuse them
     return [JudgeChoice(name, settings if name in able else {}).asked for name in names]
 
 
@@ -240,8 +239,8 @@ class DryRunJudge:
         """Return nothing: no model was asked."""
         return {}
 
-    def render(self, how: str) -> str:
-        """Return what all that was asked would take, as text or as JSON."""
+    def forecast(self) -> Forecast:
+        """Return what all that was asked would take."""
         from findwell.judges.llm.judge import total  # noqa: PLC0415
 
         seen: set[bytes] = set()
@@ -249,18 +248,30 @@ class DryRunJudge:
             self._judge.dry_run(samples, aspects, seen=seen)
             for aspects, samples in self._asked.items()
         ]
-        return render_forecast(total(parts), how)
+        return total(parts)
 
 
-def render_forecast(estimate: Forecast, how: str) -> str:
-    """Return an estimate as text or as JSON."""
+def write_forecast(estimate: Forecast, how: str, output: str | None) -> None:
+    """Write an estimate as text or as JSON."""
     if how == "json":
-        return json.dumps({"forecast": asdict(estimate)}, indent=1) + "\n"
+        envelope.answer({"forecast": asdict(estimate)}, output)
+        return
     cost = "unknown, give -J prices" if estimate.cost is None else f"{estimate.cost:.4f}"
-    return (
+    time = "" if estimate.seconds is None else f"time: about {_duration(estimate.seconds)}\n"
+    text = (
         f"calls: {estimate.calls} ({estimate.stored} more are in the cache)\n"
         f"prompt tokens: about {estimate.prompt_tokens}\n"
         f"answer tokens: about {estimate.completion_tokens}\n"
         f"cost: {cost}\n"
-        "nothing was asked\n"
+        f"{time}nothing was asked\n"
     )
+    options.write(text, output)
+
+
+def _duration(seconds: float) -> str:
+    """Return a time in words.
+
+    >>> _duration(42), _duration(1500)
+    ('42 seconds', '25 minutes')
+    """
+    return f"{seconds:.0f} seconds" if seconds < 100 else f"{seconds / 60:,.0f} minutes"

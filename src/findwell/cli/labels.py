@@ -8,14 +8,14 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from findwell.cli import judging, options
+from findwell.cli import envelope, judging, options
 from findwell.cli.command import Group, option, option_set, typed_options
 from findwell.core.errors import OptionError, needs_package
 from findwell.core.findings import shorten
 from findwell.core.spelling import counted
 from findwell.show.agreement import FORMATS as AGREEMENT_FORMATS
 from findwell.show.grid import Grid
-from findwell.show.tables import FORMATS, number, render_grids, to_json, to_rows
+from findwell.show.tables import FORMATS, number, render_grids, to_rows
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -25,12 +25,12 @@ if TYPE_CHECKING:
 
 POOL_FORMATS = ("table", "json", "csv", "markdown")
 PRECISION_BASIS = {  # where the half-widths come from
-    "pilot": "those that the pilot lets expect",
-    "judge": "those if the judge were right, without what its strata gain",
-    "worst": "those of the worst case; --pilot or --judge tell more",
+    "pilot": "what to expect by the pilot",
+    "judge": "what to expect if the judge is right; its strata make them smaller",
+    "worst": "for the worst case; --pilot or --judge give better forecasts",
 }
 BIASED_ORDER = (
-    "labels in this order tell which run is better; how good it is, only with --for values"
+    "labels in this order show which run is better, but not how good it is: for that, --for values"
 )
 FILE_FORMATS = (  # the first four hold all that is known about labels
     "csv", "tsv", "jsonl", "parquet", "qrels", "subtopic-qrels", "beir", "ragas", "deepeval",
@@ -72,7 +72,7 @@ def _share(_: click.Context, __: click.Parameter, text: str) -> float:
 @option("--depth K", "How many documents of each run and query are in the pool.", low=1, default=10)
 @option(
     "--for ordering|values",
-    "What labels are for: ordering systems, or absolute values.",
+    "What the labels are for: to rank systems, or to measure absolute values.",
     name="purpose",
     default="ordering",
 )
@@ -161,11 +161,11 @@ def _extend_pool(folder: str, budget: int | None, level: float, how: str, output
     from findwell.loop.labels.labels import Labels  # noqa: PLC0415
 
     given = typed_options(click.get_current_context())
-    other = sorted(given.keys() - {"runs", "budget", "level", "how", "output"})
+    other = sorted(given.keys() - {"budget", "level", "how", "output"})
     if other:
-        raise click.UsageError(f"{given[other[0]]} has no effect on a pool that is there already")
+        raise click.UsageError(f"{given[other[0]]} has no effect on an existing pool")
     if "output" in given and Path(output).resolve() != Path(folder).resolve():
-        raise click.UsageError("a pool is made larger where it is: leave out -o")
+        raise click.UsageError("an existing pool grows in its own folder: leave out -o")
     with Labels.open(folder) as labels:
         if budget is not None:
             labels.extend(budget)
@@ -176,7 +176,13 @@ def _extend_pool(folder: str, budget: int | None, level: float, how: str, output
 
 def _show_pool(made: LabelPool, rows: list[dict[str, Any]], how: str, folder: str) -> None:
     """Print what was made, what it buys, and what to do next."""
-    options.write(_rendered_pool(made, rows, how), None)
+    envelope.wrote(folder)
+    if how == "json":
+        about: dict[str, Any] = {"queries": made.pairs["query"].n_unique(), **made.settings}
+        about |= {"pairs": made.pairs.height, "runs": list(made.runs)}
+        envelope.keep({"pool": about, "precision": rows}, findings=made.findings)
+    else:
+        options.write(_rendered_pool(made, rows, how), None)
     options.print_findings(made.findings)
     basis = rows[0]["basis"].split()[0]
     options.note(f"note: half-widths are {PRECISION_BASIS[basis]}")
@@ -189,11 +195,6 @@ def _rendered_pool(made: LabelPool, rows: list[dict[str, Any]], how: str) -> str
     """Return the pool and its precision in a format."""
     import polars as pl  # noqa: PLC0415
 
-    if how == "json":
-        about: dict[str, Any] = {"queries": made.pairs["query"].n_unique(), **made.settings}
-        about |= {"pairs": made.pairs.height, "runs": list(made.runs)}
-        found = [finding.as_dict() for finding in made.findings]
-        return to_json({"pool": about, "precision": rows, "findings": found})
     if how == "csv":
         return to_rows(pl.DataFrame(rows), how)
     queries = made.pairs["query"].n_unique()
@@ -383,7 +384,11 @@ def _write_labels(
         anchored = find(file, **choices)
     if output is not None:
         options.write(anchored.jsonl(), output)
-    if output != "-":
+    if how == "json" and output != "-":
+        rows = anchored.labels.drop("number").to_dicts()
+        shown = {"summary": anchored.summary().to_dicts(), "labels": rows}
+        envelope.keep(shown, findings=anchored.findings)
+    elif output != "-":
         options.write(_rendered_labels(anchored, how), None, how)
     options.print_findings(anchored.findings)
 
@@ -391,13 +396,6 @@ def _write_labels(
 def _rendered_labels(anchored: Anchored, how: str) -> str:
     """Return the labels in a format; tables show only those that need a look."""
     labels = anchored.labels.drop("number")
-    if how == "json":
-        shown = {
-            "summary": anchored.summary().to_dicts(),
-            "labels": labels.to_dicts(),
-            "findings": [finding.as_dict() for finding in anchored.findings],
-        }
-        return to_json(shown)
     if how in ("markdown", "table"):
         return render_grids(_label_grids(anchored), how, width=options.width(None))
     if how != "jsonl":  # which alone can hold lists
@@ -440,7 +438,7 @@ def _label_cells(row: dict[str, Any]) -> list[str]:
 @options.measures("those of the first result", "recall@5, by which results order systems")
 @option(
     "-p, --persistence P",
-    "Rankings: p of RBO, the chance that a reader goes on to the next rank.",
+    "Rankings: p of RBO, the probability of reading on to the next rank.",
     default=0.9,
 )
 @option(
@@ -477,9 +475,9 @@ def agree(
     --details also one by one, and query by query, the least clear ones first.
     """
     from findwell.loop.labels.agree import agree as compare_labels  # noqa: PLC0415
-    from findwell.show import render  # noqa: PLC0415
+    from findwell.show.document import document_of  # noqa: PLC0415
 
     found = compare_labels(first, second, measures=list(measures) or None, **choices)
-    options.write(render(found, how, details=details, width=options.width(output)), output, how)
+    envelope.show(how, output, document_of(found, details=details))
     if how != "json":
         options.print_findings(found.findings)

@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from findwell.cli import options
+from findwell.cli import envelope, options
 from findwell.cli.command import Command, option
 from findwell.show.grid import Grid
-from findwell.show.tables import render_grids, to_json
+from findwell.show.tables import render_grids
 
 if TYPE_CHECKING:
     from findwell.measures import Measure
@@ -52,8 +52,9 @@ def command(name: str | None, how: str, output: str | None, *, relations: bool) 
     facts = [_relation_facts(cls) if relations else facts_about(cls) for cls in classes]
     screen = options.screen(output)
     if how == "json":
-        text = to_json(facts)
-    elif name is not None:
+        envelope.answer({"relations" if relations else "measures": facts}, output)
+        return
+    if name is not None:
         text = _explanation(facts[0])
     elif relations:
         title = "relations · use one with --by NAME or MEASURE/NAME"

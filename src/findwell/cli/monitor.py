@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from findwell.cli import gating, judging, options
+from findwell.cli import envelope, gating, judging, options
 from findwell.cli.command import Group, Settings, option, option_set
 from findwell.core.errors import needs_package
 
@@ -46,37 +46,40 @@ intake_options = option_set(
         "--redact REGEX...",
         "Replace what matches by [redacted], before it is written (repeatable).",
     ),
-    option("--no-texts", "Keep neither questions nor texts of documents."),
-    option("--sample SHARE", "Keep this share of the traces, always the same ones.", default=1.0),
-    option("--keep TIME", "Delete days older than that, such as 90d."),
     option(
-        "--id-from FIELD",
-        "Field of the metadata that holds the ids of documents, such as metadata.chunk.",
+        "--intake",
+        "What is kept, and how long: texts, sample, keep, id_from. May be repeated; --help-intake "
+        "explains them.",
+        cls=Settings,
+        table="intake",
+        topic="intake",
+        sections=["intake"],
     ),
 )
 
 
-def take_intake(choices: dict[str, Any]) -> tuple[IntakeRules, timedelta | None, str | None]:
+def take_intake(
+    redact: tuple[str, ...], intake: dict[str, Any]
+) -> tuple[IntakeRules, timedelta | None, str | None]:
     """Return the rules of these options, how long calls are kept, and the field of ids."""
     from findwell.loop.monitoring.intake import IntakeRules  # noqa: PLC0415
     from findwell.loop.monitoring.times import parse_period  # noqa: PLC0415
 
-    texts, keep = not choices["no_texts"], choices["keep"]
-    rules = IntakeRules(redact=choices["redact"], texts=texts, sample=choices["sample"])
-    return rules, None if keep is None else parse_period(keep), choices["id_from"]
+    texts, sample = intake.get("texts", True), intake.get("sample", 1.0)
+    rules = IntakeRules(redact=redact, texts=texts, sample=sample)
+    keep = intake.get("keep")
+    return rules, None if keep is None else parse_period(keep), intake.get("id_from")
 
 
-def note_judge(names: Iterable[str], judge: judging.JudgeChoice) -> None:
-    """Say who judges, and what that is worth, if one of the signals or alerts is judged."""
-    from findwell.judges.limits import judge_lines  # noqa: PLC0415
+def judges_of(names: Iterable[str], judge: judging.JudgeChoice) -> list[str]:
+    """Return who judges, and what that is worth, if one of the signals is judged."""
     from findwell.loop.monitoring.call_values import JudgedSample  # noqa: PLC0415
     from findwell.loop.monitoring.signals import SIGNALS  # noqa: PLC0415
 
-    judged = [name for name, each in SIGNALS.items() if each.needs == "judge"]
-    if any(name in text for name in judged for text in names):
-        asked = judge.options
-        found = JudgedSample(asked["judge"], base_url=asked.get("base_url")).find()
-        options.note_judges(judge_lines([{"name": found.name, **found.about()}]))
+    judged = {name for name, each in SIGNALS.items() if each.needs == "judge"}
+    asked = judge.options
+    sample = JudgedSample(asked["judge"], base_url=asked.get("base_url"))
+    return [] if judged.isdisjoint(names) else sample.worth()
 
 
 @click.group("monitor", cls=Group, short_help="Watch retrieval in production.")
@@ -126,9 +129,14 @@ def _as_token(context: click.Context, parameter: click.Parameter, text: str | No
     high=64,
     default=0,
 )
-@option("--max-request SIZE", "Longest body of a request.", default="16MiB")
-@option("--max-rate N", "Most spans a second.", low=1)
-@option("--max-store SIZE", "Largest size of the store.", default="none")
+@option(
+    "--limit",
+    "How much is taken in: request, rate, store. May be repeated; --help-limit explains them.",
+    cls=Settings,
+    table="limit",
+    topic="limit",
+    sections=["limit"],
+)
 @intake_options
 def serve(
     *,
@@ -137,9 +145,7 @@ def serve(
     host: str,
     token: str | None,
     workers: int,
-    max_request: str,
-    max_rate: int | None,
-    max_store: str,
+    limit: dict[str, Any],
     **choices: Any,  # noqa: ANN401
 ) -> None:
     """Take traces in from the exporters of OpenTelemetry, into a store, which is made if needed.
@@ -160,11 +166,11 @@ def serve(
         from findwell.show.web.trace_server import TraceAddress, serve_traces  # noqa: PLC0415
     address = TraceAddress(host, port, token or "")
     limits = ReceiverLimits(
-        request=parse_size(max_request, "--max-request") or sys.maxsize,
-        rate=max_rate,
-        store=parse_size(max_store, "--max-store"),
+        request=parse_size(limit.get("request", "16MiB"), "--limit request") or sys.maxsize,
+        rate=limit.get("rate"),
+        store=parse_size(limit.get("store", "none"), "--limit store"),
     )
-    rules, keep, id_from = take_intake(choices)
+    rules, keep, id_from = take_intake(**choices)
     with TraceStore.open(store, create=True, rules=rules) as opened:
         serve_traces(opened, address, limits=limits, workers=workers, keep=keep, id_from=id_from)
 
@@ -178,14 +184,15 @@ def ingest(*, files: tuple[str, ...], store: str, **choices: Any) -> None:  # no
 
     \b
     findwell monitor ingest traces.jsonl --store store
-    findwell monitor ingest exports/ --store store --no-texts --keep 90d
+    findwell monitor ingest traces.jsonl --store store --intake texts=no
+    findwell monitor ingest exports/ --store store --intake keep=90d
 
     A call that is in the store already is not added again, so that a file may be ingested twice.
     """
     from findwell.loop.monitoring.intake import ingest_traces  # noqa: PLC0415
     from findwell.show.escape import printable  # noqa: PLC0415
 
-    rules, keep, id_from = take_intake(choices)
+    rules, keep, id_from = take_intake(**choices)
     done: list[Ingested] = []
     try:
         with options.progress("ingesting") as report:
@@ -259,7 +266,7 @@ def show(
     judge: judging.JudgeChoice,
     **choices: Any,  # noqa: ANN401
 ) -> None:
-    """Show what is seen of retrieval in production, without a label.
+    """Show signals of retrieval in production; no labels are needed.
 
     \b
     findwell monitor show --store store
@@ -268,16 +275,18 @@ def show(
     findwell monitor show --store store -s sufficiency --judge openai:MODEL
     findwell monitor show --list
 
-    Intervals are for one look at one number. To look every hour, use `findwell monitor check`.
+    Each interval holds for a single look. To check again and again, use `findwell monitor check`.
     """
     from findwell.loop.monitoring.monitor import Monitor  # noqa: PLC0415
-    from findwell.show.signals import render, render_signals  # noqa: PLC0415
+    from findwell.show.signals import document, known_signals, render_signals  # noqa: PLC0415
 
-    screen = options.screen(output)
     if listing:
         if how not in ("table", "json", "markdown"):
             raise click.UsageError("--list is written as table, json or markdown")
-        options.write(render_signals(how), output, how)
+        if how == "json":
+            envelope.answer({"signals": known_signals()}, output)
+        else:
+            options.write(render_signals(how), output, how)
         return
     if store is None:
         raise click.UsageError("name the folder of the trace store: --store DIR")
@@ -287,8 +296,8 @@ def show(
         marks = monitor.marks()
     if judge.write_forecast(how, output):
         return
-    note_judge(names, judge)
-    options.write(render(table, how, every=every, by=by, marks=marks, **screen), output, how)
+    judges = judges_of(table["signal"], judge)
+    envelope.show(how, output, document(table, every=every, by=by, marks=marks, judges=judges))
 
 
 @command.command("check", short_help="Raise alarms about signals that have changed.")
@@ -307,30 +316,30 @@ def show(
 )
 @option(
     "--alpha SHARE",
-    "Highest chance that an alarm is ever raised while nothing changes.",
+    "Highest chance of any false alarm, however often you check.",
     default=0.05,
 )
 @option(
     "--run-length N",
-    "Instead of --alpha: an alarm while nothing changes comes after N periods or more, on average.",
+    "Instead of --alpha: N periods or more, on average, before a false alarm.",
 )
 @option(
     "--period LENGTH",
-    "Calls of one period, such as 1h, are one observation (default: the shortest of 1h, 3h, "
-    "6h, 12h and 1d that the baseline allows; 1h for alerts with a number); call: single calls, "
-    "if they do not depend on each other.",
+    "Length of one observation, such as 1h (default: the shortest of 1h, 3h, 6h, 12h and 1d "
+    "that the baseline allows; 1h for alerts with a number); call: each call is one, if calls do "
+    "not depend on each other.",
 )
 @option(
     "--season day|week", "Compare with the same hour of the day, or of the week, in the baseline."
 )
 @option(
     "--settle LENGTH",
-    "Look at a period when it has been over for this long: late calls still count.",
+    "How long to wait for late calls after a period has ended.",
     default="10m",
 )
-@option("--since TIME", "Watch calls from here (default: the baseline's end).")
-@option("--until TIME", "Look at calls up to here (default: now).")
-@option("--rebaseline", "Find the baseline again, and forget alarms that are open.")
+@option("--since TIME", "Start of the calls to check (default: the end of the baseline).")
+@option("--until TIME", "End of the calls to check (default: now).")
+@option("--rebaseline", "Choose the baseline again, and discard open alarms.")
 @option(
     "--new-only", "Exit with 1 only for alarms that this check raises, not for those already open."
 )
@@ -358,7 +367,7 @@ def check(
     judge: judging.JudgeChoice,
     **choices: Any,  # noqa: ANN401
 ) -> int:
-    """Check whether signals of production have changed; may be run as often as you like.
+    """Check whether signals of production have changed, as often as you like.
 
     \b
     findwell monitor check --store store --alert "empty>2%" --alert "p95>800ms"
@@ -368,10 +377,10 @@ def check(
     few calls to decide. An alarm is raised once, and stays open until the signal is back.
     """
     from findwell.evaluation.comparison.gates import GateReport  # noqa: PLC0415
-    from findwell.loop.monitoring.alarm_report import prometheus_text  # noqa: PLC0415
+    from findwell.loop.monitoring.alarm_report import UNDECIDED, prometheus_text, sentence  # noqa: PLC0415
     from findwell.loop.monitoring.monitor import Monitor  # noqa: PLC0415
     from findwell.loop.monitoring.webhook import SECRET, Webhook  # noqa: PLC0415
-    from findwell.show.alarms import render  # noqa: PLC0415
+    from findwell.show.document import document_of, render  # noqa: PLC0415
 
     if webhook_texts and webhook is None:
         raise click.UsageError("--webhook-texts needs --webhook URL")
@@ -395,8 +404,11 @@ def check(
             )
         if prometheus is not None:
             options.write(prometheus_text(monitor.store), prometheus)
-    note_judge(alerts, judge)
-    options.write(render(report, how, **options.screen(output)), output, how)
+    envelope.show(how, output, document_of(report))
+    if report.exit_code:
+        kind = "Alarm" if report.raised else "AlertsUndecided"
+        told = report.raised or [each for each in report.verdicts if each.outcome == UNDECIDED]
+        envelope.fail(kind, "; ".join(map(sentence, told)))
     if junit is not None:
         from findwell.show.gate import as_junit  # noqa: PLC0415
 

@@ -23,6 +23,7 @@ from findwell.cli.command import (
     settings_of,
     typed_options,
 )
+from findwell.core.errors import OptionError
 from findwell.show.escape import printable
 from findwell.show.tables import describe_finding, reading_width, wrap
 
@@ -32,6 +33,7 @@ if TYPE_CHECKING:
     from findwell.core.findings import Finding
     from findwell.core.progress import Progress, Report
     from findwell.evaluation.results.result import Result
+    from findwell.show.document import Document
 
 NOT_MEASURED = 3  # exit code: as for a gate, there is no number to decide by
 # as in findwell.measures, which `findwell --help` need not wait for
@@ -44,11 +46,13 @@ INPUTS = frozenset({"gold", "by", "corpus", "queries", "labels", "judge", "dry_r
 
 
 def read(*names: str) -> Decorator:
-    """Add `--read NAME=VALUE`; what it sets arrives as keywords of the command."""
+    """Add `--read NAME=VALUE`, also spelled `--map`; its values are keywords of the command."""
 
     def add(function: Callable[..., Any]) -> Callable[..., Any]:
         @functools.wraps(function)
         def call(*, read: dict[str, Any], **given: Any) -> object:  # noqa: ANN401
+            if fields := {role: read.pop(role) for role in ("run", "gold") if role in read}:
+                read["fields"] = fields
             limit = read.pop("spool_limit", None)
             if limit is not None:
                 from findwell.io.storage import spool  # noqa: PLC0415
@@ -56,16 +60,19 @@ def read(*names: str) -> Decorator:
                 click.get_current_context().with_resource(spool.limited(limit))
             return function(**given, **read)
 
+        roles = [name.removesuffix("_format") for name in names if name.endswith("_format")]
+        meaning = "--map gold.FIELD=gold says what a field means. " if roles else ""
         return option(
-            "--read",
-            f"How inputs are read: {', '.join(names[:3])}{', …' if names[3:] else '.'} May be "
-            "repeated; --help-input lists all.",
+            "--read, --map",
+            f"How inputs are read: {', '.join(names[:3])}{', …' if names[3:] else '.'} {meaning}"
+            "May be repeated; --help-input lists all.",
             cls=Settings,
             table="read",
             topic="input",
-            sections=["read"],
-            names=names,
+            sections=["read", "map"],
+            names=[*names, *roles],
             group="Input",
+            name="read",
         )(call)
 
     return add
@@ -79,7 +86,7 @@ gold = option(
 corpus = option("--corpus PATH", "Texts of the documents by id. A file or a folder.")
 queries = option(
     "--queries FILE",
-    "Table about the queries, to slice by. Its columns are query, question and others.",
+    "Table about the queries: texts, slices. Its columns are query, question and others.",
 )
 by = option(
     "--by RELATION",
@@ -129,6 +136,7 @@ def reading(*more: str, queries_too: bool = False) -> Decorator:
     """Add what is read in addition to the runs, how, and what matches."""
     known = (
         *("run_format", "skip_bad", "ids", "gold_format", "id_from", "query_from"),
+        "search_span",
         *("embedder", "tokenizer", "spool_limit"),
     )
     added = (gold, corpus, *((queries,) if queries_too else ()), read(*known, *more))
@@ -165,7 +173,17 @@ def output(choices: Sequence[str], also: str = "") -> Decorator:
 def output_file(also: str = "") -> Decorator:
     """Add the file that output is written to."""
     text = f"Write to this file instead of standard output{also}."
-    return option("-o, --output FILE", text, group="Output")
+    return option("-o, --output FILE", text, group="Output", callback=_no_page)
+
+
+def _no_page(_: click.Context, __: click.Parameter, path: str | None) -> str | None:
+    """Refuse the name of a page: what is written is text."""
+    if path is not None and path.lower().endswith((".html", ".htm")):
+        raise OptionError(
+            f"this command writes text, not a page such as {path}",
+            fix="make a page with `findwell report`, of runs, saved results or a trace store",
+        )
+    return path
 
 
 def whole_numbers(_: click.Context, __: click.Parameter, text: str | None) -> list[int] | None:
@@ -293,9 +311,8 @@ def progress(message: str) -> Iterator[Report | None]:
 def print_findings(findings: Iterable[Finding]) -> None:
     """Print findings on standard error, each with what to do about it."""
     for finding in findings:
-        note(f"note: {describe_finding(finding)}")
-        if finding.fix:
-            note(f"  fix: {printable(finding.fix)}")
+        fix = [f"  fix: {printable(finding.fix)}"] if finding.fix else []
+        note(f"note: {describe_finding(finding)}", *fix)
 
 
 def note_judges(lines: Iterable[str]) -> None:
@@ -306,11 +323,15 @@ def note_judges(lines: Iterable[str]) -> None:
 
 def print_unmeasured(lines: Iterable[str]) -> int:
     """Print what was asked for and not measured; return the exit code, 0 if that is nothing."""
-    code = 0
-    for line in lines:
+    unmeasured = list(lines)
+    for line in unmeasured:
         note(f"not measured: {printable(line)}")
-        code = NOT_MEASURED
-    return code
+    if not unmeasured:
+        return 0
+    from findwell.cli.envelope import fail  # noqa: PLC0415
+
+    fail("NotMeasured", "; ".join(unmeasured))
+    return NOT_MEASURED
 
 
 def error_width() -> int | None:
@@ -319,13 +340,18 @@ def error_width() -> int | None:
     return shutil.get_terminal_size().columns if terminal else None
 
 
-def note(text: str) -> None:
-    """Print a line on standard error; on a terminal it is broken between words, and in colour."""
-    terminal = error_width() is not None
-    lines = wrap(text, error_width())
-    plain = not terminal or os.environ.get("NO_COLOR") or os.environ.get("TERM") == "dumb"
-    head, colon, rest = lines.partition(":")
-    click.echo(lines if plain else f"{click.style(head + colon, fg='yellow')}{rest}", err=True)
+def note(*texts: str) -> None:
+    """Print lines on standard error; on a terminal they are broken between words.
+
+    What one is about is in the colour of warnings, unless it only says what was written or saved.
+    """
+    columns = error_width()
+    plain = columns is None or os.environ.get("NO_COLOR") or os.environ.get("TERM") == "dumb"
+    for text in texts:
+        lines = wrap(text, columns)
+        head, colon, rest = lines.partition(":")
+        colored = f"{click.style(head + colon, fg='yellow')}{rest}"
+        click.echo(lines if plain or head in ("written", "saved") else colored, err=True)
 
 
 def write(text: str, output: str | None, how: str | None = None) -> None:
@@ -336,9 +362,27 @@ def write(text: str, output: str | None, how: str | None = None) -> None:
     if output in (None, "-"):
         _print(wrap(text, width(output)) if how == "table" else text)
         return
+    from findwell.cli.envelope import wrote  # noqa: PLC0415
     from findwell.io.storage.files import write_text  # noqa: PLC0415
 
     write_text(output, text)
+    wrote(output)
+
+
+def prepare(how: str, output: str | None, *documents: Document) -> Callable[[], None]:
+    """Compute all that documents show in a format, and return the function that writes it."""
+    if how == "json":
+        from findwell.cli import envelope  # noqa: PLC0415
+
+        for each in documents:
+            envelope.keep(each.data(), findings=each.findings, verdicts=each.verdicts())
+        return functools.partial(envelope.send_to, output)
+    from findwell.show.document import write as written  # noqa: PLC0415
+
+    texts = [written(each, how, **screen(output)) for each in documents]
+    text = ("\n" if how == "markdown" else "").join(texts)
+    shown = wrap(text, width(output)) if how == "table" and output in (None, "-") else text
+    return functools.partial(write, shown, output)
 
 
 def say(text: str) -> None:

@@ -6,9 +6,8 @@ from typing import Any
 
 import click
 
-from findwell.cli import judging, options
+from findwell.cli import envelope, judging, options
 from findwell.cli.command import Command, option
-from findwell.show.tables import to_json
 
 
 @click.command("power", cls=Command, short_help="Say how many queries a comparison needs.")
@@ -38,7 +37,7 @@ from findwell.show.tables import to_json
 @option("--alpha SHARE", "Probability of reporting a difference that does not exist.", default=0.05)
 @option(
     "--sizes N,N,…",
-    "Numbers of queries in the table of what more queries bring (default: sizes that suit).",
+    "Numbers of queries to list in the table (default: 12 sizes from 10 up).",
     callback=options.whole_numbers,
 )
 @judging.judged()
@@ -68,7 +67,7 @@ def command(
     """
     from findwell.evaluation.comparison.power import power  # noqa: PLC0415
     from findwell.evaluation.plan import grouped  # noqa: PLC0415
-    from findwell.show import render  # noqa: PLC0415
+    from findwell.show.document import document_of  # noqa: PLC0415
 
     if gold is not None and not results:
         raise click.UsageError("--gold needs a run")
@@ -78,10 +77,8 @@ def command(
     if judge.forecast_systems(files, named, chosen, how, output):
         return 0
     found = power(*files, measures=named, **grouped(chosen))
-    if how == "json":
-        options.write(to_json(found.as_dict()), output)
-    else:
-        options.write(render(found, how, width=options.width(output)), output, how)
+    envelope.show(how, output, document_of(found))
+    if how != "json":
         options.note_judges(found.judges)
         options.print_findings(found.findings)
     empty = (each for each in found.plans if each.queries == 0)

@@ -6,10 +6,10 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from findwell.cli import judging, options
+from findwell.cli import envelope, judging, options
 from findwell.cli.command import Command, option
 from findwell.show.grid import Grid
-from findwell.show.tables import render_grids, to_json
+from findwell.show.tables import render_grids
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -80,7 +80,7 @@ def command(
     chosen = {"judge": judge.asked, **choices}
     if judge.dry_run:
         estimate = forecast_questions(**chosen)
-        options.write(judging.render_forecast(estimate, how), output)
+        judging.write_forecast(estimate, how, output)
         return 0
     if output is None:
         raise click.UsageError("no file for the questions: -o questions.jsonl, or -o - to print")
@@ -93,19 +93,15 @@ def command(
     else:
         if made.records:
             made.write(output)
-        options.write(render(made, how), None)
+            envelope.wrote(output)
+        if how == "json":
+            envelope.keep(made.manifest, findings=made.findings)
+        else:
+            options.write(render_grids(_grids(made), how, width=options.width(None)), None)
     options.print_findings(made.findings)
     if made.records:
         return 0
-    return options.print_unmeasured(["there is no question: nothing was written"])
-
-
-def render(made: SyntheticQuestions, how: str) -> str:
-    """Return what became of the drafts."""
-    if how == "json":
-        findings = [finding.as_dict() for finding in made.findings]
-        return to_json({**made.manifest, "findings": findings})
-    return render_grids(_grids(made), how, width=options.width(None))
+    return options.print_unmeasured(["no question passed the checks: nothing was written"])
 
 
 def _grids(made: SyntheticQuestions) -> Iterator[Grid]:

@@ -34,8 +34,8 @@ MARK = b'<meta name="generator" content="findwell '  # by which reports are know
     option("--plot FILE", "Write one chart instead, as .svg or .png."),
     option(
         "--chart NAME",
-        "Chart that --plot writes. One of: forest, tradeoff, 'curve recall', 'distribution "
-        "recall@5', 'heat topic', … (default: the first available).",
+        "Chart that --plot writes. One of: forest, ladder, causes, 'where SYSTEM', "
+        "'curve recall', … (default: the first available).",
     ),
     group="Output",
 )
@@ -160,7 +160,7 @@ def _default() -> str:
         ours = False
     if not ours:
         raise SaveError(
-            "the file is there already, and findwell did not write it",
+            "a file of this name exists, and findwell did not write it",
             where=DEFAULT_FILE,
             fix="name a file with -o",
         )

@@ -13,7 +13,7 @@ from findwell.cli.command import Command, option
 if TYPE_CHECKING:
     from findwell.core.data import Run
 
-PART = ".part"  # the file next to the output that holds the answers so far
+PARTIAL_ENDING = ".part"  # the file next to the output that holds the answers so far
 
 
 @click.command("run", cls=Command, short_help="Ask a retriever, and write a run.")
@@ -37,11 +37,11 @@ PART = ".part"  # the file next to the output that holds the answers so far
 )
 @option("--retries N", "How often a question that failed is asked again.", low=0, default=0)
 @option(
-    "--warmup N", "Questions that are asked once before anything is measured.", low=0, default=0
+    "--warmup N", "How many questions are asked once before the measured ones.", low=0, default=0
 )
 @option(
     "--max-errors N",
-    "Stop when more questions than this have failed (default: when the first 10 have).",
+    "Stop when more questions than this have failed (default: only if the first 10 all fail).",
     low=0,
 )
 @option("--id-from FIELD", "Field that holds the id of a document, such as metadata.chunk.")
@@ -78,8 +78,8 @@ def command(
 
     RETRIEVER is module:attribute, of the working folder or of an installed package: a function of
     a question, sync or async, or an object with invoke, retrieve or run; or an http address.
-    With arguments, 'app:make_retriever(size=500)', it is what the function returns.
-    A question that fails is recorded with the reason; it counts as nothing retrieved.
+    With arguments, as in 'app:make_retriever(size=500)', the retriever is what the function
+    returns. A question that fails is recorded with the reason; it counts as nothing retrieved.
     With -o, answers are kept in FILE.part as they come: after an interruption the same command asks
     only for what is missing.
     """
@@ -88,7 +88,7 @@ def command(
     from findwell.retrievers.retriever import Retriever  # noqa: PLC0415
 
     asked = load_questions(queries).select("query", "question")
-    part = None if output in (None, "-") else Path(f"{output}{PART}")
+    part = None if output in (None, "-") else Path(f"{output}{PARTIAL_ENDING}")
     if fresh and part is not None:
         part.unlink(missing_ok=True)
     how = {name: choices.pop(name) for name in ("template", "hits", "headers")}

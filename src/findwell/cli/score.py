@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from findwell.cli import gating, judging, options, spark
+from findwell.cli import envelope, gating, judging, options, spark
 from findwell.cli.command import Command, Settings, option, option_set, typed_options
 from findwell.show.tables import FORMATS, ROW_FORMATS
 
@@ -48,7 +48,7 @@ def _on_spark(function: Callable[..., Any]) -> Callable[..., Any]:
         option(
             "--on local|spark",
             "Where it runs: this machine, or Spark. On Spark, RUN, --gold and --queries are "
-            "paths of Parquet, delta:PATH, or table:NAME (docs/spark.md).",
+            "paths of Parquet, delta:PATH, or table:NAME.",
             default="local",
         ),
         option(
@@ -141,11 +141,11 @@ def command(
     findwell score --on spark -S master=local[2] runs/today --gold table:gold
 
     RUN is a file in the format TREC, JSON, JSONL, CSV, TSV or Parquet, detected from the content
-    and perhaps gzipped, or - for standard input; or a file or folder of traces (docs/traces.md).
+    and perhaps gzipped, or - for standard input; or a file or folder of traces.
     Without --gold each record holds what was retrieved and what is gold; several files then share
     the gold of the queries they share. RUN may also be the folder of one saved result.
     With --labels the table has for each measure what the judge says, what labels of some pairs
-    say, and both together, with intervals and the number of labels (docs/estimates.md).
+    say, and both together, with intervals and the number of labels.
     If a measure has no value for any query, the exit code is 3 and standard error says why.
     """
     from findwell.evaluation.results.result import rescore  # noqa: PLC0415
@@ -153,7 +153,7 @@ def command(
     from findwell.io.storage.folders import refuse_foreign  # noqa: PLC0415
     from findwell.measures import DEFAULTS  # noqa: PLC0415
     from findwell.measures.dialects import resolve_measures  # noqa: PLC0415
-    from findwell.show import render  # noqa: PLC0415
+    from findwell.show.document import document_of  # noqa: PLC0415
 
     if spark_settings is not None:
         return spark.score(
@@ -193,22 +193,27 @@ def command(
                 labels=labels,
                 progress=progress,
             )
+        counted = not judge.dry_run and result.estimates is None
+        without_value = unmeasured(result) if counted else ()
         if judge.write_forecast(how, output):
             return 0
         gate = gates.hold(result)
-        screen = options.screen(output)
+        decided = gating.shown_with(gate, how)
         shown = {"per_query": per_query, "by": slices, "misses": misses}
-        text = render(result, how, verdicts=explain_verdicts, **shown, **screen)
+        document = document_of(result, verdicts=explain_verdicts, **shown)
+        exported = output if result.dialect in EXPORTED_DIALECTS else None
+        write = options.prepare(how, None if exported else output, document, *decided)
     if save is not None:
         result.save(save)
-    if output is not None and result.dialect in EXPORTED_DIALECTS:
-        _export(result, how, output)
-    else:
-        options.write(gating.with_verdicts(text, gate, how, **screen), output, how)
+        envelope.wrote(save)
+    if exported is not None:
+        _export(result, how, exported)
+    if exported is None or how == "json":
+        write()
     if how != "json":
         options.print_findings(result.findings)
     _note(result, save, how, explain_verdicts=explain_verdicts)
-    lacking = options.print_unmeasured(unmeasured(result) if result.estimates is None else ())
+    lacking = options.print_unmeasured(without_value)
     return gates.finish(gate, result, how, output, slices=slices, lacking=lacking)
 
 

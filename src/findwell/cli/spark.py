@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from findwell.cli import gating, options
+from findwell.cli import envelope, gating, options
 from findwell.cli.command import typed_options
 
 if TYPE_CHECKING:
@@ -49,11 +49,14 @@ def score(
     from findwell.evaluation.spark.result import load  # noqa: PLC0415
     from findwell.io.storage.folders import MANIFEST, refuse_foreign  # noqa: PLC0415
     from findwell.measures import DEFAULTS  # noqa: PLC0415
-    from findwell.show import render  # noqa: PLC0415
+    from findwell.show.document import document_of  # noqa: PLC0415
 
     for name, spelling in typed_options(click.get_current_context()).items():
         if name in NOT_ON_SPARK or name in LOCAL_OPTIONS:
             raise click.UsageError(f"{spelling} is not for --on spark")
+    if plan.get("fields"):
+        fix = "-S columns.query=NAME says what a column is called"
+        raise click.UsageError(f"--map is not for --on spark: {fix}")
     if len(runs) > 1:
         raise click.UsageError("--on spark measures one RUN at a time")
     if save is not None:
@@ -80,14 +83,15 @@ def score(
     )
     if place is not None:
         result.write(place)
+        envelope.wrote(place)
         options.note(f"written: {place} (run id {result.run_id})")
     if save is not None:
         result.save(save)
+        envelope.wrote(save)
         options.note(f"saved: {save}")
     gate = gates.hold(result)
-    screen = options.screen(output)
-    text = render(result, how, per_query=per_query, by=slices, **screen)
-    options.write(gating.with_verdicts(text, gate, how, **screen), output, how)
+    document = document_of(result, per_query=per_query, by=slices)
+    envelope.show(how, output, document, *gating.shown_with(gate, how))
     if how != "json":
         options.print_findings(result.findings)
     lacking = options.print_unmeasured(unmeasured(result))

@@ -114,7 +114,7 @@ class _TerminalSession:
                 self._deciding = False
             elif pair is None:
                 busy = self._labels.progress(self._name).left
-                rest = f"Others look at the last {busy} just now: come back later."
+                rest = f"Other annotators have the last {busy} open: come back later."
                 self._say(rest if busy else "Nothing is left to label.")
                 if waiting := len(self._labels.disagreements()):
                     self._say(f"{waiting} to settle: key d")
@@ -281,12 +281,12 @@ class _TerminalSession:
 
     def _undo(self) -> bool:
         if self._deciding and not self._settled:
-            self._say("There is nothing to take back here.")
+            self._say("There is nothing to undo here.")
             return False
         self._settled -= self._deciding
         undone = self._labels.undo(self._name)
         if undone is None:
-            self._say("There is nothing to take back.")
+            self._say("There is nothing to undo.")
             return False
         self._say("taken back")
         self._again = undone

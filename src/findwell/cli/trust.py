@@ -29,30 +29,32 @@ if TYPE_CHECKING:
 
     from findwell.cli.configuration import Configuration
 
-VARIABLE, ANY = "FINDWELL_TRUST", "1"
+VARIABLE, ANY_FILE = "FINDWELL_TRUST", "1"
 LIST = "trusted.json"
 SERVER = "it says which server texts or keys are sent to"
 OUTSIDE = "it is a path outside the project's folder"
 SCRIPT = "a file of this name could be run as a program"
 CODE = "it names code that is run, or a server that is asked"
-OTHER = "it can do more than choose what is measured"
+PROMPT = "it names what a model is asked"
+OTHER_REASON = "it can do more than choose what is measured"
 # texts that only choose what is measured and shown; any other text is guarded
-HARMLESS = frozenset(
+HARMLESS_TEXTS = frozenset(
     """
     alerts ask baseline by chart cluster column columns current cutoffs date_key dialect
-    dialects engine every expected_language form gold_format hits id_from ids language
+    dialects engine every expected_language form gold gold_format hits id_from ids language
     measures name no_regression normaliser only overlap query query_from require
-    names run_format run_id shares since sizes slices spool_limit system targets
+    names run run_format run_id search_span shares since sizes slices spool_limit system targets
     tokenizer until weights
     """.split()  # noqa: SIM905 - easier to read than one word per line
 )
 MODELS = frozenset({"measures", "by", "require", "no_regression", "targets", "tokenizer"})
+ASKED_SETTINGS = {"retriever": CODE, "prompt": PROMPT}
 LOCAL_MODELS = frozenset({"local", "local:text", "minilm"})
 SERVERS = frozenset({"base_url", "webhook", "judge", "judges", "embedder", "headers", "master"})
 # flags and numbers that change what is kept of the user's own data, or what is sent
-GUARDED = frozenset({"fresh", "gateway_port", "no_texts", "rebaseline", "sample"})
-GUARDED |= {"update_baseline", "webhook_texts"}
-WRITTEN = frozenset({"junit", "output", "outputs", "plot", "prometheus", "save", "file"})
+GUARDED_FLAGS = frozenset({"fresh", "gateway_port", "rebaseline", "sample", "texts"})
+GUARDED_FLAGS |= {"update_baseline", "webhook_texts"}
+WRITTEN_FILES = frozenset({"junit", "output", "outputs", "plot", "prometheus", "save", "file"})
 # of files that no other program would run
 ENDINGS = frozenset(
     "csv html json jsonl md parquet pdf png prom qrels svg tex trec tsv txt xml".split()  # noqa: SIM905
@@ -115,10 +117,10 @@ def _risk(parameter: click.Parameter, value: object, folder: Path) -> str:
 
     name, text = parameter.name or "", str(value)
     texts = isinstance(parameter.type, click.types.StringParamType | click.Path)
-    if name in GUARDED or not texts:  # a flag, a number or a choice
-        return OTHER if name in GUARDED else ""
-    if name == "retriever":
-        return CODE
+    if name in GUARDED_FLAGS or not texts:  # a flag, a number or a choice
+        return OTHER_REASON if name in GUARDED_FLAGS else ""
+    if name in ASKED_SETTINGS:
+        return ASKED_SETTINGS[name]
     if name in SERVERS:
         kind, _, file = text.partition(":")
         near = text in LOCAL_MODELS or (
@@ -129,7 +131,7 @@ def _risk(parameter: click.Parameter, value: object, folder: Path) -> str:
         return SERVER
     if is_path(parameter):
         return _path_risk(parameter, text, folder)
-    return "" if name in HARMLESS else OTHER
+    return "" if name in HARMLESS_TEXTS else OTHER_REASON
 
 
 def _path_risk(parameter: click.Parameter, text: str, folder: Path) -> str:
@@ -143,7 +145,7 @@ def _path_risk(parameter: click.Parameter, text: str, folder: Path) -> str:
         return OUTSIDE
     if any(part.startswith(".") for part in place.relative_to(folder).parts):
         return OUTSIDE  # .git, .venv: of the user, not of the project
-    written = parameter.name in WRITTEN and parameter.metavar == "FILE"
+    written = parameter.name in WRITTEN_FILES and parameter.metavar == "FILE"
     return SCRIPT if written and place.suffix[1:].lower() not in ENDINGS else ""
 
 
@@ -171,7 +173,11 @@ def _is_trusted(path: Path, mark: str) -> bool:
     """Tell whether the user trusts these settings of a file."""
     place = _absolute(path)
     named = os.environ.get(VARIABLE, "").split(os.pathsep)
-    if ANY in named or mark in named or any(str(each) in named for each in (place, *place.parents)):
+    if (
+        ANY_FILE in named
+        or mark in named
+        or any(str(each) in named for each in (place, *place.parents))
+    ):
         return True
     return _trusted().get(str(place)) == mark
 

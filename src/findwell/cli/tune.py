@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from findwell.cli import judging, options
+from findwell.cli import envelope, judging, options
 from findwell.cli.command import Command, option, option_set
 from findwell.cli.fuse import engine_settings
 
@@ -79,7 +79,8 @@ FUNCTION = re.compile(r"[\w.]+:[\w.]+")  # in a module
 @option(
     "-o, --output FILE...",
     "Write the fused run, the page or the chart. The runs fused with the chosen setting "
-    "(.trec, .jsonl), the page (.html) or the chart (.svg, .png); may be repeated.",
+    "(.trec, .jsonl), the page (.html), the chart (.svg, .png) or, with --format json, the whole "
+    "answer (.json); may be repeated.",
     name="outputs",
     group="Output",
 )
@@ -111,8 +112,8 @@ def command(
     setting chosen from all queries.
 
     Instead of runs, module:function may make a retriever of the values of knobs. Configurations are
-    asked by successive halving; what is claimed rests on questions that chose nothing. After an
-    interruption the same command goes on where it ended.
+    asked by successive halving; the reported gain is measured on questions that took no part in the
+    choice. After an interruption the same command continues where it stopped.
     """
     from findwell.evaluation.plan import grouped  # noqa: PLC0415
     from findwell.loop.tuning.choice import TooFewQueriesError  # noqa: PLC0415
@@ -161,20 +162,22 @@ def _tune_retriever(  # noqa: PLR0917
     from findwell.loop.tuning.tune import tune  # noqa: PLC0415
     from findwell.retrievers.retriever import import_retriever  # noqa: PLC0415
 
-    pages = [output for output in outputs if Path(output).suffix.lower() not in (".html", ".htm")]
-    if pages:
-        raise click.UsageError(f"-o {pages[0]}: of a tuned retriever there is a page (.html)")
+    known = (".html", ".htm", ".json")
+    others = [output for output in outputs if Path(output).suffix.lower() not in known]
+    if others:
+        raise click.UsageError(f"-o {others[0]}: write a tuned retriever as a page (.html)")
     asked = replace(judge, dry_run=False).options
     given = options.explicit(choices)
     idle = [name for name in ("folds", "repeats", "seed") if given.pop(name, None) is not None]
     if idle:
         raise click.UsageError(
-            f"--{idle[0]} has no effect on a retriever; the seed stands in the space"
+            f"--{idle[0]} has no effect on a retriever; set the seed in the space"
         )
 
     def announce(plan: HalvingPlan, calls: int) -> None:
         options.note(f"up to {calls:,} questions; {plan}")
         if judge.dry_run:
+            envelope.answer({"forecast": {"questions": calls, "plan": str(plan)}}, None)
             raise click.exceptions.Exit(0)
 
     folder = Path(kept["answers"] or f"{function.rpartition(':')[2]}.part")
@@ -182,7 +185,7 @@ def _tune_retriever(  # noqa: PLR0917
         remove_answers(folder)
     make = import_retriever(function)
     if not callable(make):
-        raise click.UsageError(f"{function} is a {type(make).__name__}, and makes no retrievers")
+        raise click.UsageError(f"{function} is a {type(make).__name__}, not a function")
     with options.progress("asking") as progress:
         tuning = tune(
             make,
@@ -203,23 +206,29 @@ def _write(tuning: Tuning, how: str, outputs: Sequence[str]) -> None:
     """Write a tuning, and what was asked for, by the ending of each file."""
     from findwell.io.read.trec import as_trec  # noqa: PLC0415
     from findwell.retrievers.answers import as_json_lines  # noqa: PLC0415
-    from findwell.show import render  # noqa: PLC0415
     from findwell.show.charts import write_image  # noqa: PLC0415
+    from findwell.show.document import document_of  # noqa: PLC0415
     from findwell.show.tuning import charts, page  # noqa: PLC0415
 
+    whole = next((each for each in outputs if Path(each).suffix.lower() == ".json"), None)
+    if whole is not None and how != "json":
+        raise click.UsageError(f"-o {whole} needs --format json")
     for output in outputs:
         kind = Path(output).suffix.lower()
         if kind in (".svg", ".png"):
             if not charts(tuning):
                 raise click.UsageError(f"-o {output}: a space of several knobs has no curve")
             write_image(charts(tuning)[0], output)
+            envelope.wrote(output)
         elif kind in (".html", ".htm"):
             options.write(page(tuning), output)
         elif kind == ".jsonl":
             options.write("".join(as_json_lines(tuning.run)), output)
-        else:
+        elif kind != ".json":  # the whole answer, which is written in the end
             options.write(as_trec(tuning.run), output)
-    shown = page(tuning) if how == "html" else render(tuning, how, **options.screen(None))
-    options.write(shown, None)
+    if how == "html":
+        options.write(page(tuning), None)
+    else:
+        envelope.show(how, whole, document_of(tuning))
     if how not in ("json", "html"):
         options.print_findings(tuning.findings)

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from findwell.core.data import Ints, Numbers
 
 
-CACHED = 1 << 18  # rows whose keys fit the processor's cache
+CACHED_ROWS = 1 << 18  # rows whose keys fit the processor's cache
 TABLE_BITS = 20  # of a key, by which those are found that may have an equal
 HEAD = 1000  # rows that tell whether a look at all of them is worth it
 
@@ -114,7 +114,7 @@ def all_different(query: Ints, doc: pl.Series, keys: pl.Series | None = None) ->
     if not (query[1:] >= query[:-1]).all():
         return keys.n_unique() == len(keys)
     # cut between queries into pieces that fit the processor's cache
-    cuts = np.searchsorted(query, query[CACHED::CACHED])
+    cuts = np.searchsorted(query, query[CACHED_ROWS::CACHED_ROWS])
     pieces = zip([0, *cuts], [*cuts, len(keys)], strict=True)
     return all(keys[first:last].n_unique() == last - first for first, last in pieces)
 
@@ -285,8 +285,8 @@ def normaliser(how: Normaliser) -> Callable[[pl.Series], pl.Series] | None:
     """
     if callable(how):
         return lambda ids: _map_distinct(ids, how)
-    if how in PLAIN:
-        return PLAIN[how]
+    if how in PLAIN_NORMALISERS:
+        return PLAIN_NORMALISERS[how]
     name, _, argument = how.partition(":")
     if name == "chunk-to-doc":
         separator = re.escape(argument or "#")
@@ -301,7 +301,7 @@ def _extract(ids: pl.Series, pattern: str) -> pl.Series:
     return ids.str.extract(pattern, 1).fill_null(ids)
 
 
-PLAIN: dict[str, Callable[[pl.Series], pl.Series] | None] = {
+PLAIN_NORMALISERS: dict[str, Callable[[pl.Series], pl.Series] | None] = {
     "identity": None,
     "uuid": lambda ids: _extract(ids, UUID),
     "stem": lambda ids: _extract(ids, STEM),

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 import numpy as np
 
 from findwell.core.columns import (
-    CACHED,
+    CACHED_ROWS,
     HEAD,
     GrowingColumn,
     NameTable,
@@ -22,7 +22,7 @@ from findwell.core.columns import (
     narrowed,
     query_index,
 )
-from findwell.core.errors import InputError
+from findwell.core.errors import InputError, takes_options
 from findwell.core.findings import (
     Finding,
     FindingKind,
@@ -53,6 +53,7 @@ EMPTY_ITEM = "an item names no document"
 TEXT_ITEM = "an item is a text, and names no document"
 
 
+@takes_options()
 @dataclass(frozen=True, slots=True, eq=False)
 class Run:
     """What one system retrieved: one row per document.
@@ -82,7 +83,7 @@ class Run:
         """Return the run in batches that fit the processor's cache."""
         return RunStream(
             self.name,
-            lambda: self.rows.iter_slices(CACHED),
+            lambda: self.rows.iter_slices(CACHED_ROWS),
             self.order,
             self.findings,
             self.rows,
@@ -104,6 +105,8 @@ class RunStream:
     about: Callable[[], pl.DataFrame | None] = lambda: None
     # problems in what has been read so far, in addition to `findings`
     found: Callable[[], tuple[Finding, ...]] = tuple
+    # what stands in other fields than ids, for those who name documents by another field
+    others: Callable[[], Mapping[str, set[str]]] = dict
     named_by: NamedBy = "id"
     # "texts", "places", "chunks" (the places are in a source): what stands next to its ids
     carries: frozenset[str] = frozenset()
@@ -115,6 +118,7 @@ class RunStream:
         return Run(self.name, rows, self.order, findings, self.about())
 
 
+@takes_options()
 @dataclass(frozen=True, eq=False)
 class Gold(Viewed):
     """What should be found: for each query its items, for each item its interchangeable docs.
@@ -410,12 +414,12 @@ def drop_repeats(rows: pl.DataFrame, index: Ints) -> tuple[pl.DataFrame, Ints, l
     found = finding_about_rows(
         FindingKind.GOLD_DUPLICATE,
         dropped,
-        "the gold lists a document of a query more than once; it counts once",
+        "# gold judgement|judgements repeats|repeat a document of the query, which counts once.",
         "remove the repeated judgements",
     ) + finding_about_rows(
         "gold-conflict",
         clash,
-        "the gold grades a document of a query in two ways; the higher grade counts",
+        "# gold judgement|judgements gives|give a document another grade; the higher grade counts.",
         "keep one judgement for each document",
     )
     return kept.drop("__row"), index[kept["__row"].to_numpy()], found
@@ -474,6 +478,6 @@ def number_items(rows: pl.DataFrame, index: Ints) -> tuple[Ints | None, list[Fin
     return item.to_numpy().astype(np.int64), finding_about(
         "mixed-grades",
         items.filter("mixed")["group"],
-        "documents of one group carry different grades; the highest is the group's",
+        "# group|groups of gold documents has|have different grades; the highest counts.",
         "give the documents of a group the same grade",
     )

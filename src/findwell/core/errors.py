@@ -19,7 +19,6 @@ A message says what was found and where; `fix` says what to do about it.
 
 from __future__ import annotations
 
-import difflib
 import re
 from contextlib import contextmanager
 from functools import wraps
@@ -122,10 +121,11 @@ def nearest(
     >>> nearest("zzz", ["nDCG", "DCG", "AP"])
     ''
     """
+    import difflib  # noqa: PLC0415
+
     folded = {name.casefold(): name for name in known}
     close = difflib.get_close_matches(word.casefold(), folded, n=most, cutoff=0.5)
-    found = dict.fromkeys(folded[name] for name in close)
-    names = [(spelled or {}).get(name, name) for name in found]
+    names = [(spelled or {}).get(folded[name], folded[name]) for name in close]
     return f"did you mean {' or '.join(names)}?" if names else ""
 
 
@@ -144,7 +144,7 @@ def check_draws(what: str, count: int) -> None:
 def takes_options(
     options: type | None = None, elsewhere: Mapping[str, str] | None = None
 ) -> Callable[[Callable[P, R]], Callable[P, R]]:
-    """Decorator: a function refuses keywords that it does not take, with a suggestion.
+    """Decorator: a function or class refuses keywords that it does not take, with a suggestion.
 
     It takes its own, and those of `options`, a TypedDict: Python itself does not look at what
     `**options` holds. `elsewhere` are options that others take, with how they are given instead.
@@ -167,9 +167,11 @@ def takes_options(
     """
 
     def decorate(function: Callable[P, R]) -> Callable[P, R]:
-        code = function.__code__
-        named = code.co_varnames[: code.co_argcount + code.co_kwonlyargcount]
-        known = {*named, *(options.__annotations__ if options else ())} - {"self"}
+        if isinstance(function, type):  # what is made of it is what refuses
+            function.__init__ = decorate(function.__init__)  # type: ignore[misc]
+            return function
+        code, more = function.__code__, options.__annotations__ if options else ()
+        known = {*code.co_varnames[: code.co_argcount + code.co_kwonlyargcount], *more} - {"self"}
 
         @wraps(function)
         def checked(*args: P.args, **given: P.kwargs) -> R:
@@ -177,7 +179,8 @@ def takes_options(
                 others = {each: how for each, how in (elsewhere or {}).items() if each not in known}
                 guess = nearest(name, sorted({*known, *others}), most=1, spelled=others)
                 fix = guess or f"the options are {', '.join(sorted(known))}"
-                raise OptionError(f"{function.__qualname__} has no option {name!r}", fix=fix)
+                called = function.__qualname__.removesuffix(".__init__")
+                raise OptionError(f"{called} has no option {name!r}", fix=fix)
             return function(*args, **given)
 
         return checked

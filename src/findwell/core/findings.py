@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass, replace
+import re
+from dataclasses import asdict, dataclass, field, replace
 from enum import StrEnum
 from typing import TYPE_CHECKING, Any
 
@@ -11,7 +12,10 @@ if TYPE_CHECKING:
 
     import polars as pl
 
+WORD_FORMS = re.compile(r"(?<!\S)([a-z]+)\|([a-z]+)(?![^\s,.;:])")  # for one | for several
 EXAMPLES = 3  # how many examples a finding keeps
+# what the finding of a text that is hashed begins with
+HASHED = "# object|objects has|have no id. A hash of the text serves as one"
 
 
 class FindingKind(StrEnum):
@@ -35,7 +39,10 @@ class FindingKind(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """Something worth knowing about the input: what, how often, examples, what to do."""
+    """Something worth knowing about the input: what, how often, examples, what to do.
+
+    What is given as the message is a template, which `fill_in_count` makes a sentence.
+    """
 
     kind: str
     count: int
@@ -43,15 +50,31 @@ class Finding:
     message: str
     fix: str = ""
     run: str = ""  # the run it is about; empty for the gold
+    template: str = field(default="", repr=False, compare=False)
 
-    @property
-    def key(self) -> tuple[str, str, str]:
-        """What tells it from other findings: those with the same key say the same."""
-        return self.run, self.kind, self.message
+    def __post_init__(self) -> None:
+        template = self.template or self.message
+        object.__setattr__(self, "template", template)
+        object.__setattr__(self, "message", fill_in_count(template, self.count))
 
     def as_dict(self) -> dict[str, Any]:
         """Return the finding as the JSON output prints it."""
-        return {**asdict(self), "examples": list(self.examples)}
+        found = asdict(self) | {"examples": list(self.examples)}
+        del found["template"]
+        return found
+
+
+def fill_in_count(template: str, count: int) -> str:
+    """Return a sentence that begins with a count: `#` stands for it, `one|several` for a word.
+
+    >>> fill_in_count("# query|queries has|have no relevant item.", 1)
+    '1 query has no relevant item.'
+    >>> fill_in_count("# query|queries has|have no relevant item.", 1200)
+    '1,200 queries have no relevant item.'
+    """
+    if not template.startswith("#"):
+        return template
+    return WORD_FORMS.sub(r"\1" if count == 1 else r"\2", f"{count:,}{template[1:]}")
 
 
 def finding_about(  # noqa: PLR0917
@@ -101,7 +124,7 @@ def first_findings(findings: Iterable[Finding]) -> list[Finding]:
     """Return findings without those that say again what an earlier one says."""
     first: dict[tuple[str, str, str], Finding] = {}
     for found in findings:
-        first.setdefault(found.key, found)
+        first.setdefault((found.run, found.kind, found.message), found)
     return list(first.values())
 
 
@@ -114,9 +137,10 @@ def merge_findings(findings: Iterable[Finding]) -> tuple[Finding, ...]:
     """
     merged: dict[tuple[str, str, str], Finding] = {}
     for new in findings:
-        old = merged.get(new.key)
+        key = new.run, new.kind, new.template
+        old = merged.get(key)
         if old is not None:
             examples = tuple(dict.fromkeys(old.examples + new.examples))[:EXAMPLES]
             new = replace(old, count=old.count + new.count, examples=examples)  # noqa: PLW2901
-        merged[new.key] = new
+        merged[key] = new
     return tuple(merged.values())

@@ -35,8 +35,7 @@ def refuse_after_fork() -> None:
         from findwell.core.errors import ForkError  # noqa: PLC0415 - only needed for this error
 
         raise ForkError(
-            "this process was forked after findwell or polars was used; the threads of polars are "
-            "not in it, and it would wait for them for ever",
+            "this process was forked after findwell or polars was used: polars would hang in it",
             fix="start processes by spawn or forkserver: "
             "multiprocessing.get_context('spawn'), DataLoader(multiprocessing_context='spawn'), "
             "gunicorn without --preload; or fork before the first use (docs/running.md)",

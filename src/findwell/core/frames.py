@@ -9,6 +9,8 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, fields
 from functools import cached_property
+from itertools import chain
+from operator import eq
 from typing import TYPE_CHECKING, Any, Generic, TypeVar, cast
 
 import numpy as np
@@ -34,7 +36,7 @@ D = TypeVar("D")
 
 
 class Strings(Sequence[str]):
-    """A column of strings as compiled code read it, in pieces: `read_qrels` gives such pieces.
+    """A column of strings as compiled code read it, in pieces: `read_gold` gives such pieces.
 
     It is read by position; `series` is the same as a column of polars.
     """
@@ -50,6 +52,13 @@ class Strings(Sequence[str]):
     def __getitem__(self, at: Any) -> Any:  # noqa: ANN401
         piece = int(np.searchsorted(self._first, at, side="right")) - 1
         return self.pieces[piece][int(at - self._first[piece])]
+
+    def __iter__(self) -> Iterator[str]:
+        return chain.from_iterable(self.pieces)
+
+    def equals(self, other: Strings) -> bool:
+        """Tell whether the other column holds the same strings in the same order."""
+        return len(self) == len(other) and all(map(eq, self, other))
 
     def series(self) -> pl.Series:
         """Return the column; its memory is shared."""
@@ -113,6 +122,27 @@ def unmade(instance: object, field: str) -> Later[Any] | None:
     return None if field in held else held[f"_{field}"]
 
 
+def strings_of(instance: object, field: str) -> Strings | pl.Series:
+    """Return a column to be read by position: the strings it would be made of, or the column."""
+    given = unmade(instance, field)
+    if given is not None and given.strings is not None:
+        return given.strings
+    column: pl.Series = getattr(instance, field)
+    return column
+
+
+def same_strings(one: Strings | pl.Series, other: Strings | pl.Series) -> bool:
+    """Tell whether two columns hold the same strings; makes none where both were read so."""
+    if isinstance(one, Strings) and isinstance(other, Strings):
+        return one is other or one.equals(other)
+    return as_series(one).equals(as_series(other))
+
+
+def as_series(column: Strings | pl.Series) -> pl.Series:
+    """Return strings as a column of polars."""
+    return column.series() if isinstance(column, Strings) else column
+
+
 def as_given(instance: object, field: str) -> Any:  # noqa: ANN401
     """Return a field to hand on: its value, or what makes it later for both."""
     held = instance.__dict__
@@ -144,4 +174,16 @@ class NamesAt(Sequence[str]):
         return (self._names[int(at)] for at in self._at)
 
 
-__all__ = ["NamesAt", "Strings", "Viewed", "as_given", "changed", "later", "pl", "unmade"]
+__all__ = [
+    "NamesAt",
+    "Strings",
+    "Viewed",
+    "as_given",
+    "as_series",
+    "changed",
+    "later",
+    "pl",
+    "same_strings",
+    "strings_of",
+    "unmade",
+]

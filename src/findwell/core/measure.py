@@ -30,7 +30,7 @@ UNITS = {
     "chars": "chars char characters character",
     "hops": "hops hop calls call searches",
 }
-COUNTED = ("tokens", "chars")  # what is counted in the texts of chunks
+COUNTED_UNITS = ("tokens", "chars")  # what is counted in the texts of chunks
 SPELLINGS = {word: unit for unit, words in UNITS.items() for word in words.split()}
 _AMOUNT = re.compile(r"(?P<amount>\d{1,15})[\s_]*(?P<word>[a-z]+)|hop(?P<hop>\d{1,15})")
 
@@ -255,7 +255,7 @@ class Measure:
         """Check what holds for every measure."""
         if not isinstance(self.k, Budget | None) and (type(self.k) is not int or self.k < 1):
             raise MeasureError(
-                f"the cutoff of {self.name}@{self.k} is not a whole number from 1",
+                f"the cutoff of {self.name}@{self.k} must be a whole number of at least 1",
                 fix=f"for example {self.name}@10",
             )
         check_gain(getattr(self, "gain", "linear"))
@@ -288,7 +288,7 @@ class Measure:
         return self.relation and self.relation.removesuffix(f"(depth={self.k})")
 
     def _known_as(self) -> tuple[str, Mapping[str, Any]]:
-        """Return the name and what it implies: over some relations there is one of its own.
+        """Return the name and what it implies: over relations other than ids it may have its own.
 
         >>> from findwell.measures import parse_measure
         >>> str(parse_measure("recall@3/claims")), str(parse_measure("nDCG@3/claims"))
@@ -296,7 +296,7 @@ class Measure:
         """
         for alias, implied in self.aliases.items():
             given = {**{name: getattr(self, name) for name in implied}, "relation": self._relation}
-            if "relation" in implied and given == implied:
+            if implied.get("relation", "ids") != "ids" and given == implied:
                 return alias, implied
         return self.name, {}
 
@@ -368,7 +368,7 @@ def register_measure(cls: M) -> M:
     return cls
 
 
-LARGEST = 1e300  # a hundred million gains of this size can be added up
+LARGEST_GAIN = 1e300  # a hundred million gains of this size can be added up
 
 
 def check_gain(gain: str) -> None:
@@ -389,7 +389,7 @@ def gains(gain: str, grade: Floats) -> Floats:
     """
     grade = np.maximum(grade, 0)
     if gain == "linear":
-        if grade.max(initial=0) > LARGEST:
+        if grade.max(initial=0) > LARGEST_GAIN:
             raise MeasureError(
                 f"the grade {grade.max():g} is too large to be added up",
                 where="gold",

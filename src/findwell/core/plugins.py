@@ -4,16 +4,18 @@ from __future__ import annotations
 
 import functools
 import importlib
-import pkgutil
+import sys
 from collections.abc import Mapping
-from importlib import metadata
+from contextlib import suppress
+from pathlib import Path
 from threading import get_ident
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from findwell.core.errors import PluginError, unknown
+from findwell.core.errors import PluginError, takes_options, unknown
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
+    from importlib import metadata
 
 T = TypeVar("T")
 
@@ -49,6 +51,7 @@ class Registry(Mapping[str, T]):
         self._loaded = self.plugged = False
         self._loading = 0  # the thread that loads plugins
 
+    @takes_options()
     def register(self, name: str, entry: T, *, replaces: bool = False) -> T:
         """Add an entry; a name that something else has is refused, unless `replaces`."""
         taken = self.registered.get(name)
@@ -96,6 +99,8 @@ class Registry(Mapping[str, T]):
     def _modules(self) -> tuple[str, ...]:
         if not self._package:
             return ()
+        import pkgutil  # noqa: PLC0415
+
         path = importlib.import_module(self._package).__path__
         return tuple(module.name for module in pkgutil.iter_modules(path))
 
@@ -110,7 +115,7 @@ class Registry(Mapping[str, T]):
         """Load what installed packages bring, once."""
         if self._group and not self.plugged and self._loading != get_ident():
             self._loading = get_ident()  # a plugin may ask for what is known
-            for plugin in _entry_points().select(group=self._group):
+            for plugin in entry_points(group=self._group):
                 self._load_plugin(plugin)
             self.plugged = True
 
@@ -143,9 +148,40 @@ def _origin(entry: object) -> str:
 @functools.cache
 def _entry_points() -> Any:  # noqa: ANN401 - its type differs between versions of Python
     """Look at all installed packages, which takes a while, once for all groups."""
+    from importlib import metadata  # noqa: PLC0415
+
     return metadata.entry_points()
+
+
+@functools.cache
+def _has_plugins() -> bool:
+    """Tell whether an installed package may bring something; most often none does.
+
+    Importing `importlib.metadata` takes longer than reading these small files. Packages that are
+    found in another way than by a folder of `sys.path` are left to it.
+    """
+    from importlib.machinery import PathFinder  # noqa: PLC0415
+
+    others = [finder for finder in sys.meta_path if finder is not PathFinder]
+    if any(hasattr(finder, "find_distributions") for finder in others):
+        return True
+    return any(_may_hold_plugins(Path(folder)) for folder in dict.fromkeys(sys.path))
+
+
+def _may_hold_plugins(folder: Path) -> bool:
+    with suppress(OSError):  # it may not be looked into: Python imports nothing from it either
+        if not folder.is_dir():
+            return folder.exists()  # an archive
+        for info in folder.iterdir():
+            if info.suffix == ".egg":
+                return True
+            if info.suffix in (".dist-info", ".egg-info"):
+                with suppress(OSError):  # most have no such file
+                    if b"[findwell." in (info / "entry_points.txt").read_bytes():
+                        return True
+    return False
 
 
 def entry_points(*, group: str) -> list[metadata.EntryPoint]:
     """Return the entry points of a group, such as `findwell.measures`."""
-    return list(_entry_points().select(group=group))
+    return list(_entry_points().select(group=group)) if _has_plugins() else []

@@ -5,9 +5,12 @@ from __future__ import annotations
 from dataclasses import asdict, dataclass
 from typing import Literal, TypeAlias
 
+from findwell.core.errors import takes_options
+
 Missing: TypeAlias = Literal["zero", "skip", "error"]
 
 
+@takes_options()
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Policy:
     """What to do where tools differ; the defaults are findwell's."""

@@ -13,7 +13,7 @@ import numpy as np
 
 from findwell.core.columns import GrowingColumn, narrowed, sort_rows
 from findwell.core.errors import MeasureError
-from findwell.core.frames import NamesAt, Viewed, changed, later, pl, unmade
+from findwell.core.frames import NamesAt, Viewed, changed, later, pl, strings_of
 from findwell.core.measure import Budget
 
 if TYPE_CHECKING:
@@ -94,9 +94,7 @@ class Relation(Viewed):
 
     def names_at(self, at: Bools | Ints) -> NamesAt:
         """Return the names of some queries."""
-        given = unmade(self, "queries")
-        known = None if given is None else given.strings
-        return NamesAt(self.queries if known is None else known, at)
+        return NamesAt(strings_of(self, "queries"), at)
 
     def why_undefined(self, otherwise: str | None = None) -> pl.Series:
         """Return why each query has no value at all, one row per query."""

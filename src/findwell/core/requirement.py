@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from findwell.core.estimate import Estimate
 
 PASS, FAIL, OPEN = "pass", "fail", "undecided"
-ACROSS = "the interval spans the line"
+SPANNED_LINE = "the interval spans the line"
 ROUNDING = 1e-9  # what differs by no more is equal
 HOLDS: dict[str, Callable[[float, float], bool]] = {
     ">=": lambda value, line: value >= line - ROUNDING,
@@ -78,7 +78,7 @@ class Requirement:
             return OPEN, estimate.reason
         sides = {holds(estimate.low, self.number), holds(estimate.high, self.number)}
         if len(sides) > 1:
-            return OPEN, ACROSS
+            return OPEN, SPANNED_LINE
         return PASS if sides.pop() else FAIL, ""
 
 

@@ -97,6 +97,16 @@ def spell_relation(name: str, settings: Mapping[str, Any]) -> str:
     return f"{plain}({','.join(shown)})" if shown else name
 
 
+def name_method(dialect: str, relations: Iterable[str]) -> str:
+    """Name dialect and relations in a heading; findwell's own dialect and ids are not mentioned.
+
+    >>> name_method("ragas", ["rouge"]), name_method("findwell", ["ids"])
+    (' · dialect ragas · by rouge', '')
+    """
+    named = "" if dialect == "findwell" else f" · dialect {dialect}"
+    return named + name_relations(relations)
+
+
 def name_relations(relations: Iterable[str], before: str = " · by ") -> str:
     """Name what matched in a heading, each relation once; plain ids are not mentioned.
 

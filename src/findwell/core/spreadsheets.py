@@ -13,7 +13,7 @@ from findwell.core.frames import pl
 
 # one more apostrophe before those that are there, so that taking one away is exact
 FORMULA = "^'*[=+\\-@\t\r\n＝＋－＠]"
-MARKED = "^'+[=+\\-@\t\r\n＝＋－＠]"
+MARKED_FORMULA = "^'+[=+\\-@\t\r\n＝＋－＠]"
 NUMBER = r"^[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?%?$"
 # columns by which findwell knows the tables that it wrote and reads again
 OWN = (
@@ -43,7 +43,7 @@ def is_own(columns: Iterable[str]) -> bool:
 
 def without_apostrophes(table: pl.LazyFrame) -> pl.LazyFrame:
     """Take away what `to_csv` put before texts, in a table whose columns are all texts."""
-    marked = pl.all().str.contains(MARKED)
+    marked = pl.all().str.contains(MARKED_FORMULA)
     return table.with_columns(pl.when(marked).then(pl.all().str.slice(1)).otherwise(pl.all()))
 
 

@@ -26,7 +26,7 @@ SPELLINGS = {
     "ns": "ns nsec nanos nanoseconds",
 }
 # what people call the time of a query; without a unit behind it, it is read if one is given
-BARE = (
+BARE_NAMES = (
     *("latency", "retrieval_latency", "search_latency", "query_latency", "total_latency"),
     *("total_time", "elapsed", "elapsed_time", "retrieval_time", "search_time", "query_time"),
     *("response_time", "execution_time", "took"),
@@ -34,7 +34,7 @@ BARE = (
 _SUFFIXES = {word: unit for unit, words in SPELLINGS.items() for word in words.split()}
 DURATIONS = {
     f"{name}_{suffix}": UNITS[unit]
-    for name in (*BARE, "time", "duration", "retrieval", "search")
+    for name in (*BARE_NAMES, "time", "duration", "retrieval", "search")
     for suffix, unit in _SUFFIXES.items()
 } | {"seconds": UNITS["s"], "milliseconds": UNITS["ms"]}
 _POINTS = (("start", "end"), ("start_time", "end_time"), ("started", "ended"))
@@ -50,15 +50,15 @@ MOMENTS = ("time", "timestamp", "start_time", "started")
 CPU, MEMORY, CONCURRENCY = "cpu_ms", "peak_memory_mb", "concurrency"
 CONTEXT = ("context_bytes", "context_tokens")
 FIGURES = (CPU, MEMORY, CONCURRENCY, *CONTEXT)
-TIMED = (  # all of these
+TIME_COLUMNS = (  # all of these
     *DURATIONS,
-    *BARE,
+    *BARE_NAMES,
     *(name for pair in SPANS for name in pair),
     *ERRORS,
     *FIGURES,
     *MOMENTS[:2],  # the others are among the above
 )
-LONGEST = 1e30  # of any unit of time
+LONGEST_TIME = 1e30  # of any unit of time
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,7 +75,7 @@ class Times:
 def timed(queries: pl.DataFrame) -> pl.DataFrame:
     """Return what a table of queries says about time and errors."""
     present = set(queries.columns)
-    return queries.select("query", *(name for name in TIMED if name in present))
+    return queries.select("query", *(name for name in TIME_COLUMNS if name in present))
 
 
 def read_times(queries: pl.DataFrame) -> Times | None:
@@ -144,12 +144,12 @@ def in_units(queries: pl.DataFrame, unit: str | None, where: str) -> pl.DataFram
     numbers = [name for pair in _numeric(about) for name in pair]
     if unit is not None:
         choose("unit of time", unit, UNITS)
-        given = [name for name in (*BARE, *numbers) if name in present]
+        given = [name for name in (*BARE_NAMES, *numbers) if name in present]
         new = {name: f"{name}_{unit}" for name in given if f"{name}_{unit}" not in present}
         return queries.rename(new)
     if _span(about) is not None or any(name in present for name in DURATIONS):
         return queries
-    named = [name for name in BARE if name in present and name.endswith("latency")]
+    named = [name for name in BARE_NAMES if name in present and name.endswith("latency")]
     unclear = named[:1] or numbers[:2]
     value = next(iter(queries[unclear[0]].drop_nulls()), None) if unclear else None
     if value is None:
@@ -191,7 +191,7 @@ def _numbers(column: pl.Series) -> np.ndarray[tuple[int], np.dtype[np.float64]]:
     """Return a column as numbers; what is not a number, or endless, is NaN."""
     numbers = column.cast(pl.Float64, strict=False).fill_null(np.nan).to_numpy()
     # no unit of time makes the largest of these endless
-    return np.where(np.abs(numbers) < LONGEST, numbers, np.nan)
+    return np.where(np.abs(numbers) < LONGEST_TIME, numbers, np.nan)
 
 
 def moments(column: pl.Series, unit: float) -> np.ndarray[tuple[int], np.dtype[np.float64]]:

@@ -12,13 +12,14 @@ from typing import TYPE_CHECKING, Self
 import numpy as np
 
 from findwell.core.errors import choose_column
-from findwell.core.frames import Viewed, changed, later, pl
+from findwell.core.frames import Viewed, changed, later, pl, unmade
 from findwell.core.slices import slice_labels
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
     from findwell.core.data import Bools, Floats
+    from findwell.core.frames import Strings
     from findwell.core.measure import Measure
 
 BOUNDS = ("lower", "upper")
@@ -57,6 +58,18 @@ class Values(Viewed):
     def n(self) -> int:
         """How many queries."""
         return int(self.table.shape[2])
+
+    @property
+    def names(self) -> Strings | pl.Series:
+        """The ids of the queries, read by position; no frame is made for it."""
+        given = unmade(self, "queries")
+        return self.queries["query"] if given is None or given.strings is None else given.strings
+
+    @property
+    def query_columns(self) -> Sequence[str]:
+        """The columns of `queries`, which is not made for it where they are known."""
+        given = unmade(self, "queries")
+        return given.columns if given and given.columns else self.queries.columns
 
     def was_asked(self, run: str) -> Bools | slice:
         """Tell which queries a run was asked: a mask, or a slice of all."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final, Literal, TypeAlias
+from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias
 
 if TYPE_CHECKING:
     from findwell.core.estimate import Estimate
@@ -42,3 +42,46 @@ class Verdict:
     def is_clear(self) -> bool:
         """Whether the word says which way: better or worse, higher or lower."""
         return self.word in (BETTER, WORSE, HIGHER, LOWER)
+
+
+def verdict_row(
+    verdict: Verdict | None,
+    difference: Estimate,
+    *,
+    system: str,
+    measure: str,
+    baseline: str | None = None,
+    slice: str | None = None,  # noqa: A002 - as it is called everywhere
+    requirement: str | None = None,
+    outcome: str | None = None,
+    value: float | None = None,
+    against: float | None = None,
+    reason: str = "",
+) -> dict[str, Any]:
+    """Return the row of a verdict in JSON: the same fields for comparisons, gates and alarms.
+
+    Without a verdict, as for a requirement about a value alone, `difference` is where its level
+    and number of queries come from.
+    """
+    has = verdict is not None
+    return {
+        "verdict": verdict.word if verdict is not None else None,
+        "system": system,
+        "baseline": baseline,
+        "measure": measure,
+        "slice": slice,
+        "requirement": requirement,
+        "outcome": outcome,
+        "value": value,
+        "against": against,
+        "difference": difference.value if has else None,
+        "low": difference.low if has else None,
+        "high": difference.high if has else None,
+        "level": difference.level,
+        "n": difference.n,
+        **{
+            name: getattr(verdict, name, None)
+            for name in ("p", "correction", "test", "won", "tied", "lost")
+        },
+        "reason": reason or (verdict.reason if verdict is not None else "") or difference.reason,
+    }

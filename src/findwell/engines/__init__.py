@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from findwell.relations.pipeline import Drawn
 
 
-class Engine(Protocol):
+class BatchEngine(Protocol):
     """Draws the relation of a run: cuts it into batches of whole queries, and joins the parts.
 
     An engine calls `findwell.relations.pipeline.draw_batch` for every batch, wherever that is, and

@@ -3,31 +3,32 @@
 A run whose rows are grouped by query streams through once, and is read ahead in a thread. If a
 query turns up again in a later batch, the run is first written to a temporary file, so that the
 rows of each part of the gold can be read together as one batch. Where the native kernel is built,
-compiled code parses, ranks and matches the plain lines of a TREC run by id, in one pass per block.
-It draws the same batches as `findwell.relations.pipeline.draw_batch`, which draws the blocks that
-the kernel declines.
+compiled code ranks and matches what is plain by id, in one pass per block: lines of TREC or JSON,
+which it also parses, lists of Python objects, and rows that memory holds. It draws the same batches
+as `findwell.relations.pipeline.draw_batch`, which draws the blocks that the kernel declines.
 """
 
 from __future__ import annotations
 
 import io
-import tempfile
 from collections import deque
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing, contextmanager, suppress
 from dataclasses import replace
+from functools import partial
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from findwell.core.columns import whole_queries
+from findwell.core.columns import CACHED_ROWS, whole_queries
 from findwell.core.data import Run, RunStream
 from findwell.core.errors import AlignError, InputError, SaveError
 from findwell.core.frames import pl, unmade
 from findwell.core.progress import Progress, Report
 from findwell.core.relation import Edges, Ties
 from findwell.io.native import DeclinedError, Piece, each_piece, in_threads, kernel
+from findwell.io.read.packed import RETRIEVED, IdLines, PackedLists, PackedRun
 from findwell.io.read.trec import TrecLines
 from findwell.relations.align import extra_queries, unsorted_lists
 from findwell.relations.pipeline import Drawn, DrawnBatch, draw_batch, join
@@ -63,7 +64,7 @@ class LocalEngine:
         progress: Report | None = None,
         facts: FactReader | None = None,
     ) -> Drawn:
-        """Draw the relation of a run; see `findwell.engines.Engine`."""
+        """Draw the relation of a run; see `findwell.engines.BatchEngine`."""
 
         def from_batches(batches: Iterable[pl.DataFrame]) -> Drawn:
             return joined(
@@ -93,7 +94,7 @@ class LocalEngine:
         except ScatteredError:
             if run.whole is not None:
                 return from_batches([run.whole])
-            with closing(Spread()) as spread:
+            with closing(PartSpool()) as spread:
                 return from_batches(_spread(run.batches(), bound.gold, spread))
 
 
@@ -110,7 +111,7 @@ def _first_error(
     except (InputError, AlignError):
         if bound.finds_items:  # it was one batch, and a judge would be asked again
             raise
-        with closing(Spread()) as spread:
+        with closing(PartSpool()) as spread:
             for rows in _spread(run.batches(), bound.gold, spread):
                 for query in rows.partition_by("query", maintain_order=True):
                     draw_batch(Run(run.name, query, run.order), bound, policy)
@@ -121,7 +122,7 @@ def _native(native: NativeDrawing, joined: Callable[[Iterable[DrawnBatch]], Draw
     try:
         return joined(native.batches())
     except ScatteredError:
-        with closing(Spread()) as spread:
+        with closing(PartSpool()) as spread:
             return joined(native.spread_batches(spread))
 
 
@@ -141,7 +142,9 @@ def _each_once(batches: Iterator[pl.DataFrame], gold: Gold) -> Iterator[pl.DataF
         yield rows
 
 
-def _spread(batches: Iterator[pl.DataFrame], gold: Gold, spread: Spread) -> Iterator[pl.DataFrame]:
+def _spread(
+    batches: Iterator[pl.DataFrame], gold: Gold, spread: PartSpool
+) -> Iterator[pl.DataFrame]:
     """Write the rows of each batch by parts of the gold, then read part by part."""
     for rows in batches:
         for part, piece in _by_part(rows, gold):
@@ -180,7 +183,7 @@ def _grouped(values: NDArray[np.integer[Any]]) -> Ints:
 
 
 DEPTH = 4  # batches that wait in memory at the most
-STOPPED = (KeyboardInterrupt, SystemExit)  # who ends the process waits for no slow disk
+STOP_SIGNALS = (KeyboardInterrupt, SystemExit)  # who ends the process waits for no slow disk
 
 
 class Prefetch:
@@ -207,7 +210,7 @@ class Prefetch:
         """Return the next batch; an error of the reader is raised where its batch would come."""
         try:
             batch = self._coming.popleft().result() if self._coming else None
-        except STOPPED:
+        except STOP_SIGNALS:
             self.close(wait=False)
             raise
         except BaseException:
@@ -225,11 +228,49 @@ class Prefetch:
         self._reader.shutdown(wait=wait, cancel_futures=True)
 
 
+def _compiled(run: RunStream) -> TrecLines | IdLines | PackedRun | None:
+    """Return what compiled code reads of a run itself; None if it is read by code in Python."""
+    source = run.batches
+    if isinstance(source, TrecLines):
+        return source if source.compiled else None
+    return source if isinstance(source, IdLines | PackedRun) else None
+
+
+def _packed_rows(run: RunStream) -> PackedRun | None:
+    """Return the rows of a run that memory holds as lists, where they are plain."""
+    rows = run.whole
+    if rows is None or not rows.height or rows["query"].null_count() or rows["doc"].null_count():
+        return None
+    scores = None
+    if run.order != "listed":
+        if rows["score"].dtype != pl.Float64 or rows["score"].null_count():
+            return None
+        scores = rows["score"].to_numpy()
+    runs = rows["query"].rle()
+    names, counts = runs.struct.field("value"), runs.struct.field("len").to_numpy()
+    ends = np.cumsum(counts, dtype=np.int64)
+    cuts = np.searchsorted(ends, np.arange(CACHED_ROWS, rows.height + CACHED_ROWS, CACHED_ROWS)) + 1
+    pieces, first, row = [], 0, 0
+    for last in np.unique(np.minimum(cuts, len(ends))).tolist():
+        end = int(ends[last - 1])
+        pieces.append(
+            PackedLists(
+                names[first:last],
+                counts[first:last].astype(np.int32),
+                rows["doc"][row:end],
+                None if scores is None else np.ascontiguousarray(scores[row:end]),
+                given=rows[row:end],
+            )
+        )
+        first, row = last, end
+    return PackedRun(pieces)
+
+
 @contextmanager
 def begin(run: RunStream) -> Iterator[RunStream]:
     """Begin to read a run at once: the first who asks for its batches finds them on their way."""
-    if isinstance(run.batches, TrecLines) and run.batches.compiled:
-        yield run  # compiled code reads the lines itself
+    if _compiled(run) is not None or run.whole is not None:
+        yield run  # compiled code reads it itself, or nothing is left to be read
         return
     waiting = [Prefetch(whole_queries(run.batches()))]
 
@@ -239,7 +280,7 @@ def begin(run: RunStream) -> Iterator[RunStream]:
     wait = True
     try:
         yield replace(run, batches=batches)
-    except STOPPED:
+    except STOP_SIGNALS:
         wait = False
         raise
     finally:
@@ -250,10 +291,13 @@ def begin(run: RunStream) -> Iterator[RunStream]:
 PARTS = 64  # each holds as many queries of the gold; one more holds those that it does not have
 
 
-class Spread:
+class PartSpool:
     """Bytes by part: written to one temporary file as they come, and read part by part."""
 
     def __init__(self) -> None:
+        import tempfile  # noqa: PLC0415 - few runs are scattered
+
+        self._folder = tempfile.gettempdir()
         self._file = tempfile.TemporaryFile(prefix="findwell-")  # noqa: SIM115 - see `close`
         self._places: list[list[tuple[int, int]]] = [[] for _ in range(PARTS + 1)]
 
@@ -268,7 +312,7 @@ class Spread:
         except OSError as error:
             raise SaveError(
                 f"no room to sort the run by query: {error.strerror or error}",
-                where=tempfile.gettempdir(),
+                where=self._folder,
                 fix="sort the run by query, or set TMPDIR to a larger disk",
             ) from None
 
@@ -291,9 +335,13 @@ class NativeDrawing:
     """Draws the batches of one run."""
 
     def __init__(
-        self, run: RunStream, lines: TrecLines, bound: BoundMatcher, policy: Policy
+        self,
+        run: RunStream,
+        source: TrecLines | IdLines | PackedRun,
+        bound: BoundMatcher,
+        policy: Policy,
     ) -> None:
-        self._run, self._lines, self._bound, self._policy = run, lines, bound, policy
+        self._run, self._source, self._bound, self._policy = run, source, bound, policy
         self._narrow = policy.scores == "float32"
         self._index = _index(bound)
 
@@ -302,27 +350,26 @@ class NativeDrawing:
         cls, run: RunStream, bound: BoundMatcher, policy: Policy, keep: int
     ) -> NativeDrawing | None:
         """Return the drawing of a run, or None if it is nothing for the kernel."""
-        lines = run.batches
-        if keep or not bound.plain_ids or not isinstance(lines, TrecLines) or not lines.compiled:
+        if keep or not bound.plain_ids or kernel() is None:
             return None
         if bound.gold.member_item.dtype != np.int32:  # more than two billion items
             return None
         if bound.gold.member_weight is not None:  # which the kernel does not know
             return None
-        return cls(run, lines, bound, policy)
+        source = _compiled(run) or _packed_rows(run)
+        return None if source is None else cls(run, source, bound, policy)
 
     def batches(self) -> Iterator[DrawnBatch]:
         """Draw a run whose queries stand together; raise ScatteredError if one comes back."""
-        self._lines.source.reading.begin()
         seen = np.zeros(self._bound.gold.n, dtype=bool)
         extra: set[str] = set()
         rows = 0
-        for piece, outcome in each_piece(self._lines.source.open(), self._draw):
+        for outcome, by_python in self._outcomes():
             if outcome is None:
-                part, names = self._by_python(piece)
+                part, names = self._by_python(by_python())
             else:
                 part, names = self._part(outcome), outcome[1]
-            if not part.documents:  # comments and blank lines
+            if not part.documents and not len(part.asked):  # comments and blank lines
                 continue
             if seen[part.queries].any() or not extra.isdisjoint(names):
                 raise ScatteredError
@@ -333,9 +380,38 @@ class NativeDrawing:
         if not rows:
             raise DeclinedError
 
-    def spread_batches(self, spread: Spread) -> Iterator[DrawnBatch]:
+    def _outcomes(self) -> Iterator[tuple[Outcome | None, Callable[[], pl.DataFrame]]]:
+        """Draw piece by piece; what the kernel declines is to be drawn by the code in Python."""
+        source, draw = self._source, self._index
+        if isinstance(source, PackedRun):
+
+            def draw_lists(piece: PackedLists) -> Outcome | None:
+                scores = None if self._run.order == "listed" else piece.numbers
+                return draw.draw_columns(
+                    piece.queries, piece.counts, piece.docs, scores, self._narrow, piece.unique
+                )
+
+            for lists, outcome in in_threads(draw_lists, source.pieces):
+                yield outcome, lists.rows
+        elif isinstance(source, IdLines):
+
+            def draw_records(piece: Piece) -> Outcome | None:
+                return draw.draw_records(piece.data, RETRIEVED)
+
+            for _, outcome in each_piece(source.source.open(), draw_records, len):
+                if outcome is None:
+                    raise DeclinedError  # a record that comes back may be anywhere
+                yield outcome, lambda: pl.DataFrame()  # noqa: PLW0108 - polars is not imported yet
+        else:
+            source.source.reading.begin()
+            for piece, outcome in each_piece(source.source.open(), self._draw):
+                yield outcome, partial(source.parse, piece.data, piece.offset)
+
+    def spread_batches(self, spread: PartSpool) -> Iterator[DrawnBatch]:
         """Draw a run whose queries are scattered, by parts of some queries each."""
-        for block in self._lines.source.blocks():
+        if not isinstance(self._source, TrecLines):
+            raise DeclinedError
+        for block in self._source.source.blocks():
             for part, lines in enumerate(self._index.split(block.data, PARTS)):
                 if lines:
                     spread.add(part, lines)
@@ -345,12 +421,12 @@ class NativeDrawing:
                 raise DeclinedError  # its lines have lost their numbers
             yield self._part(outcome)
 
-    def _draw(self, data: memoryview) -> Outcome | None:
-        return self._index.draw(data, len(self._lines.names), self._narrow)
+    def _draw(self, piece: Piece) -> Outcome | None:
+        assert isinstance(self._source, TrecLines)  # noqa: S101
+        return self._index.draw(piece.data, len(self._source.names), self._narrow)
 
-    def _by_python(self, piece: Piece) -> tuple[DrawnBatch, list[str]]:
-        """Draw lines that are not plain, and return the queries that the gold does not have."""
-        rows = self._lines.parse(piece.data, piece.offset)
+    def _by_python(self, rows: pl.DataFrame) -> tuple[DrawnBatch, list[str]]:
+        """Draw rows that are not plain, and return the queries that the gold does not have."""
         names = rows["query"].unique(maintain_order=True)
         part = draw_batch(Run(self._run.name, rows, self._run.order), self._bound, self._policy)
         return part, names.filter(self._bound.gold.find(names) < 0).to_list()
@@ -361,7 +437,7 @@ class NativeDrawing:
         query, retrieved, edge_query, edge_rank, edge_item, unit_query, unit_rank, *other = (
             np.frombuffer(array, np.int32) for array in arrays
         )
-        *ties, rising = (array.astype(np.int64) for array in other)
+        *ties, rising, asked = (array.astype(np.int64) for array in other)
         order = np.argsort(ties[0], kind="stable")
         if np.array_equal(unit_rank, edge_rank) and np.array_equal(unit_query, edge_query):
             unit_query, unit_rank = edge_query, edge_rank  # held once
@@ -374,13 +450,15 @@ class NativeDrawing:
             unit_judged=np.ones(len(unit_query), dtype=bool),
             unit_repeat=np.zeros(len(unit_query), dtype=np.int8),
         )
-        found = [*extra_queries(extra), *unsorted_lists(rising, self._bound.gold)]
+        found = extra_queries(extra)
+        if self._run.order == "scored":
+            found += unsorted_lists(rising, self._bound.gold)
         return DrawnBatch(
             query=query.astype(np.int64),
             retrieved=retrieved.astype(np.int64),
             edges=edges,
             chunks=None,
-            asked=_NONE,
+            asked=asked,
             blank=_NONE,
             ties=Ties(*(tie[order] for tie in ties)).that_matter(edges) if len(order) else None,
             findings=tuple(found),

@@ -32,7 +32,7 @@ class PartEngine:
         progress: Report | None = None,
         facts: FactReader | None = None,
     ) -> Drawn:
-        """Draw the relation of a part; see `findwell.engines.Engine`."""
+        """Draw the relation of a part; see `findwell.engines.BatchEngine`."""
         del progress
         part = draw_batch(run.collect(), bound, policy, keep, facts)
         return join(run, [part], bound, policy)

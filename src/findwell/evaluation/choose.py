@@ -73,23 +73,23 @@ class Rule:
     when: Mapping[str, Iterable[str]] = field(default_factory=dict)
 
 
-LABELLED = ("ids", "grades", "texts", "spans")
+LABELLED_KINDS = ("ids", "grades", "texts", "spans")
 RULES = (
     Rule(
         "recall@{k}",
         "what was not retrieved cannot be in the answer: the share of the needed items that is "
         "among the first {k}",
-        {"known": LABELLED, "needs": ("several", "every")},
+        {"known": LABELLED_KINDS, "needs": ("several", "every")},
     ),
     Rule(
         "all_found@{k}",
         "one missing item spoils the answer: 1 only where every needed item is there",
-        {"known": LABELLED, "needs": ("every",)},
+        {"known": LABELLED_KINDS, "needs": ("every",)},
     ),
     Rule(
         "success@{k}",
         "one relevant document is enough: the share of questions that have it among the first {k}",
-        {"known": LABELLED, "needs": ("one",)},
+        {"known": LABELLED_KINDS, "needs": ("one",)},
     ),
     Rule(
         "P@{k}",
@@ -105,7 +105,7 @@ RULES = (
     Rule(
         "nDCG@{k}",
         "order matters, and better documents should stand higher",
-        {"known": LABELLED, "use": ("order",)},
+        {"known": LABELLED_KINDS, "use": ("order",)},
     ),
     Rule(
         "AP@{k}",
@@ -115,13 +115,13 @@ RULES = (
     Rule(
         "RR@{k}",
         "only the first hit is looked at: 1 ÷ its rank",
-        {"known": LABELLED, "use": ("first",)},
+        {"known": LABELLED_KINDS, "use": ("first",)},
     ),
     Rule(
         "judged@{k}",
         "what no one labelled counts as irrelevant; where little of the list was labelled, the "
         "other numbers are too low, and --bounds says by how much at most",
-        {"known": LABELLED, "labels": ("partial",)},
+        {"known": LABELLED_KINDS, "labels": ("partial",)},
     ),
     Rule(
         "context_recall@{k}",
@@ -160,7 +160,7 @@ NOTES = {
     "nothing": "without an answer or labels nothing can say what is missed; `findwell labels pool` "
     "and `findwell labels serve` change that in an afternoon",
 }
-PARTIAL = (
+PARTIAL_LABELS = (
     "a new system finds what no one has labelled, and looks worse for it: compare with --bounds, "
     "or label its finds too"
 )
@@ -215,7 +215,7 @@ def choose(
     }
     for name in measures:  # an invalid cutoff is refused
         parse_measure(name)
-    judged = known not in LABELLED
+    judged = known not in LABELLED_KINDS
     by = RELATIONS.get(known)
     words = ["findwell", "score", "RUN"]
     words += [] if judged else ["--gold", "GOLD"]
@@ -225,5 +225,5 @@ def choose(
     incomplete = labels == "partial" and not judged
     words += ["--bounds"] if incomplete else []
     notes = [NOTES[known]] if known in NOTES else []
-    notes += [PARTIAL] if incomplete else []
+    notes += [PARTIAL_LABELS] if incomplete else []
     return Advice(measures, tuple(notes), by, "local" if judged else None, shlex.join(words))

@@ -13,13 +13,7 @@ from findwell.evaluation.inputs import collect_runs
 from findwell.io.read import Kind, each_input, kind_of, load_gold, load_samples
 from findwell.io.read.corpus import load_corpus
 from findwell.relations.match.spans import placed
-from findwell.relations.spans.place import (
-    CUT_MESSAGES,
-    cover,
-    left_out,
-    never_reached,
-    widened,
-)
+from findwell.relations.spans.place import CUT_MESSAGES, cover, left_out, never_reached, widened
 
 if TYPE_CHECKING:
     from findwell.evaluation.plan import InputReading
@@ -40,19 +34,21 @@ def check_chunks(run: object, gold: object, chunks: object, reading: InputReadin
     if "text" not in documents.columns or "source" in documents.columns:
         return []  # these are chunks, and not the documents that they were cut from
     documents = documents.drop_nulls("text")
-    labels = None if not _readable_again(run, gold) else _labels(run, gold, documents, reading)
+    labels = None
+    if _readable_again(run, gold):
+        labels = label_places(_gold_rows(run, gold, reading), documents)
     findings: list[Finding] = []
     for name, table in _several(chunks).items():
-        held, lost = _places(load_corpus(table), documents, name)
+        held, lost = chunk_places(load_corpus(table), documents, name)
         findings += lost
         if held.height:
             findings += left_out(held, documents, name)
-            findings += [] if labels is None else _cut(labels, held, name)
+            findings += [] if labels is None else cut_labels(labels, held, name)
     if chunks is None and labels is not None:
         for name, each in collect_runs(run, reading)[0].items():
-            held, _ = _places(each.rows, documents, name)
+            held, _ = chunk_places(each.rows, documents, name)
             findings += never_reached(held, documents, name) if held.height else []
-            findings += _cut_in_lists(labels, held, name)
+            findings += cut_in_lists(labels, held, name)
     return findings
 
 
@@ -76,7 +72,7 @@ def _several(chunks: Any) -> Mapping[str, Any]:  # noqa: ANN401
     return {"chunks": chunks}
 
 
-def _places(
+def chunk_places(
     rows: pl.DataFrame, documents: pl.DataFrame, name: str
 ) -> tuple[pl.DataFrame, list[Finding]]:
     """Return where chunks stand in the documents: at their offsets, or where their text is."""
@@ -96,22 +92,21 @@ def _places(
     return widened(held, documents), finding_about(
         "lost-chunk",
         list(map(shorten, lost)),
-        "chunk whose text is in no document of the corpus",
+        "# chunk|chunks has|have a text that is in no document of the corpus and is|are left out.",
         "check that these are the chunks of these documents",
         name,
     )
 
 
-def _labels(
-    run: object, gold: object, documents: pl.DataFrame, reading: InputReading
-) -> pl.DataFrame:
-    """Return the relevant labels that are a part of a document: query, doc, start and end."""
+def _gold_rows(run: object, gold: object, reading: InputReading) -> pl.DataFrame:
     whole: Any = gold
     if gold is None:
-        found = load_samples(each_input(run)[0][1], **reading.with_texts().samples).gold
-    else:
-        found = load_gold(whole, **reading.with_texts().gold)
-    rows = found.rows()
+        return load_samples(each_input(run)[0][1], **reading.with_texts().samples).gold.rows()
+    return load_gold(whole, **reading.with_texts().gold).rows()
+
+
+def label_places(rows: pl.DataFrame, documents: pl.DataFrame) -> pl.DataFrame:
+    """Return the relevant labels that are a part of a document: query, doc, start and end."""
     said = [pl.col(name).is_not_null() for name in ("text", "start") if name in rows.columns]
     rows = rows.filter(
         pl.col("grade") > 0, pl.any_horizontal(said) if said else pl.lit(value=False)
@@ -137,12 +132,11 @@ def _named(labels: pl.DataFrame) -> list[str]:
     return [f"{row[0]}: {row[1]} {row[2]}–{row[3]}" for row in labels.iter_rows()]
 
 
-def _cut(labels: pl.DataFrame, held: pl.DataFrame, name: str) -> list[Finding]:
+def cut_labels(labels: pl.DataFrame, held: pl.DataFrame, name: str) -> list[Finding]:
     """Report the labels that a way of chunking cuts, or leaves out."""
     cut = cover(labels, held)["cut"]
-    of_all = f" ({labels.height:,} labels in all)"
     return [
-        replace(found, message=found.message + of_all)
+        replace(found, template=f"{found.template} The gold has {labels.height:,} labels.")
         for kind, (message, fix) in CUT_MESSAGES.items()
         for found in finding_about(
             f"{kind}-label", _named(labels.filter(cut == kind)), message, fix, name
@@ -150,7 +144,7 @@ def _cut(labels: pl.DataFrame, held: pl.DataFrame, name: str) -> list[Finding]:
     ]
 
 
-def _cut_in_lists(labels: pl.DataFrame, held: pl.DataFrame, name: str) -> list[Finding]:
+def cut_in_lists(labels: pl.DataFrame, held: pl.DataFrame, name: str) -> list[Finding]:
     """Report the labels of which retrieved chunks hold parts, and none all of it."""
     if not labels.height or not held.height:
         return []
@@ -158,8 +152,7 @@ def _cut_in_lists(labels: pl.DataFrame, held: pl.DataFrame, name: str) -> list[F
     return finding_about(
         "cut-label",
         _named(parts),
-        f"label of which retrieved chunks hold a part, and none all of it ({labels.height:,} "
-        "labels in all)",
+        f"# of {labels.height:,} labels is|are only partly in retrieved chunks, and whole in none.",
         "larger or overlapping chunks cut fewer; --chunks (chunks=) looks at all chunks",
         name,
     )

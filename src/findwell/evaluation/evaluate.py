@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Unpack
 from findwell.core.errors import OptionError, choose_column
 from findwell.core.findings import Finding, FindingKind, first_findings, merge_findings
 from findwell.core.frames import as_given, changed, pl
-from findwell.core.texts.tokens import find_tokenizer
+from findwell.core.parts import is_part
 from findwell.core.timing import error_column, failures, in_units
 from findwell.engines.local import LocalEngine
 from findwell.evaluation.inputs import Stages, read_inputs
@@ -17,9 +17,8 @@ from findwell.evaluation.plan import EvaluationOptions, Plan, facts_of, flat_opt
 from findwell.evaluation.results.result import Kept, Provenance, Result, SummaryOptions
 from findwell.evaluation.results.summaries import short_lists, tied_scores
 from findwell.measures import DEFAULTS
-from findwell.relations.facts import FactReader
-from findwell.relations.pipeline import TEXT, check_gold
-from findwell.relations.preflight import SYNTHETIC, synthetic_questions
+from findwell.relations.pipeline import TEXT_LETTERS, check_gold
+from findwell.relations.preflight import SYNTHETIC_COLUMN, refuse_hashes, synthetic_questions
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -27,11 +26,10 @@ if TYPE_CHECKING:
     from findwell.core.data import Gold, RunStream
     from findwell.core.progress import Report
     from findwell.core.relation import Relation
-    from findwell.engines import Engine
+    from findwell.engines import BatchEngine
     from findwell.evaluation.inputs import Input
     from findwell.evaluation.plan import Reading
     from findwell.io.read import GoldLike, RunLike
-    from findwell.judges.verdicts import JudgeProtocol
     from findwell.measures import Measure
     from findwell.measures.dialects import Dialect
     from findwell.relations.judged.judging import Judging, Task
@@ -40,7 +38,12 @@ if TYPE_CHECKING:
     from findwell.retrievers.retriever import RetrieverLike
 
 
-JUDGED = ("context_precision", "context_recall", "context_entities_recall", "context_relevancy")
+JUDGED_MEASURES = (
+    "context_precision",
+    "context_recall",
+    "context_entities_recall",
+    "context_relevancy",
+)
 # what matters only where ids are compared
 ABOUT_IDS = frozenset({FindingKind.TEXT_AS_ID, FindingKind.SHARED_ID, "id-from-metadata"})
 
@@ -64,37 +67,42 @@ def evaluate(
     reading: Reading | None = None,
     progress: Report | None = None,
 ) -> Result:
-    """Measure how well one or several runs found the gold.
+    """Measure how well one or several runs found what the gold labels say.
 
-    `run` is a path, `{query: {doc: score}}`, `{query: [doc, …]}` in rank order, a data frame, a
-    list of records, a `Run`, or several of these as a dict by name or a list of paths. A doc may be
-    an object of LangChain, LlamaIndex, Haystack, Qdrant, … (docs/inputs.md lists them), and instead
-    of a list a whole response will do. A path may also be traces of production (docs/traces.md).
-    Without `gold` the records hold both, and several runs must agree about the queries that they
-    share. It may also be a retriever, a function or an object of a framework, which is asked the
-    questions of the gold or of `queries`; `findwell.retrievers.Retriever(…)` says how, see
-    docs/retrievers.md. `reading` says how inputs are read and brought together where that is not
-    plain: formats, bad records, ids, missing queries (`findwell.Reading`).
+    `run` is what was retrieved: `{query: [doc, …]}` in rank order, `{query: {doc: score}}`, a data
+    frame, a list of records, a `Run`, or the path of a file. A doc is an id, or what LangChain,
+    LlamaIndex, Haystack, Qdrant and others return; a whole response may take the place of a list.
+    The page "What findwell reads" lists all forms. To measure several runs, give a dict by name or
+    a list of paths.
 
-    `rel` is the grade from which an item counts as relevant, `queries` a table that adds columns to
-    slice by, `bounds` asks for the values if all unjudged documents were relevant, or all were not.
-    `dialect` decides what tools decide differently; see `findwell.types.Policy`.
+    `run` may also be a retriever: a function, an object of a framework, or
+    `findwell.retrievers.Retriever(…)`, which says how it is asked. It gets the questions of `gold`
+    or of `queries`.
 
-    `by` says what makes a retrieved unit cover a gold item: equal `ids` (the default), `spans` (the
-    default where the gold labels places, see docs/spans.md), or texts: `exact`,
-    `rouge`, `rouge-sentence(threshold=0.9)`, … (`findwell measures --relations` lists them).
-    Texts stand next to the ids, or `corpus` gives them; `embedder` is what `semantic` embeds them
-    with: a name, a function, or `findwell.judges.find_embedder(…)`. A measure may name a relation
-    of its own, such as `recall@5/rouge`. Some relations are drawn by a `judge`: `relevance`,
-    `claims`, `entities`, `statements` and `sufficiency`, over which context_precision,
-    context_recall, context_entities_recall, context_relevancy and context_sufficiency are measured.
-    The judge has no default: it is `local`, `openai:MODEL` or another, a function, or
-    `findwell.Judge("openai:MODEL", …)`, which says how it is asked, see docs/judging.md. `progress`
-    is called with how far it is (`findwell.core.progress`).
+    `gold` is what should be found. Without it, the records of `run` hold both; several runs must
+    then agree about the queries that they share.
 
-    Every aggregated number has an interval of this `level` (None: none). Queries that share the
-    value of the column `cluster` are not independent and count as one; without it a
-    column `source` in which values repeat is taken for one.
+    `by` says when a retrieved unit matches a gold label. `ids` compares ids; it is the default.
+    `spans` compares places in documents; it is the default if the gold labels are places. `exact`,
+    `rouge`, `rouge-sentence(threshold=0.9)` and others compare texts; `findwell measures
+    --relations` lists them. Texts stand next to the ids, or come from `corpus`. `embedder` is what
+    `semantic` uses: a name, a function, or `findwell.judges.find_embedder(…)`. A measure can name
+    a relation of its own: `recall@5/rouge`.
+
+    `judge` says what is relevant for measures that need no gold labels: context_precision,
+    context_recall, context_entities_recall, context_relevancy and context_sufficiency. It has no
+    default. Give `local`, `openai:MODEL` or another name, a function, or
+    `findwell.Judge("openai:MODEL", …)`, which says how it is asked.
+
+    `rel` is the grade from which an item counts as relevant. `dialect` computes as another tool
+    does; `findwell.types.Policy` lists what tools decide differently. `queries` is a table of
+    columns to slice by. `bounds` adds the values if all unjudged documents were relevant, and if
+    none were. `reading` says how unusual inputs are read: formats, bad records, ids, missing
+    queries (`findwell.Reading`). `progress` is called with how far it is.
+
+    Every mean has an interval of this `level` (None: no intervals). Queries with the same value in
+    the column `cluster` depend on each other and count as one. Without `cluster`, a column `source`
+    whose values repeat is used.
 
     >>> result = evaluate({"q1": ["a", "b"]}, {"q1": ["b", "c"]}, measures=["P@2", "RR"])
     >>> result["P@2"], result["RR"]
@@ -174,7 +182,7 @@ def assess(
     gold: Gold,
     *,
     corpus: pl.DataFrame | None = None,
-    engine: Engine | None = None,
+    engine: BatchEngine | None = None,
     progress: Report | None = None,
     sources: tuple[Input, ...] = (),
     found: tuple[Finding, ...] = (),
@@ -190,7 +198,9 @@ def assess(
     judging = _judging(plan, asked)
     context = plan.context(corpus, judging)
     drawing = _Drawing(plan, corpus, engine or LocalEngine())
-    drawing.findings += synthetic_questions(gold.queries) if SYNTHETIC in gold.columns else []
+    drawing.findings += (
+        synthetic_questions(gold.queries) if SYNTHETIC_COLUMN in gold.columns else []
+    )
     bound = {name: drawing.bind(name, gold, context) for name in plan.matchers}
     judged = [name for name, matcher in plan.matchers.items() if matcher in asked]
     by_rule = [name for name in bound if name not in judged]
@@ -204,14 +214,15 @@ def assess(
             judging.progress = stages.begin(f"judging {run.name}")
             for name in judged:
                 drawing.draw(name, bound[name], run, None)
-            drawing.keep_verdicts(judging, run.name)
+            verdicts, noted = judging.close(run.name)
+            drawing.verdicts += [verdicts] if plan.keep else []
+            drawing.findings += merge_findings(replace(each, run=run.name) for each in noted)
     about: dict[str, pl.DataFrame] = {}
     for run in runs:
         table = run.about()
         if table is not None and table.width > 1:
             about[run.name] = table
-    about_queries = None if judging is None else gold.queries
-    provenance = replace(provenance_of(plan, asked, about_queries), inputs=sources)
+    made = drawing.weigh(replace(provenance_of(plan, asked), inputs=sources), gold, about)
     described = plan.cluster is not None or len(gold.columns) > 1
     cluster = cluster_column(gold.queries, plan.cluster) if described else None
     return Result(
@@ -220,7 +231,7 @@ def assess(
         queries=as_given(gold, "queries"),
         findings=tuple(first_findings((*drawing.findings, *found))),  # relations share their inputs
         about=about,
-        provenance=provenance,
+        provenance=made,
         options=SummaryOptions(plan.level, cluster, plan.bounds),
         kept=Kept(drawing.listed, pl.concat(drawing.verdicts) if drawing.verdicts else None),
     )
@@ -232,7 +243,7 @@ class _Drawing:
 
     plan: Plan
     corpus: pl.DataFrame | None
-    engine: Engine
+    engine: BatchEngine
     relations: dict[tuple[str, str], Relation] = field(default_factory=dict)
     findings: list[Finding] = field(default_factory=list)
     listed: dict[str, pl.DataFrame] = field(default_factory=dict)
@@ -252,20 +263,33 @@ class _Drawing:
         """Draw a relation of a run."""
         plan, readers = self.plan, self.plan.readers(name)
         asked = facts_of(readers) if plan.facts else []  # about chunks
+        facts = None
+        if asked:
+            from findwell.relations.facts import FactReader  # noqa: PLC0415
+
+            facts = FactReader.of(asked, self.corpus, plan.tokenizer)
         drawn = self.engine.draw(
             run,
             bound,
             plan.policy,
             keep=0 if run.name in self.listed else plan.keep,
             progress=progress,
-            facts=FactReader.of(asked, self.corpus, plan.tokenizer) if asked else None,
+            facts=facts,
         )
         self.relations[run.name, name] = drawn.relation
         if drawn.listed is not None:
             self.listed[run.name] = _with_texts(drawn.listed, self.corpus)
         found = [*drawn.findings, *run.found()]
         if drawn.unmet is not None:
-            found += bound.nothing_met(replace(drawn.unmet, findings=tuple(found)))
+            found += bound.nothing_met(
+                replace(drawn.unmet, findings=tuple(found), others=run.others())
+            )
+        elif run.whole is not None or run.order != "scored":  # a TREC file is not read twice
+            found += bound.met_in_part(
+                run, drawn, lambda other: self.engine.draw(run, other, plan.policy)
+            )
+        if found and name == "ids" and not (plan.chosen or is_part()):
+            refuse_hashes(found, bound.gold, run.name)
         if bound.blank_is_unit:  # nothing is compared by id
             found = [each for each in found if each.kind not in ABOUT_IDS]
         news = [replace(each, run=run.name) for each in found]
@@ -276,19 +300,43 @@ class _Drawing:
         if news:
             self.findings += merge_findings(news)
 
-    def keep_verdicts(self, judging: Judging, run: str) -> None:
-        """Keep the verdicts about a run."""
-        verdicts, findings = judging.close(run)
-        if self.plan.keep:
-            self.verdicts.append(verdicts)
-        self.findings += merge_findings(replace(found, run=run) for found in findings)
+    def weigh(self, made: Provenance, gold: Gold, about: Mapping[str, pl.DataFrame]) -> Provenance:
+        """Let the provenance cite the judge's card, and find what makes its verdicts doubtful."""
+        judge = made.judge
+        if not judge:
+            return made
+        from findwell.judges.cards.card import find_card  # noqa: PLC0415 - few have a judge
+        from findwell.judges.judge_findings import (  # noqa: PLC0415
+            card_findings,
+            circular_findings,
+            label_findings,
+        )
+        from findwell.judges.limits import is_judged, is_measured  # noqa: PLC0415
+
+        aspects = {name.partition("(")[0] for name in self.plan.matchers if is_judged(name)}
+        card, applies = find_card(judge["name"], aspects, judge, gold.queries)
+        found = circular_findings(judge, gold.queries)
+        found += card_findings(card) if card is not None and applies else []
+        for run, table in about.items():
+            found += circular_findings(judge, table, run)
+        for (run, name), drawn in self.relations.items():
+            labelled = self.relations.get((run, "ids"))
+            if name == "relevance" and labelled is not None and not applies:
+                rel = min(each.level() for each in self.plan.readers("ids"))
+                level = self.plan.level or 0.95
+                compared = label_findings(drawn, labelled, rel, level=level)
+                found += (replace(each, run=run) for each in compared)
+        self.findings += found
+        if card is None or (is_measured(judge["name"]) and not applies):
+            return made
+        return replace(made, judge={**judge, "card": card.cite(applies=applies)})
 
 
 def _with_texts(listed: pl.DataFrame, corpus: pl.DataFrame | None) -> pl.DataFrame:
     """Add the texts of a corpus to lists that have none."""
     if corpus is None or ("text" in listed.columns and not listed["text"].null_count()):
         return listed
-    texts = corpus.select("doc", pl.col("text").str.head(TEXT).alias("__text"))
+    texts = corpus.select("doc", pl.col("text").str.head(TEXT_LETTERS).alias("__text"))
     joined = listed.join(texts, on="doc", how="left", maintain_order="left")
     own = [pl.col("text")] if "text" in listed.columns else []
     return joined.with_columns(text=pl.coalesce(*own, "__text")).drop("__text")
@@ -303,45 +351,30 @@ def _judging(plan: Plan, tasks: dict[Matcher, Task]) -> Judging | None:
     return Judging(plan.judge, tasks)
 
 
-def provenance_of(
-    plan: Plan,
-    tasks: Mapping[Matcher, Task] | None = None,
-    queries: pl.DataFrame | None = None,
-) -> Provenance:
+def provenance_of(plan: Plan, tasks: Mapping[Matcher, Task] | None = None) -> Provenance:
     """Say what made the numbers; a judge is asked about what it did, so after it did it."""
     ids = plan.dialect.run_ids if plan.ids == "identity" else plan.ids
-    counted = "tokens" in plan.facts
+    tokenizer = ""
+    if "tokens" in plan.facts:
+        from findwell.core.texts.tokens import find_tokenizer  # noqa: PLC0415
+
+        tokenizer = find_tokenizer(plan.tokenizer).name
+    judge: dict[str, Any] = {}
+    if plan.judge is not None:
+        from findwell.judges.aspects import describe_own  # noqa: PLC0415 - few have a judge
+
+        # aspects that a user has registered are described, so that a saved result needs none
+        own = describe_own(matcher.name for matcher in tasks or ())
+        judge = {"name": plan.judge.name, **plan.judge.about(), **({"aspects": own} if own else {})}
     return Provenance(
         dialect=plan.dialect.name,
         policy=plan.policy,
         drawn_by=plan.drawn_by,
         settings={name: matcher.settings() for name, matcher in plan.matchers.items()},
         ids=ids if isinstance(ids, str) else getattr(ids, "__qualname__", repr(ids)),
-        tokenizer=find_tokenizer(plan.tokenizer).name if counted else "",
-        judge={} if plan.judge is None else _judge_provenance(plan.judge, tasks or {}, queries),
+        tokenizer=tokenizer,
+        judge=judge,
     )
-
-
-def _judge_provenance(
-    judge: JudgeProtocol, tasks: Mapping[Matcher, Task], queries: pl.DataFrame | None
-) -> dict[str, Any]:
-    """Say who judged, how far it agrees with people where that was measured, and what was asked.
-
-    The aspects that a user has registered are described, so that a saved result needs none.
-    """
-    from findwell.judges.aspects import describe_own  # noqa: PLC0415 - few evaluations have a judge
-    from findwell.judges.cards.card import cite_card  # noqa: PLC0415
-
-    about = judge.about()
-    aspects = {task.aspect for task in tasks.values()}
-    card = "" if queries is None else cite_card(judge.name, aspects, about, queries)
-    own = describe_own(matcher.name for matcher in tasks)
-    return {
-        "name": judge.name,
-        **about,
-        **({"card": card} if card else {}),
-        **({"aspects": own} if own else {}),
-    }
 
 
 def cluster_column(queries: pl.DataFrame, named: str | None) -> str | None:
@@ -385,7 +418,7 @@ def check(
 @takes_plan(EvaluationOptions)
 def judge(
     samples: RunLike | RetrieverLike | Mapping[str, RunLike | RetrieverLike],
-    measures: Iterable[str | Measure] | str = JUDGED,
+    measures: Iterable[str | Measure] | str = JUDGED_MEASURES,
     *,
     gold: GoldLike | None = None,
     **options: Unpack[EvaluationOptions],

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from itertools import chain, count
@@ -16,7 +16,7 @@ from findwell.core.errors import AlignError, InputError, naming_files
 from findwell.core.findings import merge_findings
 from findwell.core.frames import pl
 from findwell.core.progress import Progress
-from findwell.core.timing import TIMED
+from findwell.core.timing import TIME_COLUMNS
 from findwell.engines.local import begin
 from findwell.io.read import (
     Given,
@@ -28,10 +28,10 @@ from findwell.io.read import (
     load_samples,
     open_input,
     open_inputs,
+    path_of,
 )
 from findwell.io.read.format import Source
 from findwell.relations.preflight import only_ids
-from findwell.retrievers.retriever import Retriever, name_of
 
 if TYPE_CHECKING:
     from contextlib import ExitStack
@@ -158,11 +158,7 @@ class Inputs:
 
 
 def read_inputs(
-    plan: Plan,
-    run: object,
-    gold: object,
-    held: ExitStack,
-    progress: Report | None = None,
+    plan: Plan, run: object, gold: object, held: ExitStack, progress: Report | None = None
 ) -> Inputs:
     """Open the runs, begin to read the first, and read the gold meanwhile.
 
@@ -173,7 +169,8 @@ def read_inputs(
     `held` ends what was begun; while it lasts, errors name the files.
     """
     reading = plan.reading
-    given = open_inputs(run, reading.run_format, reading.id_from)
+    how = (reading.run_format, reading.id_from, reading.search_span, reading.fields)
+    given = open_inputs(run, *how)
     labels = None if gold is None else open_input(gold).readable
     loaded = None
     if asking := sum(each.kind is Kind.RETRIEVER for each in given):
@@ -192,8 +189,17 @@ def read_inputs(
     def read(gold: Any, reading: InputReading) -> tuple[list[RunStream], Gold]:  # noqa: ANN401
         if gold is not None:
             return _run_and_gold(named, gold, reading, held)
-        streams, golds = (_runs_alone if plan.unlabelled else _samples)(named, reading)
-        return _with_one_gold(streams, golds, sources)
+        if plan.unlabelled:
+            streams, golds = _runs_alone(named, reading)
+        else:
+            both = [load_samples(data, name=name, **reading.samples) for name, data in named]
+            streams, golds = [each.run for each in both], [each.gold for each in both]
+        if len(golds) == 1:
+            return streams, golds[0]
+        streams = _renamed(streams)
+        with naming_files(files_of(streams, sources)):
+            names = (stream.name for stream in streams)
+            return streams, share_gold(dict(zip(names, golds, strict=True)))
 
     streams, known = read(loaded or labels, reading)
     settled = plan.over("ids")
@@ -204,30 +210,31 @@ def read_inputs(
         settled = plan.over(default_relation(carried, known.carries, reading.corpus))
         if settled.reads_texts and not reading.texts:
             streams, known = read(labels, reading.with_texts())
-            _require_places(known)
+            if known.member_facts is None:  # a Gold that was read before
+                raise InputError(
+                    "the gold labels places in documents, but was read without them",
+                    where="gold",
+                    fix="read it with load_gold(…, texts=True), or give what it was read from",
+                )
     corpus: Any = reading.corpus
     sources += [] if corpus is None else [Input.of("corpus", corpus)]
     files = files_of(streams, sources)
     plain = plan.is_open and settled.by == "ids" and "texts" in known.carries
     held.enter_context(naming_files(files))
+    gold = known if reading.queries is None else with_columns(known, reading.queries)
+    if corpus is not None:
+        from findwell.io.read.corpus import load_corpus  # noqa: PLC0415 - most have none
+
+        corpus = load_corpus(corpus, id_from=reading.id_from)
     return Inputs(
         plan=settled,
         runs=streams,
-        gold=known if reading.queries is None else with_columns(known, reading.queries),
-        corpus=None if corpus is None else _corpus(corpus, reading),
+        gold=gold,
+        corpus=corpus,
         sources=tuple(sources),
         findings=tuple(only_ids(streams, known) if plain else ()),
         progress=progress,
     )
-
-
-def _require_places(gold: Gold) -> None:
-    if gold.member_facts is None:  # a Gold that was read before
-        raise InputError(
-            "the gold labels places, and was read without them",
-            where="gold",
-            fix="read it with load_gold(…, texts=True), or give what it was read from",
-        )
 
 
 def _run_and_gold(
@@ -241,32 +248,20 @@ def _run_and_gold(
     def opened(name: str, data: Any, names: NamedBy = "id") -> RunStream:  # noqa: ANN401
         return load_run(data, name=name, names=names, **reading.run)
 
-    how = reading.gold
-    streams = [opened(name, data) for name, data in named]
+    how, streams = reading.gold, [opened(name, data) for name, data in named]
     begun = held.enter_context(begin(streams[0]))
     loaded = load_gold(gold, **how)
-    joined = [
-        stream if stream.named_by == loaded.named_by else _joined_by(opened, stream, loaded, each)
-        for stream, each in zip(streams, named, strict=True)
-    ]
+    joined = list(streams)
+    if any(each.named_by != loaded.named_by for each in streams):
+        from findwell.io.read.queries import join_queries  # noqa: PLC0415 - most have the same ids
+
+        joined = [
+            join_queries(stream, loaded, partial(opened, *each))
+            for stream, each in zip(streams, named, strict=True)
+        ]
     if joined[0] is streams[0]:  # otherwise what is being read carries other ids
         joined[0] = begun
     return _renamed(joined), loaded
-
-
-def _joined_by(
-    opened: Callable[..., RunStream], stream: RunStream, gold: Gold, given: tuple[str, Any]
-) -> RunStream:
-    """Return a run whose queries are named as the gold names them."""
-    from findwell.io.read.queries import join_queries  # noqa: PLC0415 - most have the same ids
-
-    return join_queries(stream, gold, partial(opened, *given))
-
-
-def _corpus(corpus: object, reading: InputReading) -> pl.DataFrame:
-    from findwell.io.read.corpus import load_corpus  # noqa: PLC0415 - most have none
-
-    return load_corpus(corpus, id_from=reading.id_from)
 
 
 def _runs_alone(named: NamedInputs, reading: InputReading) -> tuple[list[RunStream], list[Gold]]:
@@ -278,24 +273,6 @@ def _runs_alone(named: NamedInputs, reading: InputReading) -> tuple[list[RunStre
         for run, stream in zip(runs, streams, strict=True)
     ]
     return [run.stream() for run in runs], golds
-
-
-def _samples(named: NamedInputs, reading: InputReading) -> tuple[list[RunStream], list[Gold]]:
-    """Read records that hold both run and gold."""
-    read = [load_samples(data, name=name, **reading.samples) for name, data in named]
-    return [each.run for each in read], [each.gold for each in read]
-
-
-def _with_one_gold(
-    streams: list[RunStream], golds: list[Gold], given: Sequence[Input]
-) -> tuple[list[RunStream], Gold]:
-    """Return runs with the gold that all of them share."""
-    if len(golds) == 1:
-        return streams, golds[0]
-    streams = _renamed(streams)
-    with naming_files(files_of(streams, given)):
-        names = (stream.name for stream in streams)
-        return streams, share_gold(dict(zip(names, golds, strict=True)))
 
 
 def default_relation(
@@ -329,17 +306,17 @@ def _asked(given: Given, gold: Gold | None, reading: InputReading, stages: Stage
     # few evaluations ask a retriever
     from findwell.retrievers.retrieve import (  # noqa: PLC0415
         ask_all,
+        asked_again,
         load_questions,
         questions_for,
     )
+    from findwell.retrievers.retriever import Retriever, name_of  # noqa: PLC0415
 
     settings = given.data if isinstance(given.data, Retriever) else Retriever(given.data)
     called = given.name or settings.name or name_of(settings.target)
     settings = replace(settings, name=called, id_from=settings.id_from or reading.id_from)
     if gold is not None:
-        asked = questions_for(gold, reading.queries).select("query", "question")
-        run = ask_all(settings, asked, stages.begin(f"asking {called}"))
-        run = replace(run, about=None if run.about is None else run.about.drop("question"))
+        questions = questions_for(gold, reading.queries).select("query", "question")
     elif reading.queries is None:
         raise InputError(
             "a retriever is asked questions, and there are none",
@@ -348,7 +325,10 @@ def _asked(given: Given, gold: Gold | None, reading: InputReading, stages: Stage
         )
     else:
         questions = load_questions(reading.queries)
-        run = ask_all(settings, questions, stages.begin(f"asking {called}"))
+    run = ask_all(settings, questions, stages.begin(f"asking {called}"))
+    if gold is not None and run.about is not None:
+        run = replace(run, about=run.about.drop("question"))
+    run = replace(run, findings=(*run.findings, *asked_again(settings, questions)))
     return Given(given.name, Kind.RUN, run, run)
 
 
@@ -384,7 +364,9 @@ def collect_runs(run: object, reading: InputReading) -> tuple[dict[str, Run], pl
     runs = [stream.collect() for stream in _renamed(streams)]
     from findwell.io.read.records import join_about  # noqa: PLC0415
 
-    queries = join_about([unlabelled_gold(each).queries.drop(TIMED, strict=False) for each in runs])
+    queries = join_about(
+        [unlabelled_gold(each).queries.drop(TIME_COLUMNS, strict=False) for each in runs]
+    )
     return {each.name: each for each in runs}, queries.unique("query", maintain_order=True)
 
 
@@ -440,8 +422,7 @@ def with_columns(gold: Gold, queries: object) -> Gold:
     table = load_queries(queries)
     index = gold.find(table["query"])
     if not (index >= 0).any():
-        where = os.fspath(queries) if isinstance(queries, str | os.PathLike) else "queries"
-        raise no_known_query(table["query"][0], where)
+        raise no_known_query(table["query"][0], path_of(queries, "queries"))
     if "question" in gold.queries.columns:  # as the gold asks it
         table = table.drop("question", strict=False)
     joined = gold.queries.join(
@@ -451,7 +432,7 @@ def with_columns(gold: Gold, queries: object) -> Gold:
 
 
 # what must be the same, and how the error calls it
-SAME = {"gold": "gold", "question": "question", "reference": "reference answer"}
+SHARED_FIELDS = {"gold": "gold", "question": "question", "reference": "reference answer"}
 
 
 def share_gold(golds: Mapping[str, Gold]) -> Gold:
@@ -473,7 +454,7 @@ def share_gold(golds: Mapping[str, Gold]) -> Gold:
         _check_same(shared, golds[name], first, name)
         shared = replace(_joined(shared, golds[name]), named_by=shared.named_by)
     findings = dict.fromkeys(chain.from_iterable(gold.findings for gold in golds.values()))
-    queries = shared.queries.drop(TIMED, strict=False)
+    queries = shared.queries.drop(TIME_COLUMNS, strict=False)
     built = Gold.build(
         shared.rows(), queries=queries, findings=merge_findings(findings), flaws=shared.flaws
     )
@@ -483,13 +464,13 @@ def share_gold(golds: Mapping[str, Gold]) -> Gold:
 
 def _check_same(shared: Gold, gold: Gold, first: str, name: str) -> None:
     both = _contents(shared).join(_contents(gold), on="query", suffix="_other")
-    for column, what in SAME.items():
+    for column, what in SHARED_FIELDS.items():
         other = both.filter(pl.col(column) != pl.col(f"{column}_other"))["query"]
         if not len(other):
             continue
         count = "1 query has" if len(other) == 1 else f"{len(other)} queries have"
         raise AlignError(
-            f"{count} another {what} than in {first}, for example {other[0]!r}",
+            f"{count} a different {what} than in {first}, for example {other[0]!r}",
             where=f"run {name}",
             fix="make the records agree, or give one gold for all (--gold, gold=)",
         )

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, ParamSpec, TypedDict, TypeVar, Unpack, ca
 
 from findwell.core.errors import OptionError, check_share, choose, takes_options
 from findwell.core.forks import refuse_after_fork
-from findwell.core.measure import COUNTED
+from findwell.core.measure import COUNTED_UNITS
 from findwell.core.policy import Missing
 from findwell.judges.find import find_judge, on_server
 from findwell.judges.settings import Judge
@@ -47,26 +47,32 @@ class SourceReading:
     skip_bad: bool = False
     id_from: str | None = None
     query_from: str | None = None
+    search_span: str | None = None
     latency_unit: str | None = None
+    fields: Mapping[str, Any] | None = None
 
 
+@takes_options()
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Reading(SourceReading):
-    """How inputs are read and brought together, where that is not plain: `reading=Reading(…)`.
+    """How unusual inputs are read and joined: `reading=Reading(…)`.
 
     `run_format` and `gold_format` name formats that are not to be detected. `skip_bad` leaves out
-    records that cannot be read and says so in the findings. `id_from` is the field of retrieved
-    objects that holds their ids, such as `metadata.chunk`, if not the usual one; `query_from` is
-    the attribute of traces that holds the ids of queries (docs/traces.md). `latency_unit` (ms, s,
-    us or ns) is that of times whose names do not say one, as `latency_ms` does.
+    records that cannot be read; the findings count them. `fields` says what fields of other names
+    mean, as `--map` does: `{"gold.correct_chunks": "gold"}`. `id_from` is the field of retrieved
+    objects that holds their ids, such as `metadata.chunk`. `query_from` is the attribute of traces
+    that holds the ids of queries. `search_span` is the name of the spans that are searches, if
+    their type does not say so. `latency_unit` (ms, s, us or ns) is that of times whose names do not
+    say one, as `latency_ms` does.
 
-    `ids` says how document ids are normalised: a name such as `lower` or `chunk-to-doc`, or a
-    function (docs/inputs.md). `missing` says what a query counts that the run lacks: `zero`,
-    `skip` or `error` (docs/policies.md). `keep` is how many documents of each list a result
-    remembers, with their texts, for reports. `tokenizer` counts the tokens of a budget such as
-    `recall@2000tokens`: a rule that needs no download (None), `tokenizers:PATH` for the file of a
-    model, or a function (docs/cost.md). `base_url` is where models named `openai:MODEL` are: the
-    embedder's, and the judge's unless a `Judge` says where that is.
+    `ids` normalises document ids: a name such as `lower` or `chunk-to-doc`, or a function.
+    `missing` says how a query counts that the run lacks: `zero`, `skip` or `error`. `keep` is how
+    many documents of each list a result keeps for reports, with their texts. `tokenizer` counts the
+    tokens of a budget such as `recall@2000tokens`: None is a rule that needs no download,
+    `tokenizers:PATH` the file of a model, or give a function. `base_url` is the server of models
+    named `openai:MODEL`: of the embedder, and of the judge unless a `Judge` names another.
+
+    The page "What findwell reads" has examples.
 
     >>> Reading(skip_bad=True, ids="lower").options()
     {'skip_bad': True, 'ids': 'lower'}
@@ -98,7 +104,7 @@ class InputReading(SourceReading):
     def gold(self) -> dict[str, Any]:
         """The options of `load_gold`."""
         shared = {"skip_bad": self.skip_bad, "texts": self.texts, "id_from": self.id_from}
-        return {"format": self.gold_format, **shared}
+        return {"format": self.gold_format, **shared, "fields": self.fields}
 
     @property
     def samples(self) -> dict[str, Any]:
@@ -108,7 +114,7 @@ class InputReading(SourceReading):
     @property
     def run(self) -> dict[str, Any]:
         """The options of `load_run`."""
-        return self.samples | {"query_from": self.query_from}
+        return self.samples | {"query_from": self.query_from, "search_span": self.search_span}
 
     def with_texts(self) -> InputReading:
         """Return the same, with the texts."""
@@ -150,7 +156,9 @@ class PlanOptions(EvaluationOptions, total=False):
     skip_bad: bool
     id_from: str | None
     query_from: str | None
+    search_span: str | None
     latency_unit: str | None
+    fields: Mapping[str, Any] | None
     ids: Normaliser | None
     missing: str | None
     keep: int
@@ -282,7 +290,7 @@ class Plan:
         first = self.relation
         if first.about_list:  # a measure that is cut later would read the wrong verdict
             raise OptionError(
-                f"{first.name} is about the list as a whole, which is another one for every cutoff",
+                f"{first.name} judges the list as a whole, and every cutoff is another list",
                 fix=f"name it in the measures, for example recall@5/{first.name}",
             )
         named = dict.fromkeys(each.relation for each in self.measures if each.relation is not None)
@@ -306,7 +314,7 @@ class Plan:
     @cached_property
     def reads_texts(self) -> bool:
         """Whether the texts of what was retrieved are needed, to compare them or to count."""
-        counted = not set(COUNTED).isdisjoint(self.facts)
+        counted = not set(COUNTED_UNITS).isdisjoint(self.facts)
         return counted or any(matcher.reads_texts for matcher in self.matchers.values())
 
     def over(self, by: str | Matcher) -> Plan:

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
 T = TypeVar("T")
-Role = Literal["run", "gold", "samples", "corpus"]
+Role = Literal["run", "gold", "samples", "corpus", "unknown"]
 
 SUFFIXES = (
     ".trec", ".run", ".txt", ".qrels", ".qrel", ".json", ".jsonl", ".ndjson", ".csv", ".tsv",
@@ -40,8 +40,48 @@ class ProjectFile:
     places: bool = False  # whether its gold labels places in documents, which have no chunk ids
 
 
+@dataclass(frozen=True, slots=True)
+class Project:
+    """The files of an evaluation: what was retrieved, what should be found, and the texts."""
+
+    runs: tuple[ProjectFile, ...]  # or records that hold the gold as well
+    gold: ProjectFile | None  # None: the records hold it, or nothing does
+    other_golds: tuple[ProjectFile, ...]
+    corpora: tuple[ProjectFile, ...]
+    unknown: tuple[ProjectFile, ...]
+
+    @classmethod
+    def of(cls, folder: str | os.PathLike[str]) -> Project:
+        """Find the files of a folder; of several golds take the one that shares most queries."""
+        found: dict[Role, list[ProjectFile]] = {}
+        for each in project_files(folder):
+            found.setdefault(each.role, []).append(each)
+        runs, golds = found.get("run", []), found.get("gold", [])
+        samples = found.get("samples", [])
+        if not runs and not samples:
+            raise InputError(
+                "no run was found: no file says what was retrieved for which query",
+                where=str(folder),
+                fix="make one with `findwell run`, or see `findwell demo --files demo` for "
+                "examples",
+            )
+        asked = frozenset().union(*(run.queries for run in runs))
+        gold = max(golds, key=lambda each: len(each.queries & asked), default=None)
+        # records that hold both are a task of their own; next to gold labels they are not meant
+        if samples and (gold is None or not runs):
+            runs, gold = samples, None
+        others = tuple(each for each in golds if each is not gold)
+        corpora, unknown = (tuple(found.get(role, ())) for role in ("corpus", "unknown"))
+        return cls(tuple(runs), gold, others, corpora, unknown)
+
+    @property
+    def labelled(self) -> bool:
+        """Whether anything says what should be found."""
+        return self.gold is not None or self.runs[0].role == "samples"
+
+
 def project_files(folder: str | os.PathLike[str] = ".") -> list[ProjectFile]:
-    """Return the files of a folder that findwell can read: runs, gold labels, records, corpora."""
+    """Return the files of a folder and what they hold: runs, gold labels, records, corpora."""
     root = Path(folder)
     if not root.is_dir():
         raise InputError("this is not a folder", where=str(folder), fix="name the project's folder")
@@ -56,7 +96,7 @@ def project_files(folder: str | os.PathLike[str] = ".") -> list[ProjectFile]:
             where=str(folder),
             fix="name the folder that holds those of one evaluation",
         )
-    return [found for path in paths if (found := _recognised(path)) is not None]
+    return [_recognised(path) for path in paths]
 
 
 def _candidates(folder: Path, depth: int) -> Iterator[Path]:
@@ -74,11 +114,15 @@ def _candidates(folder: Path, depth: int) -> Iterator[Path]:
             yield path
 
 
-def _recognised(path: Path) -> ProjectFile | None:
-    """Find out what a file holds, by reading it; None if findwell cannot."""
+def _recognised(path: Path) -> ProjectFile:
+    """Find out what a file holds, by reading it."""
     gold = _attempt(lambda: load_gold(path))
     first = _attempt(lambda: next(iter(load_run(path).batches()), None))
     retrieved = None if first is None or first.is_empty() else first["query"]
+    texts = retrieved is None and _is_called(path, CORPUS_WORDS)
+    corpus = _attempt(lambda: load_corpus(path)) if texts else None
+    if corpus is not None and "text" in corpus.columns and not _is_called(path, GOLD_WORDS):
+        return ProjectFile(path, "corpus")  # one document alone could be read as gold labels, too
     if gold is not None and gold.queries.height:
         queries = frozenset(gold.queries["query"])
         places = "places" in gold.carries and "chunks" not in gold.carries
@@ -88,8 +132,7 @@ def _recognised(path: Path) -> ProjectFile | None:
             return ProjectFile(path, "gold", queries, places)
     if retrieved is not None:
         return ProjectFile(path, "run", frozenset(retrieved))
-    corpus = _attempt(lambda: load_corpus(path)) if _is_called(path, CORPUS_WORDS) else None
-    return None if corpus is None or corpus.is_empty() else ProjectFile(path, "corpus")
+    return ProjectFile(path, "unknown" if corpus is None or corpus.is_empty() else "corpus")
 
 
 def _attempt(read: Callable[[], T]) -> T | None:

@@ -17,11 +17,13 @@ if TYPE_CHECKING:
     from findwell.judges.llm.check import judge_check as check
     from findwell.judges.llm.judge import LLMJudge
     from findwell.judges.local import LocalJudge
+    from findwell.judges.taught import Teaching
+    from findwell.judges.taught import teach_judge as teach
     from findwell.judges.verdicts import Sample
 
 __all__ = [
-    "JudgeCard", "JudgeCheck", "JudgeComparison", "LLMJudge", "LocalJudge", "Sample", "card",
-    "check", "compare", "find_embedder", "find_judge", "judge",
+    "JudgeCard", "JudgeCheck", "JudgeComparison", "LLMJudge", "LocalJudge", "Sample", "Teaching",
+    "card", "check", "compare", "find_embedder", "find_judge", "judge", "teach",
 ]  # fmt: skip
 
 __getattr__, __dir__ = lazy_names(__name__)

@@ -19,15 +19,16 @@ if TYPE_CHECKING:
 
 JUDGES = {
     "local": "shared words and MiniLM from findwell[semantic], no network",
-    "local:text": "shared words only, nothing but the core",
+    "local:text": "a smoke test: shared words only, nothing but the core",
     "openai:MODEL": "a model behind an OpenAI-compatible server, see docs/judging.md",
+    "reranker:MODEL": "a cross-encoder: a folder with an ONNX model, a name, or SERVICE:MODEL",
     "replay:FILE": "verdicts that were recorded in a file",
+    "FILE.json": "a judge that labels have taught, see findwell judge teach",
 }
 LOCAL = re.compile(r"local(:text)?\s*(?:\(([^()]*)\))?")
-# what can be set: the scores from which a verdict is in favour, how entities and claims are found,
-# and a file of labels that moves the threshold of relevance
+# what can be set: the scores from which a verdict is in favour, how entities and claims are found
 SETTINGS: dict[str, float | str] = {"relevance": 0.5, "claims": 0.5, "statements": 0.5}
-SETTINGS |= {"entities": "auto", "decompose": "auto", "labels": ""}
+SETTINGS |= {"entities": "auto", "decompose": "auto"}
 
 
 def find_judge(spec: object) -> JudgeProtocol:
@@ -44,7 +45,8 @@ def find_judge(spec: object) -> JudgeProtocol:
       fix: did you mean local or vllm? (known: local, local:text, openai:MODEL, azure:DEPLOYMENT,
         anthropic:MODEL, gemini:MODEL, openrouter:MODEL, ollama:MODEL, vllm:MODEL, tgi:MODEL,
         lmstudio:MODEL, llamacpp:MODEL, litellm:MODEL, mistral:MODEL, groq:MODEL,
-        together:MODEL, deepseek:MODEL, replay:FILE)
+        together:MODEL, deepseek:MODEL, reranker:MODEL, replay:FILE,
+        FILE.json)
     """
     if isinstance(spec, str | Judge):
         return _from_settings(Judge(spec) if isinstance(spec, str) else spec)
@@ -75,7 +77,7 @@ def on_server(judge: object, base_url: str | None) -> tuple[object, str | None]:
     if isinstance(judge, list | tuple):
         return [on_server(each, base_url)[0] for each in judge], server
     settings = Judge(judge) if isinstance(judge, str) else judge
-    if not isinstance(settings, Judge) or not settings.asks_model:
+    if not isinstance(settings, Judge) or not settings.asks_server:
         return judge, server
     own = settings.base_url
     return replace(settings, base_url=base_url if own is None else own), server
@@ -89,21 +91,41 @@ def _server_of(judge: object) -> str | None:
         from findwell.judges.client.endpoint import distance  # noqa: PLC0415
 
         return min(filter(None, map(_server_of, several)), key=distance, default=None)
-    if not isinstance(settings, Judge) or not settings.asks_model:
+    if not isinstance(settings, Judge) or not settings.asks_server:
         return None
     from findwell.judges.client.endpoint import SharedAddress, shared_address  # noqa: PLC0415
 
+    settings = settings.underlying
     own = settings.base_url
+    if own is None and not settings.asks_model:
+        from findwell.judges.reranker import split_reranker  # noqa: PLC0415
+
+        service = split_reranker(settings.model.strip())
+        return None if service is None else shared_address(settings.model, service[0].provider)
     return shared_address(settings.model) if own is None else SharedAddress(own)
 
 
 def _from_settings(settings: Judge) -> JudgeProtocol:
     spec = settings.model.strip()
+    if settings.is_taught:
+        from findwell.judges.taught import TaughtJudge, Teaching  # noqa: PLC0415
+
+        taught, inner = Teaching.load(spec), settings.underlying
+        if inner.asks_server and inner.base_url is None:
+            raise OptionError(
+                f"{spec} names {taught.judge}, and a file does not decide where texts go",
+                fix=f"if you agree, name the server: -J base_url={taught.endpoint}",
+            )
+        return TaughtJudge(find_judge(inner), taught)
     kind, _, argument = (part.strip() for part in spec.partition(":"))
     if settings.asks_model and argument:
         from findwell.judges.llm.judge import LLMJudge  # noqa: PLC0415
 
         return LLMJudge(settings)
+    if kind == "reranker":
+        from findwell.judges.reranker import RerankerJudge, find_scorer  # noqa: PLC0415
+
+        return RerankerJudge(find_scorer(settings))
     local, recorded = LOCAL.fullmatch(spec), argument if kind == "replay" else ""
     if (changed := settings.changed()) and (local or recorded):
         raise OptionError(
@@ -129,8 +151,8 @@ def known_judges() -> dict[str, str]:
     from findwell.judges.client.providers import ENTRIES  # noqa: PLC0415
 
     models = {entry.spelling: f"a model of {entry.title}" for entry in ENTRIES[1:]}
-    *first, (last, recorded) = JUDGES.items()
-    return dict(first) | models | {last: recorded}
+    first, last = list(JUDGES.items())[:-3], list(JUDGES.items())[-3:]
+    return dict(first) | models | dict(last)
 
 
 def _local(model: bool, settings: str, spec: str) -> JudgeProtocol:
@@ -139,10 +161,4 @@ def _local(model: bool, settings: str, spec: str) -> JudgeProtocol:
     given = dict(split_parameters(settings, spec, OptionError))
     values = read_parameters("the judge local", given, SETTINGS, OptionError)
     ways = {name: values.pop(name, None) for name in ("entities", "decompose")}
-    labels = values.pop("labels", "")
-    judge = LocalJudge("minilm" if model else None, thresholds=values, **ways)
-    if not labels:
-        return judge
-    from findwell.judges.cards.labels import load_labels, match_rate  # noqa: PLC0415
-
-    return match_rate(judge, load_labels(labels), "relevance")
+    return LocalJudge("minilm" if model else None, thresholds=values, **ways)

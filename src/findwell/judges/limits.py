@@ -23,6 +23,7 @@ PAIRS = 1_953
 SMOKE_TEST = "local:text"
 CHECK_WITH_LABELS = "check what it says with labels of people before you rely on it"
 UNCHECKED = "not checked against people: see findwell judge card"
+NOT_CALIBRATED = "its threshold is not calibrated: see findwell judge teach"
 CHANCE = "no better than chance: do not use this judge"
 NO_VERDICT = f"the judge {SMOKE_TEST} is for smoke tests and gives no verdict about systems"
 
@@ -37,13 +38,18 @@ def judge_limits(judge: Mapping[str, Any]) -> str:
     """
     if not judge:
         return ""
-    name = _name(judge)
+    name = judge_name(judge)
     facts = [str(judge["card"]).removeprefix(f"{name}: ")] if "card" in judge else []
+    facts += [str(judge["taught_by"])] if "taught_by" in judge else []
     facts += _measured(name)
     if isinstance(recorded := judge.get("recorded"), Mapping):
         facts += [judge_limits(recorded)]
     facts += [f"{each}: {judge_limits(about)}" for each, about in _members(judge)]
-    return "; ".join(facts) or UNCHECKED
+    facts += [] if facts or judge.get("calibrated", True) else [UNCHECKED, NOT_CALIBRATED]
+    facts = facts or [UNCHECKED]
+    if isinstance(own := judge.get("prompt"), Mapping):
+        facts += [f"asked with prompts of its user: {', '.join(own['replaces'])}"]
+    return "; ".join(facts)
 
 
 def verdict_limit(judge: Mapping[str, Any], relation: str) -> str:
@@ -72,34 +78,40 @@ def is_judged(relation: str) -> bool:
     return relation.partition("(")[0] in ASPECTS
 
 
+def is_measured(name: str) -> bool:
+    """Tell whether a judge is an embedded one, whose worth was measured on public labels."""
+    return LOCAL.fullmatch(name) is not None
+
+
 def judge_lines(judges: Iterable[Mapping[str, Any]]) -> list[str]:
     """Name each judge with what its numbers are worth, once.
 
     >>> judge_lines([{}, {"name": "openai:m"}, {"name": "openai:m"}])
     ['judge openai:m: not checked against people: see findwell judge card']
     """
-    named = (f"judge {_name(judge)}: {judge_limits(judge)}" for judge in judges if judge)
+    named = (f"judge {judge_name(judge)}: {judge_limits(judge)}" for judge in judges if judge)
     return list(dict.fromkeys(named))
 
 
 def limit_findings(judge: Mapping[str, Any], measures: Mapping[str, str]) -> list[Finding]:
     """Report the measures that a judge decided, by name with their relations, and its worth."""
     judged = [name for name, relation in measures.items() if judge and is_judged(relation)]
-    message = f"measure by a judge; {'; '.join(judge_lines([judge]))}"
+    message = f"# measure|measures is|are decided by the {'; '.join(judge_lines([judge]))}."
     return list(finding_about("judge-limits", judged, message, CHECK_WITH_LABELS))
 
 
-def _name(judge: Mapping[str, Any]) -> str:
+def judge_name(judge: Mapping[str, Any]) -> str:
+    """Return what a judge is called."""
     return str(judge.get("name") or judge.get("judge") or "")
 
 
 def _members(judge: Mapping[str, Any]) -> list[tuple[str, Mapping[str, Any]]]:
     """Return the judges of a panel by name."""
-    return [(_name(each), each) for each in judge.get("judges", ())]
+    return [(judge_name(each), each) for each in judge.get("judges", ())]
 
 
 def _only_smoke_tests(judge: Mapping[str, Any]) -> bool:
-    local = LOCAL.fullmatch(_name(judge))
+    local = LOCAL.fullmatch(judge_name(judge))
     recorded = judge.get("recorded")
     inner = [about for _, about in _members(judge)]
     inner += [recorded] if isinstance(recorded, Mapping) else []

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
-from dataclasses import KW_ONLY, dataclass, field, fields
+from dataclasses import KW_ONLY, dataclass, field, fields, replace
 from typing import TYPE_CHECKING
 
-from findwell.core.errors import OptionError, choose
+from findwell.core.errors import OptionError, choose, takes_options
 
 if TYPE_CHECKING:
-    from findwell.judges.client.budget import Budget, Prices
+    from findwell.judges.client.budget import CallBudget, Prices
     from findwell.judges.client.cache import Cache
     from findwell.judges.client.client import RetryPolicy
     from findwell.judges.client.protocol import Json
@@ -24,31 +24,33 @@ RECORDED = {"recorded": True}  # settings that the manifest names
 OWN_FIELDS = ("model", "messages", "stream", "response_format")  # of a call, set by findwell alone
 
 
+@takes_options()
 @dataclass(frozen=True, slots=True)
 class Judge:
     """A judge by name, such as `openai:MODEL` or `ollama:MODEL`, and how it is asked.
 
-    The server and its key come from the environment (FINDWELL_BASE_URL or OPENAI_BASE_URL,
-    FINDWELL_API_KEY or OPENAI_API_KEY; other providers have their own, see docs/judging.md) unless
-    they are given. The limits hold for all that one judge asks; `prices` are those of the model
-    ("0.15, 0.6": prompts and answers, per million tokens), or a file with prices. `cache` is `use`,
-    `refresh` or `off`. `headers` are sent with every call, `extra_body` are fields of its body.
-    `batch` sends the calls as batches, which take up to a day and cost half. `language` is that of
-    the prompts: en, de, fr, es, zh, ja, or `auto`, that of each question.
+    The server and its key come from the environment, unless they are given: FINDWELL_BASE_URL or
+    OPENAI_BASE_URL, and FINDWELL_API_KEY or OPENAI_API_KEY. Other providers have variables of their
+    own; the page "Judging without labels" lists them. The limits hold for all that one judge asks.
+    `prices` are those of the model ("0.15, 0.6": prompts and answers, per million tokens), or a
+    file with prices. `cache` is `use`, `refresh` or `off`. `headers` are sent with every call, and
+    `extra_body` are fields of its body. `batch` sends the calls as batches, which take up to a day
+    and cost half. `language` is that of the prompts: en, de, fr, es, zh, ja, or `auto`, that of
+    each question.
 
-    `ask` is how it is asked: `matrix` for all verdicts about a sample at once, `single` for one
-    verdict by one word, with its probability where the server reports it. `kept` (the default) is
-    what `findwell.judges.check` recommended for this model, and `matrix` for a model that was not
-    checked; `auto` checks such a model first. `max_failures` is the share of failed verdicts at
-    which judging stops after the first samples; 1 lets it go on. `quotes` asks for a quote with
-    every single verdict that is a yes; a matrix always has quotes.
+    `ask` is how it is asked. `matrix` asks for all verdicts about a sample at once. `single` asks
+    for one verdict by one word, with its probability if the server reports it. `kept` (the default)
+    is what `findwell.judges.check` recommended for this model, and `matrix` if it was not checked.
+    `auto` checks such a model first. `quotes` asks for a quote with every single verdict that is a
+    yes; a matrix always has quotes. `max_failures` is the share of failed verdicts at which judging
+    stops after the first samples; 1 never stops.
 
-    `votes` asks every question this many times and takes the majority, of grades the median.
-    `decompose` lets the model list claims and statements instead of sentences. `separate_calls`
-    asks about relevance, claims and entities in separate calls. `prompts` is a folder of files
-    that replace the package's. `options` are fields of the call, such as temperature or
-    max_tokens; None leaves one out. `attempts` is how many times an id is asked about at most,
-    `call_tokens` how many tokens of chunks one call shows at most: longer chunks are cut.
+    `votes` asks every question this many times, and takes the majority, or the median of grades.
+    `decompose` lets the model list claims and statements, instead of splitting into sentences.
+    `separate_calls` asks about relevance, claims and entities in separate calls. `prompt` is a TOML
+    file with prompts that replace the package's. `options` are fields of the call, such as
+    temperature or max_tokens; None leaves one out. `attempts` limits how many times an id is asked
+    about. `call_tokens` limits the tokens of chunks in one call: longer chunks are cut.
 
     >>> Judge("openai:some-model", votes=3).changed()
     ['votes']
@@ -76,14 +78,14 @@ class Judge:
     separate_calls: bool = field(default=False, metadata=RECORDED)
     attempts: int = field(default=3, metadata=RECORDED)
     call_tokens: int = field(default=CALL_TOKENS, metadata=RECORDED)
-    prompts: str | os.PathLike[str] | None = None
+    prompt: str | os.PathLike[str] | None = None
     options: Mapping[str, Json] | None = None
     headers: Mapping[str, str] | None = field(default=None, repr=False)
     extra_body: Mapping[str, Json] | None = field(default=None, repr=False)  # may hold keys
     batch: bool = field(default=False, metadata=RECORDED)
     language: str = field(default="en", metadata=RECORDED)
     retry: RetryPolicy | None = None  # how patiently a server is asked; default: the client's
-    budget: Budget | None = None  # one that others share, instead of the limits
+    budget: CallBudget | None = None  # one that others share, instead of the limits
 
     def __post_init__(self) -> None:
         """Check what can be checked without a server."""
@@ -108,13 +110,46 @@ class Judge:
             )
 
     @property
+    def is_taught(self) -> bool:
+        """Whether it is a file that `findwell judge teach` wrote."""
+        spec = self.model.strip()
+        return spec.endswith(".json") and ":" not in os.path.splitdrive(spec)[1]
+
+    @property
+    def underlying(self) -> Judge:
+        """The judge that is asked: of a file that `findwell judge teach` wrote, the one inside.
+
+        It is asked as it was asked when it was taught, unless that is given; where, its user says.
+        """
+        if not self.is_taught:
+            return self
+        from findwell.judges.taught import Teaching  # noqa: PLC0415 - few judges were taught
+
+        taught = Teaching.load(self.model.strip())
+        ask = taught.ask if self.ask == KEPT_CHECK and taught.ask else self.ask
+        return replace(self, model=taught.judge, ask=ask)
+
+    @property
     def asks_model(self) -> bool:
         """Whether a language model is asked."""
-        if ":" not in self.model:
+        model = self.underlying.model
+        if ":" not in model:
             return False
         from findwell.judges.client.providers import split_spec  # noqa: PLC0415 - most judges ask no model
 
-        return split_spec(self.model) is not None
+        return split_spec(model) is not None
+
+    @property
+    def asks_server(self) -> bool:
+        """Whether texts go to a server: of a language model, or of a reranker."""
+        if self.asks_model:
+            return True
+        model = self.underlying.model.strip()
+        if not model.startswith("reranker:"):
+            return False
+        from findwell.judges.reranker import split_reranker  # noqa: PLC0415 - few judges are one
+
+        return split_reranker(model) is not None
 
     def changed(self) -> list[str]:
         """Return the names of the settings that are not the defaults."""

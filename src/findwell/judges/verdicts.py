@@ -52,7 +52,7 @@ class JudgeFailure:
 
 # what can be done about the most common reason; by others the same comes out again
 RUN_AGAIN = "run it again: what was judged is kept, only the rest is asked for"
-LOOK_AT_QUERIES = "look at these queries: if it is run again, the same comes out"
+LOOK_AT_QUERIES = "look at these queries: another run would give the same"
 FIXES = {
     JudgeReason.NEEDS_MODEL: "ask a language model: --judge openai:MODEL",
     JudgeReason.NO_QUESTION: "give these queries a question",
@@ -65,9 +65,8 @@ FIXES = {
         (JudgeReason.MALFORMED, "cut off", "empty"),
         "see how the model is asked best: findwell judge check JUDGE",
     ),
-    **dict.fromkeys(
-        ("timeout", "unreachable", "connection", "server error", "unreadable body"), RUN_AGAIN
-    ),
+    **dict.fromkeys(("timeout", "connection", "server error", "unreadable body"), RUN_AGAIN),
+    "unreachable": f"start the server, then {RUN_AGAIN}",
     **dict.fromkeys(("rate limited", "stopped", "unfinished batch"), RUN_AGAIN),
 }
 

@@ -26,8 +26,10 @@ class Age(Measure):
     corpus. A chunk whose date is unknown is left out, and one that is newer than the reference
     date is of age 0. It is undefined where no date is known.
 
-    Citation: none; for what becomes of answers from old documents see Vu et al.: FreshLLMs (ACL
-    Findings 2024).
+    When to use: where answers expire: it shows whether an index returns outdated chunks. It says
+    nothing about relevance, so read it next to recall.
+
+    Citation: none; on answers from old documents see Vu et al.: FreshLLMs (ACL Findings 2024).
 
     >>> from findwell import evaluate
     >>> corpus = [

@@ -24,18 +24,22 @@ if TYPE_CHECKING:
     from findwell.core.data import Floats, Ints
     from findwell.core.relation import Relation
 
-UNSHARED = -1  # stands for any item that one document alone covers
+UNSHARED_ITEM = -1  # stands for any item that one document alone covers
 
 
 @register_measure
 class AlphaNDCG(Measure):
     """Novelty-biased nDCG over groups (subtopics).
 
-    A unit gains (1 − α)^c for each item it covers, where c counts the units above that cover the
-    same item; gains are discounted by log2(rank + 1) and divided by those of an ideal list, which
-    is built greedily from the documents of the gold (the optimum is NP-hard). That takes time for
-    the documents; only where thousands of documents of one query share their items in thousands of
-    combinations does it take time for the square of their number, or with a cutoff for k of them.
+    A unit gains (1 − α)^c for each item it covers, where c counts the units above that cover
+    the same item; gains are discounted by log2(rank + 1) and divided by those of an ideal list,
+    which is built greedily from the documents of the gold (the optimum is NP-hard). The
+    time to build it grows with the number of documents. Only if thousands of documents of one
+    query share their items in thousands of combinations, it grows with the square of that
+    number; with a cutoff, with k times that number.
+
+    When to use: where one question has several aspects and repeating one of them is worth little.
+    It needs gold labels with groups; without groups use nDCG.
 
     Citation: Clarke et al.: Novelty and diversity in information retrieval evaluation (SIGIR
     2008).
@@ -99,7 +103,7 @@ class AlphaNDCG(Measure):
         count = np.bincount(doc, minlength=len(doc_query))[fixed].astype(np.float64)
         order = np.lexsort((-count, doc_query[fixed]))  # by query, the most gainful first
         lists = [(doc_query[fixed][order], count[order])]
-        covers = _covers(doc, np.where(shared, item, UNSHARED))
+        covers = _covers(doc, np.where(shared, item, UNSHARED_ITEM))
         bounds = np.searchsorted(doc_query, np.arange(relation.n + 1)).tolist()
         for number in np.flatnonzero(falls).tolist():
             gains = greedy_gains(covers[bounds[number] : bounds[number + 1]], self.alpha, most)
@@ -131,14 +135,14 @@ def greedy_gains(
 ) -> list[float]:
     """Return what each rank gains if the document that gains most comes next, the first of equals.
 
-    `covers` has the items of each document; those that no other document covers are `UNSHARED`.
+    `covers` has the items of each document; those of no other document are `UNSHARED_ITEM`.
     A gain never rises, so that what a document gained when it was last looked at is the most that
     it can gain now: only the document on top is looked at again. Documents with the same items
     stand in one line, as they gain the same. Time grows with the documents, and with how often
     items shared by different lines are covered until they are worth nothing; where thousands of
     documents share their items in thousands of combinations, with the square of their number.
 
-    >>> greedy_gains([(1, 2), (1,), (2, UNSHARED)], 0.5)
+    >>> greedy_gains([(1, 2), (1,), (2, UNSHARED_ITEM)], 0.5)
     [2.0, 1.5, 0.5]
     """
     first: dict[tuple[int, ...], int] = {}  # of each line
@@ -162,7 +166,7 @@ def greedy_gains(
             break
         gains.append(gain)
         for item in {*covers[document]}:
-            if item != UNSHARED:
+            if item != UNSHARED_ITEM:
                 worth[item] *= 1 - alpha
         if following[document] == document:
             heappop(heap)

@@ -29,6 +29,10 @@ class AveragePrecision(PerRelevantItem):
     in the first k (what ragas and the course notes call context precision, blind to what was
     missed); `over=min`, the smaller of k and the relevant items (so that a full list can reach 1).
 
+    When to use: where order matters and every relevant item counts the same. It misleads where
+    labels are incomplete (unjudged documents count as noise; see bpref), and where only the first
+    few ranks are read (use nDCG@k).
+
     Citation: Buckley, Voorhees: Retrieval system evaluation, in TREC (MIT Press, 2005).
 
     >>> from findwell import evaluate
@@ -44,7 +48,11 @@ class AveragePrecision(PerRelevantItem):
     formula: ClassVar[str] = r"\frac{1}{R}\sum_{j\text{ found}}P@r_j"
     aliases: ClassVar = known_as(
         "MAP map_cut_{k} average_precision mean_average_precision"
-    ) | known_as("context_precision contextual_precision", over="retrieved", relation="relevance")
+    ) | known_as(
+        "context_precision contextual_precision llm_context_precision_with_reference",
+        over="retrieved",
+        relation="relevance",
+    )
     limit: ClassVar = AT_MOST_ONE  # a unit with several items: more hits than k
     adds: ClassVar[str] = "Add up the precision at the first rank of each relevant item"
 
@@ -81,6 +89,9 @@ class GeometricAveragePrecision(AveragePrecision):
     """Average precision, aggregated by the geometric mean: gains on the worst queries count most.
 
     GMAP = exp(mean ln max(AP, 0.00001)). A query's own value is its AP.
+
+    When to use: where the worst queries matter most, such as a search that must never fail. A
+    single query at 0 pulls the value down strongly.
 
     Citation: Robertson: On GMAP, and other transformations (CIKM 2006).
 

@@ -15,11 +15,14 @@ if TYPE_CHECKING:
 
 @register_measure
 class Bpref(PerRelevantItem):
-    """How seldom judged non-relevant units stand above relevant ones; unjudged ones are ignored.
+    """How rarely judged non-relevant units rank above relevant ones; unjudged ones are ignored.
 
     With R relevant and N judged non-relevant items, each relevant unit found adds
     1 − min(n, R) ÷ min(N, R), where n counts the judged non-relevant units above it; the sum is
     divided by R.
+
+    When to use: where many retrieved documents are unjudged, as with an old pool and a new
+    retriever. With complete labels AP uses more of the list.
 
     Citation: Buckley, Voorhees: Retrieval evaluation with incomplete information (SIGIR 2004).
 
@@ -54,6 +57,9 @@ class GeometricBpref(Bpref):
     """Bpref, aggregated by the geometric mean: gains on the worst queries count most.
 
     gm_bpref = exp(mean ln max(bpref, 0.00001)). A query's own value is its bpref.
+
+    When to use: where labels are incomplete and the worst queries matter most. A single query at 0
+    pulls the value down strongly.
 
     Citation: trec_eval, measure `gm_bpref`; Robertson: On GMAP, and other transformations (CIKM
     2006) for the geometric mean.

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 RANKS = "ranks"  # chunks, which cost nothing but a place
 THOUSAND = 1000.0
-ALMOST = 1e-9  # .7 of 10 items are 7 items, whatever floats say
+ROUNDING_ERROR = 1e-9  # .7 of 10 items are 7 items, whatever floats say
 
 
 class Priced(Measure):
@@ -54,6 +54,9 @@ class ContextCost(Priced):
     `unit=chars` it is characters, with `unit=hops` the searches that were made, with `unit=ranks`
     the chunks. Next to recall it says what a longer list costs.
 
+    When to use: to see what a context costs next to what it finds. Lower is cheaper, not better:
+    compare it at equal recall.
+
     Citation: none; what every provider of a language model charges for.
 
     >>> from findwell import evaluate
@@ -88,6 +91,9 @@ class ItemsPer(Priced):
     search finds again counts once. An item that is supported in part counts in part, as in recall.
     Where nothing was retrieved it is 0.
 
+    When to use: to compare contexts of different size: how many needed items the same cost buys. It
+    favours very short lists, so read it next to recall.
+
     Citation: Smith, Troynikov: Evaluating chunking strategies for retrieval (Chroma, 2024), for
     the efficiency of tokens; Chen et al.: BrowseComp-Plus (2025), for the number of searches.
 
@@ -119,7 +125,7 @@ class ItemsPer(Priced):
         found = relation.count(query) if gain is None else relation.total(query, gain)
         cost = self.cost(relation)
         scale = 1.0 if self.unit in ("hops", RANKS) else THOUSAND
-        return np.where(cost > 0, found * scale / np.maximum(cost, ALMOST), 0.0)
+        return np.where(cost > 0, found * scale / np.maximum(cost, ROUNDING_ERROR), 0.0)
 
 
 @register_measure
@@ -130,6 +136,9 @@ class CostTo(Priced):
     included; an item that is supported in part counts in part, as in recall. It is undefined for a
     query whose list does not reach r; such queries are counted and left out of the mean, so read it
     together with the share of queries that reach it (`all_found` for r = 1).
+
+    When to use: to ask how much context a level of recall takes. Queries that never reach the level
+    have no value, so read it next to their count.
 
     Citation: Chen et al.: BrowseComp-Plus (2025), for the number of searches; in ranks it is the
     search length of Cooper (American Documentation 19(1), 1968) at a level of recall.
@@ -177,7 +186,7 @@ class CostTo(Priced):
 
     def _reached(self, relation: Relation) -> tuple[Bools, Ints, Ints]:
         """Return which queries reach the recall, and by which unit those that need one."""
-        needed = relation.relevant(self.rel) * self.recall - ALMOST
+        needed = relation.relevant(self.rel) * self.recall - ROUNDING_ERROR
         query, rank, gain = relation.supports(self.rel, self.k, steps=True)
         gain = np.ones(len(query)) if gain is None else gain
         found = running_sums(gain, relation.count(query))

@@ -26,6 +26,8 @@ class Count(Measure):
 class Queries(Count):
     """How many queries were measured.
 
+    When to use: to check on how many queries a result rests. It is a count, not a quality.
+
     >>> from findwell import evaluate
     >>> evaluate({"q": ["a"]}, {"q": ["a"], "r": ["b"]}, measures=["num_q"])["queries"]
     2.0
@@ -45,6 +47,9 @@ class Queries(Count):
 class Retrieved(Count):
     """How many units were retrieved, among the first k.
 
+    When to use: to check that all systems retrieved the same number of units. It is a count, not a
+    quality.
+
     >>> from findwell import evaluate
     >>> evaluate({"q": ["a", "b", "c"]}, {"q": ["a"]}, measures=["num_ret"])["retrieved"]
     3.0
@@ -63,6 +68,9 @@ class Retrieved(Count):
 @register_measure
 class Relevant(Count):
     """How many relevant items there are.
+
+    When to use: to check how many relevant items the labels have in total. It describes the gold
+    labels, not a system.
 
     >>> from findwell import evaluate
     >>> evaluate({"q": ["a"]}, {"q": {"a": 1, "b": 2, "c": 0}}, measures=["num_rel"])["relevant"]
@@ -84,6 +92,9 @@ class Relevant(Count):
 @register_measure
 class RelevantRetrieved(Count):
     """How many relevant items were found, among the first k.
+
+    When to use: to count hits instead of shares, for example in a table of trec_eval. Queries with
+    many relevant items dominate its sum; use recall to compare systems.
 
     >>> from findwell import evaluate
     >>> run, gold = {"q": ["a", "x"]}, {"q": ["a", "b"]}
@@ -108,6 +119,9 @@ class RelevantRetrieved(Count):
 @register_measure
 class RejectedRetrieved(Count):
     """How many units were retrieved that were judged not relevant, among the first k.
+
+    When to use: to count the documents that were judged not relevant and still retrieved. Unjudged
+    documents do not count, so read it next to judged@k.
 
     >>> from findwell import evaluate
     >>> run, gold = {"q": ["a", "x", "y"]}, {"q": {"a": 1, "x": 0}}

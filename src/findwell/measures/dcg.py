@@ -29,6 +29,10 @@ class DCG(Measure):
     2^grade − 1, as in web search and Kaggle; `gain=0:1:3` names the gain of grade 0, 1, 2.
     A unit that covers several items gains them all; an item covered again gains nothing.
 
+    When to use: inside other measures, or to compare lists for one query. Its scale depends on how
+    many relevant items a query has, so its mean over queries is dominated by queries with many; use
+    nDCG for that.
+
     Citation: Järvelin, Kekäläinen: Cumulated gain-based evaluation of IR techniques (ACM TOIS
     20(4), 2002); exponential gain Burges et al. (ICML 2005).
 
@@ -70,6 +74,10 @@ class NDCG(DCG):
     cut at k too. Every grade above 0 counts.
     `gain=linear` (default) takes the grade as it is, as trec_eval does; `gain=exp` takes
     2^grade − 1, as in web search and Kaggle; `gain=0:1:3` names the gain of grade 0, 1, 2.
+
+    When to use: where order matters and some documents are better than others; it is the usual
+    choice for graded labels. It misleads where the model reads all k chunks equally (use recall@k),
+    and with incomplete labels (see judged@k).
 
     Citation: Järvelin, Kekäläinen: Cumulated gain-based evaluation of IR techniques (ACM TOIS
     20(4), 2002).

@@ -18,11 +18,15 @@ if TYPE_CHECKING:
 class ExpectedReciprocalRank(Measure):
     """The expected 1 ÷ rank at which a reader, who may be satisfied by every unit, stops.
 
-    A unit of grade g satisfies with probability R = (2^g − 1) ÷ 2^max; ERR = Σ R · Π(1 − R of the
-    units above) ÷ rank. `max` is the highest grade of the scale: 4 by default, as in gdeval and
-    ir_measures; a higher grade counts as 4. Name the scale of your own gold, for example max=1
-    where grades are 0 and 1: it is not taken from the gold, so that no query's value depends on
-    the grades of others.
+    A unit of grade g satisfies with probability R = (2^g − 1) ÷ 2^max; ERR = Σ R · Π(1 − R of
+    the units above) ÷ rank. `max` is the highest grade of the scale: 4 by default, as in gdeval
+    and ir_measures; a higher grade counts as 4. Set it to the highest grade of your scale, for
+    example max=1 if grades are 0 and 1. It is not taken from the gold labels, so no query's
+    value depends on the grades of others.
+
+    When to use: where a reader stops at the first satisfying document and grades say how satisfying
+    it is. It hardly changes below the first good hit; use nDCG or recall where several documents
+    are needed.
 
     Citation: Chapelle, Metzler, Zhang, Grinspan: Expected reciprocal rank for graded relevance
     (CIKM 2009).

@@ -16,10 +16,13 @@ if TYPE_CHECKING:
 class Forbidden(Count):
     """How many chunks were retrieved that must not be seen, among the first k.
 
-    forbidden@k counts, over all queries, the chunks among the first k that are marked: documents
-    that the asker has no right to, that are withdrawn or poisoned. It is a gate, not a score:
-    `--require "forbidden@10<=0"`. A query marks documents by a list `forbidden` of ids in its
-    record, a corpus by a column `forbidden`; every repetition counts.
+    forbidden@k counts, over all queries, the chunks among the first k that are marked:
+    documents that the asker has no right to, that are withdrawn or poisoned. It is a gate, not
+    a score: `--require "forbidden@10<=0"`. Mark documents with a list of ids `forbidden` in the
+    record of a query, or with a column `forbidden` of the corpus. Every repetition counts.
+
+    When to use: to make sure that documents of other tenants, or secret or withdrawn ones, are
+    never retrieved. Any value above 0 is a leak: look at each query concerned.
 
     Citation: none; a count.
 

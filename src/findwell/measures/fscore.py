@@ -22,6 +22,9 @@ class FScore(Measure):
     F(beta)@k = (1 + beta²) · P · R ÷ (beta² · P + R), 0 when both are 0. beta > 1 favours recall.
     trec_eval's `set_F.x` weighs with x = beta².
 
+    When to use: where one number for finding and noise is needed and the list has no order. It
+    hides which of the two fell, so report precision and recall with it.
+
     Citation: van Rijsbergen: Information Retrieval (1979), chapter 7.
 
     >>> from findwell import evaluate
@@ -70,6 +73,9 @@ class SetAveragePrecision(Measure):
 
     Average precision of a set: every relevant item found adds the precision of the set, every
     item missed adds 0.
+
+    When to use: for sets without an order. It is low unless both precision and recall are high;
+    F is easier to read.
 
     Citation: trec_eval, measure `set_map`.
 

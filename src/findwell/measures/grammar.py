@@ -6,6 +6,7 @@ K is a rank (`recall@10`) or a budget (`recall@2000tokens`).
 from __future__ import annotations
 
 import functools
+import importlib
 import re
 from typing import TYPE_CHECKING, Any, TypeAlias
 
@@ -18,6 +19,18 @@ if TYPE_CHECKING:
 
     Found: TypeAlias = tuple[type[Measure], dict[str, str]]  # a measure, and what its name implies
     Classes: TypeAlias = tuple[type[Measure], ...]
+    Pattern: TypeAlias = tuple[re.Pattern[str], type[Measure], dict[str, str]]
+
+# measures of every day, whose names need no other module than their own
+MODULES = {
+    "AP": "average_precision",
+    "nDCG": "dcg",
+    "P": "precision",
+    "recall": "recall",
+    "RR": "reciprocal_rank",
+    "success": "success",
+}
+_FOLDED = {name.casefold(): name for name in MODULES}
 
 _SPEC = re.compile(
     r"""(?P<name>[^@/()]+?)
@@ -83,7 +96,7 @@ def parse_measure(
         )
     name, at = parts["name"].strip(), parts["at"]
     whole = None if at is None else f"{name}@{at}"
-    found = _lookup(whole, name)
+    found = _of_every_day(name) or _lookup(whole, name)
     if found is None:  # built-in names cannot be taken, so that plugins are only asked now
         MEASURES.load_plugins()
         found = _lookup(whole, name) or _unknown(name)
@@ -119,12 +132,58 @@ def _build(cls: type[Measure], texts: Mapping[str, str], relation: str | None) -
     return cls(**cutoff, **values, relation=relation)
 
 
+# measures of other tools that are not the same here: what differs, and what to type
+EDIT = "compares texts by edit distance with a threshold of 0.5; findwell compares their words"
+RESPONSE = "judges chunks by the generated answer; findwell judges them by the question"
+ANSWER = "is about the generated answer; findwell measures what was retrieved"
+DIFFERENT = {
+    "non_llm_context_recall": (EDIT, "-m recall/rouge"),
+    "non_llm_context_precision_with_reference": (EDIT, "-m 'AP(over=retrieved)/rouge'"),
+    "llm_context_precision_without_reference": (RESPONSE, "-m context_precision"),
+    "context_utilization": (RESPONSE, "-m context_precision"),
+    "nv_context_relevance": (
+        "rates all chunks together from 0 to 2; findwell judges their statements one by one",
+        "-m context_relevancy",
+    ),
+    "noise_sensitivity": (ANSWER, "-m P@5 or -m context_relevancy for noise among the chunks"),
+} | dict.fromkeys(
+    [
+        "faithfulness",
+        "faithfulness_with_hhem",
+        "answer_relevancy",
+        "response_relevancy",
+        "answer_correctness",
+        "answer_similarity",
+        "semantic_similarity",
+        "factual_correctness",
+        "response_groundedness",
+        "nv_response_groundedness",
+        "answer_accuracy",
+        "nv_accuracy",
+        "hallucination",
+    ],
+    (ANSWER, "-m context_recall: whether the chunks support the reference answer"),
+)
+
+
 def _unknown(name: str) -> Found:
+    different = {_fold(word): told for word, told in DIFFERENT.items()}.get(_fold(name))
+    if different is not None:
+        raise MeasureError(f"{name} {different[0]}", fix=f"type {different[1]}")
     classes = MEASURES.known()
     known = [*classes, *(alias for cls in classes.values() for alias in cls.aliases)]
     suggestion = nearest(name, (word for word in known if "{" not in word))
     fix = f"{suggestion} `findwell measures` lists them all".strip()
     raise MeasureError(f"unknown measure {name[:60]!r}", fix=fix)
+
+
+def _of_every_day(name: str) -> Found | None:
+    """Find a measure by its own name in its own module, without importing the others."""
+    own = _FOLDED.get(name.casefold())
+    if own is None:
+        return None
+    importlib.import_module(f"findwell.measures.{MODULES[own]}")
+    return MEASURES.registered[own], {}
 
 
 def _lookup(*names: str | None) -> Found | None:
@@ -152,7 +211,11 @@ def _cut(folded: str, classes: Classes) -> Found | None:
 
 
 def _spelled(folded: str, classes: Classes) -> Found | None:
-    for pattern, cls, implied in _spellings(classes):
+    plain, patterns = _spellings(classes)
+    cls, implied = plain.get(folded, (None, {}))
+    if cls is not None:
+        return cls, implied
+    for pattern, cls, implied in patterns:
         found = pattern.fullmatch(folded)
         if found:
             return cls, {**implied, **found.groupdict()}
@@ -160,12 +223,22 @@ def _spelled(folded: str, classes: Classes) -> Found | None:
 
 
 @functools.cache
-def _spellings(classes: Classes) -> list[tuple[re.Pattern[str], type[Measure], Mapping[str, str]]]:
-    """List the patterns of every name and alias; names come first, so none can be shadowed."""
-    nothing: Mapping[str, str] = {}
+def _spellings(classes: Classes) -> tuple[dict[str, Found], list[Pattern]]:
+    """List every name and alias; names come first, so none can be shadowed.
+
+    Those with a parameter are patterns, which no plain one matches (tested).
+    """
+    nothing: dict[str, str] = {}
     names = [(cls.name, cls, nothing) for cls in classes]
     aliases = [(alias, cls, implied) for cls in classes for alias, implied in cls.aliases.items()]
-    return [(_pattern(spelling), cls, implied) for spelling, cls, implied in names + aliases]
+    plain: dict[str, Found] = {}
+    patterns: list[Pattern] = []
+    for spelling, cls, implied in names + aliases:
+        if "{" in spelling:
+            patterns.append((_pattern(spelling), cls, dict(implied)))
+        else:
+            plain.setdefault(_fold(spelling), (cls, dict(implied)))
+    return plain, patterns
 
 
 def _pattern(alias: str) -> re.Pattern[str]:

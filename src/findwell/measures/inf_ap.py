@@ -22,6 +22,9 @@ class InferredAveragePrecision(PerRelevantItem):
     ε = 0.00001, and 1 for j = 0; the sum is divided by the relevant items. Documents that the
     pool holds without a judgement have a negative grade in the gold.
 
+    When to use: where only a random sample of the pool was judged. It is biased where the judged
+    documents were not drawn at random.
+
     Citation: Yilmaz, Aslam: Estimating average precision with incomplete and imperfect judgments
     (CIKM 2006).
 

@@ -22,6 +22,9 @@ class InterpolatedPrecision(Measure):
     relevant items, as in trec_eval 9 and the tools built on it (pytrec_eval, ir_measures);
     trec_eval 10, and its dialect, round r · R instead, so that .6 of 77 items are 46 and not 47.
 
+    When to use: to read a precision-recall curve at one point. One value per recall level says
+    little about a system; use AP for a summary.
+
     Citation: Manning, Raghavan, Schütze: Introduction to Information Retrieval (2008), chapter 8.
 
     >>> from findwell import evaluate
@@ -75,6 +78,9 @@ class ElevenPoint(Measure):
     """The mean of the interpolated precision at recall 0, .1, .2, … 1.
 
     How many items a level asks for is that of `IPrec`, which trec_eval 10 has changed.
+
+    When to use: to compare with older studies that report it. For new work use AP, which
+    does not interpolate.
 
     Citation: Manning, Raghavan, Schütze: Introduction to Information Retrieval (2008), chapter 8.
 

@@ -20,6 +20,9 @@ class JudgedShare(Measure):
     judged@k = judged units among the first k ÷ units among the first k. Where it is low, the other
     measures mostly show which system the judgements were pooled from.
 
+    When to use: before you compare systems with labels of an old pool: where it is low or differs
+    between them, unjudged documents may decide. It says nothing about quality.
+
     Citation: Buckley, Dimmick, Soboroff, Voorhees: Bias and the limits of pooling (SIGIR 2006).
 
     >>> from findwell import evaluate
@@ -47,6 +50,9 @@ class Unjudged(Measure):
     """The share of the first k units that carry no judgement.
 
     unjudged@k = unjudged units among the first k ÷ k; without a cutoff ÷ the number retrieved.
+
+    When to use: as the counterpart of judged: a gate such as unjudged@10<=0.1 protects a comparison
+    from missing labels. It says nothing about quality.
 
     Citation: trec_eval 10, measure `unj`.
 

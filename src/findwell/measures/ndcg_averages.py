@@ -33,6 +33,8 @@ class NDCGByItem(DCG):
 
     `gain` is that of nDCG: linear (default), exp, or a table such as 0:1:3.
 
+    When to use: to reproduce trec_eval's measure of that name. For new work use nDCG at a cutoff.
+
     Citation: trec_eval, measure `ndcg_rel` (Buckley, 2008).
 
     >>> from findwell import evaluate
@@ -79,11 +81,13 @@ class NDCGByItem(DCG):
 class NDCGByLevel(DCG):
     """The mean of nDCG at the ranks where the ideal list goes from one gain to the next.
 
-    With 2 items of grade 3 and 5 of grade 1 these are the ranks 2 and 7, and the end of the list
-    where it lies more than one rank further down: R-precision's idea for graded gains. A query
-    needs an item of grade ≥ rel; every grade above 0 gains.
+    With 2 items of grade 3 and 5 of grade 1 these are the ranks 2 and 7. The end of the list is
+    added if it is more than one rank further down. This extends R-precision to graded gains. A
+    query needs an item of grade ≥ rel; every grade above 0 gains.
 
     `gain` is that of nDCG: linear (default), exp, or a table such as 0:1:3.
+
+    When to use: to reproduce trec_eval's measure of that name. For new work use nDCG at a cutoff.
 
     Citation: trec_eval, measure `Rndcg` (Buckley, 2008).
 

@@ -27,8 +27,11 @@ if TYPE_CHECKING:
 class BinaryGain(PerRelevantItem):
     """The mean over the relevant items of 1 ÷ log2(2 + units above that are not relevant).
 
-    An item that was not found adds 0. `G` for grades that are only relevant or not: what counts is
-    the noise before a hit, not its rank, so that a long list of hits does not devalue the last.
+    An item that was not found adds 0. This is `G` for binary grades. The noise before a hit
+    counts, not its rank, so a long list of hits does not devalue the last one.
+
+    When to use: to see how much noise a reader passes on the way to each relevant item. It is
+    rarely reported elsewhere; nDCG is easier to compare.
 
     Citation: trec_eval, measure `binG` (Buckley, 2008).
 
@@ -56,12 +59,15 @@ class BinaryGain(PerRelevantItem):
 class NormalisedGain(DCG):
     """The gain of each item found ÷ log2(2 + what the list lost so far), ÷ all gain there is.
 
-    What was lost down to a rank is the gain of the ideal list down to there, where every rank
-    counts at least 1, minus the gain of the list itself. A perfect list loses nothing and scores
-    1, however long; after it a miss costs 1 per rank. An experimental measure between AP and nDCG:
+    The loss down to a rank is the gain of the ideal list so far, in which every rank counts at
+    least 1, minus the gain of the list so far. A perfect list loses nothing and scores 1,
+    however long; after it a miss costs 1 per rank. An experimental measure between AP and nDCG:
     what a hit is worth depends on the hits above it, not on its rank alone.
 
     `gain` is that of nDCG: linear (default), exp, or a table such as 0:1:3.
+
+    When to use: with graded labels, where the noise above an item should count instead of its rank.
+    It is rarely reported elsewhere; nDCG is easier to compare.
 
     Citation: trec_eval, measure `G` (Buckley, 2008).
 

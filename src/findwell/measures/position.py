@@ -24,6 +24,9 @@ class Position(Measure):
     first k - 1); with `of=last` the rank at which the last of those found is met for the first
     time. Where nothing is found it is 1. A reader that stops early needs `last` to be small.
 
+    When to use: to see how far down the needed items stand, independent of the length of the list.
+    With `of=last` it only knows the items that were found, so read it next to recall.
+
     Citation: Liu et al.: Lost in the middle: how language models use long contexts (TACL 12,
     2024).
 
@@ -64,8 +67,12 @@ class InThird(Measure):
     """The share of the found items that stand in the middle third of the list, or in another.
 
     in_third(third=middle)@k = relevant items whose first unit stands in the middle third of the
-    units among the first k ÷ relevant items found there at all. A list is cut into thirds at equal
-    ranks, and a unit belongs where its centre lies. Where nothing is found it is 0.
+    units among the first k ÷ relevant items found there at all. The list is divided into three
+    equal parts, and a unit belongs to the part that contains its centre. If nothing is found,
+    the value is 0.
+
+    When to use: to see whether needed items stand in the middle of a prompt, where language models
+    overlook them. It looks only at items that were found, so a bad retriever can have a good value.
 
     Citation: Liu et al.: Lost in the middle: how language models use long contexts (TACL 12,
     2024).

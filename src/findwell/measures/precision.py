@@ -28,6 +28,9 @@ class Precision(Measure):
     the number within it, and retrieving nothing scores 0. A unit is relevant when it covers an
     item of grade ≥ rel; a repetition of a unit is not, a second document of the same group is.
 
+    When to use: where noise costs: every chunk in the prompt is paid for and may mislead the model.
+    It cannot reach 1 where a query has fewer relevant items than k; relative_P corrects for that.
+
     Citation: Kent, Berry, Luehrs, Perry: Machine literature searching VIII (American
     Documentation 6(2), 1955).
 
@@ -40,8 +43,12 @@ class Precision(Measure):
 
     name: ClassVar[str] = "P"
     formula: ClassVar[str] = r"\frac{\left|\{i\le k:d_i\text{ relevant}\}\right|}{k}"
-    aliases: ClassVar = known_as("precision set_P") | known_as(
-        "context_relevancy context_relevance contextual_relevancy", relation="statements"
+    aliases: ClassVar = (
+        known_as("precision set_P")
+        | known_as("id_based_context_precision", relation="ids")
+        | known_as(
+            "context_relevancy context_relevance contextual_relevancy", relation="statements"
+        )
     )
     adds: ClassVar[str] = "Count the relevant units"
     counts_items: ClassVar[bool] = False
@@ -69,6 +76,9 @@ class RelativePrecision(Precision):
     P@k of a query with two relevant items cannot pass 2 ÷ k; relative_P@k can reach 1 for every
     query. It is P@k down to rank R and recall@k from there on. Without a cutoff the list is taken
     as a set (`set_relative_P` of trec_eval). BEIR calls it capped recall (`R_cap@k`).
+
+    When to use: where queries have fewer relevant items than k, and plain precision cannot reach 1.
+    It mixes two questions: with k below R it is precision, above R it is recall.
 
     Citation: trec_eval, measures `relative_P` and `set_relative_P`; Thakur et al.: BEIR (NeurIPS
     2021).

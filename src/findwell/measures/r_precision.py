@@ -19,6 +19,9 @@ class RPrecision(PerRelevantItem):
 
     Rprec = relevant units among the first R ÷ R: the point where precision equals recall.
 
+    When to use: where queries have very different numbers of relevant items and no single k fits
+    all. With one relevant item it only asks whether the first result is right.
+
     Citation: Buckley, Voorhees: Retrieval system evaluation, in TREC (MIT Press, 2005).
 
     >>> from findwell import evaluate
@@ -50,6 +53,9 @@ class RPrecisionMultiple(RPrecision):
     The number behind @ is the multiple m, not a cutoff; at 1 it is R-precision. Several multiples
     side by side distinguish systems that are good at the top from those that find more further
     down. Where the rank is 0, the value is 0.
+
+    When to use: to see precision at a depth that grows with the number of relevant items. It is
+    known mainly from trec_eval; P@k is easier to explain.
 
     Citation: trec_eval, measure `Rprec_mult`.
 

@@ -21,6 +21,10 @@ class RankBiasedPrecision(Measure):
     still add is `RBP_residual`. p is .8 by default; in trec_eval it is .9, and a unit
     weighs as much as its grade.
 
+    When to use: where readers go down the list with a known patience p, and labels are incomplete:
+    its residual says how much the unjudged documents could add. Values with different p cannot be
+    compared.
+
     Citation: Moffat, Zobel: Rank-biased precision for measurement of retrieval effectiveness
     (ACM TOIS 27(1), 2008).
 
@@ -57,6 +61,9 @@ class RankBiasedPrecisionResidual(Measure):
     RBP_residual(p) = 1 − (1 − p) · Σ p^(rank−1) over the judged units. The true RBP lies between
     RBP and RBP + residual; a residual larger than the difference of two systems means that the
     judgements cannot distinguish them.
+
+    When to use: next to RBP: how far RBP could rise if all unjudged and unseen units were relevant.
+    If it is larger than the difference of two systems, the labels are too few to compare them.
 
     Citation: Moffat, Zobel: Rank-biased precision for measurement of retrieval effectiveness
     (ACM TOIS 27(1), 2008).

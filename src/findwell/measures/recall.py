@@ -32,6 +32,9 @@ class Recall(PerRelevantItem):
     counts by the best support found, and `support` is the least that counts at all: with vital
     items of grade 2, recall(rel=2,support=1) is the strict vital score of nugget evaluation.
 
+    When to use: as the first measure, because a model cannot use what was not found. It ignores
+    order and noise, and a longer list never lowers it, so fix k or a budget before you compare.
+
     Citation: Kent, Berry, Luehrs, Perry: Machine literature searching VIII (American
     Documentation 6(2), 1955); for subtopics Zhai, Cohen, Lafferty (SIGIR 2003); for support
     Pradeep et al.: The great nugget recall (SIGIR 2025).
@@ -51,7 +54,8 @@ class Recall(PerRelevantItem):
     formula: ClassVar[str] = r"\frac{\left|\{j:r_j\le k\}\right|}{R}"
     aliases: ClassVar = (
         known_as("R set_recall SetR StRecall strec subtopic_recall recall_multi_hit")
-        | known_as("context_recall contextual_recall", relation="claims")
+        | known_as("id_based_context_recall", relation="ids")
+        | known_as("context_recall contextual_recall llm_context_recall", relation="claims")
         | known_as("context_entities_recall context_entity_recall", relation="entities")
         | known_as("context_sufficiency", relation="sufficiency")
     )
@@ -72,9 +76,12 @@ class Recall(PerRelevantItem):
 class AllFound(Recall):
     """1 when the first k units cover every relevant item, else 0.
 
-    What a question that needs several passages at once really asks of retrieval: with one of two
-    facts missing, recall is .5 but the answer is wrong. Also known as complete recall or
-    set-level accuracy in multi-hop question answering.
+    For questions that need several passages at once: with one of two facts missing, recall is
+    .5 but the answer is wrong. Also known as complete recall or set-level accuracy in multi-hop
+    question answering.
+
+    When to use: for questions that cannot be half answered, such as those of several hops. It is
+    strict: with many items per question it is 0 for nearly every list, and recall shows more.
 
     Citation: Yang et al.: HotpotQA (EMNLP 2018), where both supporting passages are required.
 
@@ -92,11 +99,15 @@ class AllFound(Recall):
 
 @register_measure
 class IntersectionOverUnion(Recall):
-    """What retrieved and gold share ÷ what they hold together.
+    """What the retrieved list and the gold labels have in common ÷ all that either holds.
 
     IoU@k = relevant items covered by the first k ÷ (all relevant items + units among the first k
     that cover none). Over words it is the token IoU of chunking studies; over sets of documents
     the Jaccard index.
+
+    When to use: to compare chunkers by words or spans: it punishes both missed text and text that
+    is not needed. By document ids it falls with every extra result, so it mostly reflects the
+    length of the list.
 
     Citation: Jaccard: The distribution of the flora in the alpine zone (New Phytologist 11(2),
     1912).

@@ -14,6 +14,9 @@ if TYPE_CHECKING:
 class ReciprocalRank(Measure):
     """1 ÷ the rank of the first relevant unit, 0 when none is in the list; the mean is MRR.
 
+    When to use: where one relevant document is enough and the reader takes the first. It ignores
+    everything below the first hit, so it misleads where a question needs several passages.
+
     Citation: Kantor, Voorhees: The TREC-5 confusion track (Information Retrieval 2, 2000).
 
     >>> from findwell import evaluate

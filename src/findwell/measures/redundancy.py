@@ -15,11 +15,14 @@ if TYPE_CHECKING:
 
 @register_measure
 class Redundancy(Measure):
-    """The share of retrieved units that only repeat what stands above them.
+    """The share of retrieved units that only repeat units above them.
 
     redundancy@k = units among the first k that are relevant but cover no item that is new, and
     repetitions of units, ÷ units among the first k. What is not relevant at all is noise and not
     redundant: see P. With several searches, a document that is found again is a repetition.
+
+    When to use: to see how many results repeat an item that was already found, as with gold groups
+    or overlapping chunks. A list without any hit is not redundant, so read it next to recall.
 
     Citation: Zhai, Cohen, Lafferty: Beyond independent relevance (SIGIR 2003), for the cost of
     redundant documents.
@@ -53,9 +56,12 @@ class NearDuplicates(Measure):
     """The share of retrieved chunks whose text nearly repeats that of a chunk above.
 
     near_duplicates@k = chunks among the first k that share at least 80 % of their sequences of
-    three words with a chunk above them (Jaccard index; case and punctuation do not count) ÷ chunks
-    among the first k. It needs no gold: overlapping chunks, copies under other ids and boilerplate
-    are seen, paraphrases are not.
+    three words with a chunk above them (Jaccard index; case and punctuation do not count) ÷
+    chunks among the first k. It needs no gold labels. It detects overlapping chunks, copies
+    under other ids and boilerplate, but not paraphrases.
+
+    When to use: to find out how much of a context repeats itself, for example with overlapping
+    chunks. It needs texts, and does not know whether the repeated text is relevant.
 
     Citation: Broder: On the resemblance and containment of documents (SEQUENCES 1997).
 

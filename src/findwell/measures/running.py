@@ -13,7 +13,7 @@ import numpy as np
 if TYPE_CHECKING:
     from findwell.core.data import Floats, Ints
 
-LONG = 256  # values from which on a group is worked on by itself
+LONG_GROUP = 256  # values from which on a group is worked on by itself
 
 
 def running_sums(value: Floats, count: Ints) -> Floats:
@@ -38,7 +38,7 @@ def _accumulated(operation: np.ufunc, value: Floats, count: Ints) -> Floats:
     """Take the next value of all short groups at once, and long groups one after the other."""
     result = value.astype(np.float64)
     start = np.cumsum(count) - count
-    is_long = count > LONG
+    is_long = count > LONG_GROUP
     for first, size in zip(start[is_long].tolist(), count[is_long].tolist(), strict=True):
         group = result[first : first + size]
         group[:] = operation.accumulate(group)

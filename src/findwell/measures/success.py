@@ -14,6 +14,9 @@ if TYPE_CHECKING:
 class Success(Measure):
     """1 when the first k units hold a relevant one, else 0; the mean is the hit rate.
 
+    When to use: where one relevant document is enough: the share of questions with at least one
+    hit. It says nothing about questions that need several passages; use recall or all_found there.
+
     Citation: Craswell, Hawking, Wilkinson, Wu: Overview of the TREC 2003 web track.
 
     >>> from findwell import evaluate

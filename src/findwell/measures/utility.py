@@ -25,6 +25,9 @@ class Utility(Measure):
 
     It has no upper limit, and long lists outweigh short ones in its mean.
 
+    When to use: where hits and noise have known values, such as in filtering or alerting. It has no
+    upper limit, so compare it only on the same queries.
+
     Citation: Hull: The TREC-7 filtering track (TREC 1998); trec_eval, measure `utility`.
 
     >>> from findwell import evaluate

@@ -127,7 +127,7 @@ def _scores(rows: pl.DataFrame, policy: Policy) -> tuple[Floats, list[Finding]]:
         findings = finding_about_rows(
             "nan-score",
             rows.filter(nan),
-            "score that is not a number: ranked last",
+            "# score|scores is|are not a number and ranked last.",
             "find out why the retriever gave no score",
         )
         score = np.where(nan, -np.inf, score)
@@ -165,8 +165,8 @@ def extra_queries(names: Sequence[str] | pl.Series) -> list[Finding]:
     return finding_about(
         "extra-query",
         names,
-        "query of the run that the gold does not have: left out",
-        "add its judgements to the gold, or leave it",
+        "# query|queries of the run is|are not in the gold and left out.",
+        "add its judgements to the gold, or ignore this",
     )
 
 
@@ -234,7 +234,7 @@ def unsorted_lists(queries: Ints, gold: Gold) -> list[Finding]:
     return finding_about(
         "unsorted",
         gold.names_at(queries),
-        "query whose documents are not in the order of their scores: the scores decide",
+        "# query|queries has|have documents out of the order of the scores. The scores decide.",
         "if a low score means a good match, turn the scores around; trec_eval sorts too",
     )
 
@@ -248,7 +248,7 @@ def _duplicates(rows: pl.DataFrame, policy: Policy) -> list[Finding]:
     return finding_about_rows(
         "duplicate-document",
         rows,
-        "document retrieved again for the same query: the first counts, "
-        "the repetition stays in the list as noise",
+        "# document|documents was|were retrieved again for the same query. "
+        "The first counts, the repetition stays in the list as noise.",
         "remove repetitions before ranking (or --read ids=chunk-to-doc merged several chunks)",
     )

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from findwell.core.data import Floats, Ints
 
 SHINGLE = 3  # words that are compared together
-ALIKE = 0.8  # the share of them that near-duplicates have in common
+ALIKE_SHARE = 0.8  # the share of them that near-duplicates have in common
 
 
 def copies(query: Ints, text: pl.Series) -> Floats:
@@ -51,7 +51,7 @@ def _shingles(tokens: list[str]) -> frozenset[tuple[str, ...]]:
 
 def _alike(mine: frozenset[tuple[str, ...]], other: frozenset[tuple[str, ...]]) -> bool:
     small, large = sorted((len(mine), len(other)))
-    if small < ALIKE * large:  # then the Jaccard index is below, too
+    if small < ALIKE_SHARE * large:  # then the Jaccard index is below, too
         return False
     shared = len(mine & other)
-    return shared >= ALIKE * (len(mine) + len(other) - shared) > 0
+    return shared >= ALIKE_SHARE * (len(mine) + len(other) - shared) > 0

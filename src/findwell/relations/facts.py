@@ -13,7 +13,7 @@ import numpy as np
 from findwell.core.columns import sort_rows
 from findwell.core.errors import InputError
 from findwell.core.frames import pl
-from findwell.core.measure import COUNTED
+from findwell.core.measure import COUNTED_UNITS
 from findwell.core.texts.tokens import find_tokenizer
 from findwell.relations.copies import copies
 from findwell.relations.marks import days, marked_forbidden
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from findwell.relations.align import Aligned
 
 SEARCHES = {"hops": "hop", "calls": "calls"}  # facts about searches, and their columns in runs
-READ = (*COUNTED, "copies")  # what is found out from texts
+READ_FACTS = (*COUNTED_UNITS, "copies")  # what is found out from texts
 COLUMN = "\0fact "  # before the name of a fact in the rows of a batch
 
 
@@ -62,7 +62,7 @@ class FactReader:
         """Add the facts to the rows of a run, as columns that no relation looks at."""
         found: dict[str, pl.Series] = {}
         findings: list[Finding] = []
-        if any(name in READ for name in self.names):
+        if any(name in READ_FACTS for name in self.names):
             counted, findings = self._counted(rows)
             rows = rows.with_columns(counted.get_columns())
         found |= {name: _searches(rows, name, run) for name in self.names if name in SEARCHES}
@@ -76,7 +76,8 @@ class FactReader:
     def _counted(self, rows: pl.DataFrame) -> tuple[pl.DataFrame, list[Finding]]:
         """Return what is counted in the text of each row; of a document of the corpus once."""
         distinct = rows.select("doc").unique(maintain_order=True)
-        if self.corpus is not None and not _say_texts(rows):
+        own = (rows[name] for name in ("text", "start") if name in rows.columns)
+        if self.corpus is not None and not any(each.count() for each in own):  # only ids
             text, findings = chunk_texts(distinct, self.corpus)
             if not findings:  # otherwise they are to count all rows
                 counts = self._counts(text).with_columns(distinct["doc"])
@@ -106,11 +107,6 @@ class FactReader:
             for name in self.names
         }
         return ChunkFacts(aligned.query, aligned.rank, columns, tuple(findings), documents)
-
-
-def _say_texts(rows: pl.DataFrame) -> bool:
-    """Tell whether rows have texts or places of their own, and are not only ids."""
-    return any(name in rows.columns and rows[name].count() > 0 for name in ("text", "start"))
 
 
 def chunk_texts(rows: pl.DataFrame, corpus: pl.DataFrame | None) -> tuple[pl.Series, list[Finding]]:

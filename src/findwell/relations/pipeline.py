@@ -20,7 +20,6 @@ from findwell.core.frames import as_given, changed, later, pl
 from findwell.core.parts import is_part
 from findwell.core.relation import NO_EDGES, EdgeColumns, Relation, Ties
 from findwell.relations.align import align, in_order
-from findwell.relations.facts import join_facts
 from findwell.relations.preflight import (
     UnmetRun,
     missing_error,
@@ -39,8 +38,9 @@ if TYPE_CHECKING:
     from findwell.relations.match.matcher import BoundMatcher
 
 SAMPLE = 1000  # rows that are looked at to explain a run that does not fit its gold
-KEPT = 1_000_000  # rows of lists that are kept at most
-TEXT = 20_000  # characters of a text that are kept
+KEPT_ROWS = 1_000_000  # rows of lists that are kept at most
+SCORES_0, EXCLUDED = "scores|score 0", "is|are excluded from the means"
+TEXT_LETTERS = 20_000  # characters of a text that are kept
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -63,6 +63,8 @@ class DrawnBatch:
     @property
     def queries(self) -> Ints:
         """The queries that the batch is about."""
+        if not len(self.asked):
+            return np.sort(self.query)  # each stands once
         return np.union1d(self.query, self.asked)
 
 
@@ -75,6 +77,7 @@ class Drawn:
     listed: pl.DataFrame | None = None  # query, rank, doc, and score and text where known
     ties: Ties | None = None  # those among which something was hit
     unmet: UnmetRun | None = None  # where no item was met at all
+    documents: int = 0  # rows of the run, those of queries that the gold does not have included
 
 
 def check_gold(gold: Gold, policy: Policy, measures: Sequence[Measure]) -> list[Finding]:
@@ -113,16 +116,16 @@ def check_gold(gold: Gold, policy: Policy, measures: Sequence[Measure]) -> list[
         empty |= best < level
     if not empty.any():
         return []
-    meaning = "scores 0" if policy.no_relevant == "zero" else "undefined, left out of the mean"
+    meaning = SCORES_0 if policy.no_relevant == "zero" else EXCLUDED
     looked = np.zeros(len(empty), dtype=bool)  # people judged documents of the query
     looked[some] = grade[first[some]] >= 0
     if policy.no_relevant != "zero" and (empty & looked).any():
-        meaning += ", but where documents were judged, measures that need no more than the list "
+        meaning += ". Where documents were judged, measures that need no more than the list "
         meaning += "(P, success, RR) score 0"
     return finding_about(
         "no-relevant-item",
         gold.names_at(empty),
-        f"query without a relevant item: {meaning}",
+        f"# query|queries has|have no relevant item and {meaning}.",
         "judge more documents for it, or report unanswerable queries as a slice",
     )
 
@@ -213,11 +216,17 @@ def join(run: RunStream, drawn: Iterable[DrawnBatch], bound: BoundMatcher, polic
     if asked.any():
         findings += nothing_retrieved(asked, gold, policy)
     if bound.finds_items and policy.missing != "skip" and not seen.all():
-        parts = [*parts, _nothing(run, ~seen, bound, policy)]
+        # queries that the run lacks have items, though nothing covers them
+        lacking = gold.queries.select("query", doc=pl.lit(None, pl.String)).filter(~seen)
+        parts.append(draw_batch(Run(run.name, lacking, "listed"), bound, policy))
     listed = [part.listed for part in parts if part.listed is not None]
     ties = [part.ties for part in parts if part.ties is not None]
     known = [part.facts for part in parts if part.facts is not None]
-    facts = join_facts(known, run.name) if known else None
+    facts = None
+    if known:
+        from findwell.relations.facts import join_facts  # noqa: PLC0415 - few measures ask for it
+
+        facts = join_facts(known, run.name)
     relation = _relation(parts, columns or EdgeColumns(), blank, bound, policy, facts=facts)
     nothing_met = relation.depth.any() and not relation.unit_judged.any()
     unmet = None
@@ -232,9 +241,10 @@ def join(run: RunStream, drawn: Iterable[DrawnBatch], bound: BoundMatcher, polic
     return Drawn(
         relation=relation.select(seen) if skipping else relation,
         findings=merge_findings(findings) if findings else (),
-        listed=pl.concat(listed, how="diagonal").head(KEPT) if listed else None,
+        listed=pl.concat(listed, how="diagonal").head(KEPT_ROWS) if listed else None,
         ties=Ties.joined(ties, seen if skipping else None),
         unmet=unmet,
+        documents=documents,
     )
 
 
@@ -243,22 +253,22 @@ def missing_queries(seen: Bools, gold: Gold, run: str, policy: Policy) -> list[F
     missing = gold.names_at(~seen)
     if len(missing) and policy.missing == "error":
         raise missing_error(len(missing), missing[0], run)
-    meaning = "left out" if policy.missing == "skip" else "scores 0"
+    meaning = "is|are left out" if policy.missing == "skip" else SCORES_0
     return finding_about(
         "missing-query",
         missing,
-        f"query of the gold for which the run has nothing: {meaning}",
+        f"# query|queries of the gold has|have nothing in the run and {meaning}.",
         "run the retriever on every query of the gold",
     )
 
 
 def nothing_retrieved(asked: Bools, gold: Gold, policy: Policy) -> list[Finding]:
     """Look at the queries that the run answers with an empty list."""
-    meaning = "scores 0" if policy.nothing == "zero" else "undefined, left out of the mean"
+    meaning = SCORES_0 if policy.nothing == "zero" else EXCLUDED
     return finding_about(
         "retrieved-nothing",
         gold.names_at(asked),
-        f"query for which the run retrieved nothing: {meaning}",
+        f"# query|queries has|have no retrieved document and {meaning}.",
         "find out why the retriever came back with nothing",
     )
 
@@ -271,15 +281,6 @@ def _first_rows(run: RunStream) -> pl.DataFrame:
         if first.height < SAMPLE:
             first = pl.concat([first, compact(rows.head(SAMPLE - first.height))], how="diagonal")
     return first
-
-
-def _nothing(run: RunStream, missing: Bools, bound: BoundMatcher, policy: Policy) -> DrawnBatch:
-    """Draw the queries that a run lacks: they have items, though nothing covers them."""
-    queries = bound.gold.queries["query"].filter(missing)
-    rows = pl.DataFrame(
-        {"query": queries, "doc": pl.Series([None] * len(queries), dtype=pl.String)}
-    )
-    return draw_batch(Run(run.name, rows, "listed"), bound, policy)
 
 
 def _relation(
@@ -345,7 +346,7 @@ def top_of(aligned: Aligned, keep: int) -> pl.DataFrame:
     wanted = [name for name in ("query", "rank", "doc", "score", "text") if name in rows.columns]
     return compact(
         rows.select(wanted).with_columns(
-            pl.col(name).str.head(TEXT) for name in wanted if name == "text"
+            pl.col(name).str.head(TEXT_LETTERS) for name in wanted if name == "text"
         )
     )
 

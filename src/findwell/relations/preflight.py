@@ -4,16 +4,16 @@ from __future__ import annotations
 
 import re
 import shlex
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Literal
 
 from findwell.core.columns import normaliser
 from findwell.core.errors import AlignError
-from findwell.core.findings import Finding, FindingKind, finding_about, shorten
+from findwell.core.findings import HASHED, Finding, FindingKind, finding_about, shorten
 from findwell.core.frames import pl
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Callable, Iterable, Mapping
 
     from findwell.core.data import Gold, RunStream
 
@@ -31,13 +31,15 @@ class Hint:
     undo: Callable[[pl.Series], pl.Series] | None = None
     only_if: Literal["already", "distinct", ""] = ""
 
+    def change(self, ids: pl.Series) -> pl.Series:
+        """Normalise ids."""
+        undo = normaliser(self.ids) if self.undo is None else self.undo
+        return ids if undo is None else undo(ids)
+
     def meet(self, ours: pl.Series, theirs: pl.Series) -> int:
         """Count the ids of one side, each given once, that would newly meet some of the other."""
-        change = normaliser(self.ids) if self.undo is None else self.undo
-        if change is None:
-            return 0
         before = ours.is_in(theirs.implode())
-        one, other = change(ours), change(theirs)
+        one, other = self.change(ours), self.change(theirs)
         if self.only_if == "distinct" and (
             one.n_unique() < len(one) or other.n_unique() < len(other)
         ):
@@ -48,38 +50,43 @@ class Hint:
         return int(new.sum())
 
 
-def _without_zeros(ids: pl.Series) -> pl.Series:
-    return ids.str.replace(r"^(\D*)0+(\d)", "${1}${2}")
-
-
-SAME = (  # what differs only in how it is written
+SPELLING_HINTS = (  # what differs only in how it is written
     Hint("they differ in upper and lower case", "lower"),
     Hint(
         "they differ in how Unicode spells accents and the like: one side as one character (NFC), "
         "the other as a letter and a mark (NFD)",
         "nfc",
     ),
-    Hint("one side has spaces around its ids", undo=lambda ids: ids.str.strip_chars()),
-    Hint("one side pads its numbers with zeros", undo=_without_zeros),
+    Hint("one side has spaces around its ids", r"regex:^\s*(.*\S)"),
+    Hint("one side begins its ids with a byte order mark (BOM)", r"regex:^\uFEFF(.+)"),
+    Hint("one side pads its numbers with zeros", r"regex:^0+(\d.*)"),
+    Hint(
+        "one side pads its numbers with zeros",
+        undo=lambda ids: ids.str.replace(r"^(\D*)0+(\d)", "${1}${2}"),
+    ),
     Hint("one side writes whole numbers as 1.0", undo=lambda ids: ids.str.replace(r"\.0+$", "")),
 )
 NUMBER = Hint(
     "they differ in what stands before the number", r"regex:(\d+)\D*$", only_if="distinct"
 )
+BOM = "\ufeff"
 MARKS = ("::", "#", ":", "_", "/", "-", ".", "@", " ")
-SYNTHETIC = "synthetic"  # the column about queries that a model wrote: its name, or yes
+SYNTHETIC_COLUMN = "synthetic"  # the column about queries that a model wrote: its name, or yes
 YES = frozenset({"true", "yes", "1"})
 NOT_SYNTHETIC = frozenset({"", "false", "no", "0"})
-QUERIES = (*SAME, NUMBER)
-SURE = 10  # answered queries without any document of the gold: not the retriever is to blame
+QUERIES = (*SPELLING_HINTS, NUMBER)
+SURE_QUERIES = (
+    10  # answered queries without any document of the gold: not the retriever is to blame
+)
 KINDS = {  # ids that programs make
     "UUIDs": r"(?i)^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$",
     "hashes of texts": r"^text-[0-9a-f]{16}$",
     "hashes": r"(?i)^(?:[0-9a-f]{32}|[0-9a-f]{40}|[0-9a-f]{64})$",
 }
+TEXT = r"\S\s+\S+\s+\S"  # three words
 CHUNKS = "one side names chunks of documents"
 DOCUMENTS = (
-    *SAME,
+    *SPELLING_HINTS,
     Hint("one side has a <urn:uuid:…> inside its ids", "uuid"),
     Hint("one side names files with their folders or endings", "stem", only_if="distinct"),
     *(
@@ -108,16 +115,71 @@ def hint(ours: pl.Series, theirs: pl.Series, known: tuple[Hint, ...]) -> tuple[H
     return None
 
 
+def other_spellings(name: str) -> set[str]:
+    """Return ways of writing an id that would not be seen to be the same; not every one.
+
+    >>> sorted(other_spellings("a7"))[:4]
+    ['A7', 'a0000007', 'a000007', 'a00007']
+    """
+    found = {name.lower(), name.upper(), name.capitalize(), name.strip(), f"{name} "}
+    found |= {name.removeprefix(BOM), BOM + name, re.sub(r"\.0+$", "", name)}
+    if number := re.search(r"\d+", name):
+        before, digits = name[: number.start()], name[number.start() :]
+        found |= {before + (digits.lstrip("0") or "0"), f"{name}.0"}
+        found |= {before + "0" * more + digits for more in range(1, 7)}
+    if not name.isascii():
+        from unicodedata import normalize  # noqa: PLC0415 - few ids need it
+
+        found |= {normalize("NFC", name), normalize("NFD", name)}
+    return found - {name}
+
+
+def listed(docs: dict[str, list[str]]) -> pl.DataFrame:
+    """Return the documents of queries as rows of the gold."""
+    rows = pl.DataFrame({"query": [*docs], "doc": [*docs.values()]}).explode("doc")
+    return rows.with_columns(grade=1.0, group=pl.lit(None, pl.Int64))
+
+
+def respelled(unmet: dict[str, list[str]], rows: pl.DataFrame, docs: pl.Series) -> list[Finding]:
+    """Look for documents of the gold that a run has for their query in another spelling.
+
+    A spelling that the other side has, too, is another document; `docs` are those of the gold.
+    """
+    lists = listed(unmet)
+    ours, theirs = (
+        table.select("query", "doc").drop_nulls().filter(~pl.col("doc").is_in(others.implode()))
+        for table, others in ((rows, docs), (lists, rows["doc"]))
+    )
+    findings = []
+    for each in SPELLING_HINTS:
+        key = each.change(theirs["doc"])
+        spelled = ours.with_columns(key=each.change(ours["doc"])).unique(["query", "key"])
+        both = theirs.with_columns(key=key).join(
+            spelled, ["query", "key"], suffix="_run", maintain_order="left"
+        )
+        quote = ascii if each.ids == "nfc" else repr  # which would look the same
+        fix = f"use --read ids={shlex.quote(each.ids)}" if each.ids else "make the ids equal"
+        findings += finding_about(
+            "other-spelling",
+            [f"{quote(one)} is {quote(other)}" for _, one, _, other in both.iter_rows()],
+            f"# gold document|documents is|are not found because the run spells it|them otherwise: "
+            f"{each.why}.",
+            f"if both are the same document, {fix}",
+        )
+        theirs = theirs.join(both, on=["query", "doc"], how="anti", maintain_order="left")
+    return findings
+
+
 def synthetic_questions(queries: pl.DataFrame) -> list[Finding]:
     """Look for queries that a model wrote, by their column `synthetic`, which names it.
 
     >>> table = pl.DataFrame({"query": ["q1", "q2"], "synthetic": ["openai:some-model", None]})
     >>> [finding.message for finding in synthetic_questions(table)]
-    ['synthetic question, written by openai:some-model: users may ask others']
+    ['1 question was written by openai:some-model. Users may ask others.']
     """
-    if SYNTHETIC not in queries.columns:
+    if SYNTHETIC_COLUMN not in queries.columns:
         return []
-    by = queries[SYNTHETIC].cast(pl.String).str.strip_chars()
+    by = queries[SYNTHETIC_COLUMN].cast(pl.String).str.strip_chars()
     findings = []
     for name in by.drop_nulls().unique(maintain_order=True).to_list():
         if name.casefold() not in NOT_SYNTHETIC:
@@ -125,7 +187,7 @@ def synthetic_questions(queries: pl.DataFrame) -> list[Finding]:
             findings += finding_about(
                 "synthetic-question",
                 queries["query"].filter(by.eq(name).fill_null(value=False)),
-                f"synthetic question, written by {author}: users may ask others",
+                f"# question|questions was|were written by {author}. Users may ask others.",
                 "compare systems with it, and confirm values with questions of users",
             )
     return findings
@@ -165,6 +227,7 @@ class UnmetRun:
     keys: pl.Series
     answered: int  # queries that have items, and for which it retrieved something
     findings: tuple[Finding, ...] = ()
+    others: Mapping[str, set[str]] = field(default_factory=dict)  # what other fields hold
 
 
 def no_shared_document(
@@ -181,8 +244,12 @@ def no_shared_document(
         return []
     shared = next((each for each in run.findings if each.kind == FindingKind.SHARED_ID), None)
     why, fix = _why_apart(run.keys, docs)
+    named = next((name for name, held in run.others.items() if docs.is_in(held).any()), None)
     if "places" in carries:
         why, fix = "", "the gold labels places in documents: compare places with --by spans"
+    elif named is not None:
+        why = f"the gold names documents as the field {named} of the run does"
+        fix = f"take the ids from that field: --read id_from={named} (id_from=)"
     elif shared is not None:
         why = f"many chunks of a list have one id, for example {shared.examples[0]!r}"
         fix = (
@@ -198,10 +265,27 @@ def no_shared_document(
             FindingKind.NOTHING_SHARED,
             1,
             (str(run.keys[0]), str(docs[0])),
-            "no retrieved document is in the gold of its query; one id of each side is shown",
+            "No retrieved document is in the gold of its query; one id of each side is shown.",
             f"{why}: {fix}" if why else fix,
         )
     ]
+
+
+def refuse_hashes(found: Iterable[Finding], gold: Gold, run: str) -> None:
+    """Raise if some chunks of a run are known by a hash of their text, and no gold document is.
+
+    They could not be found relevant, as where one of two retrievers loses the ids.
+    """
+    lacking = [each for each in found if each.template.startswith(HASHED)]
+    if lacking and not gold.member_doc.str.contains(KINDS["hashes of texts"]).any():
+        count = sum(each.count for each in lacking)
+        raise AlignError(
+            f"{count} retrieved {'object has' if count == 1 else 'objects have'} no id, where "
+            f"others and the gold have ids, for example {lacking[0].examples[0]!r}",
+            where=f"run {run}",
+            fix="give every chunk its id, or match texts (--by rouge). If chunks without an id are "
+            'never relevant, say so: --by ids (by="ids")',
+        )
 
 
 def no_shared_place(
@@ -218,7 +302,7 @@ def no_shared_place(
     if why or (not chosen and _surely_apart(run, ours, theirs)):
         what = "no retrieved chunk lies in a document of the gold"
         raise _apart(run, what, ours, theirs, why, fix)
-    message = "no retrieved chunk lies in a document of the gold; one of each side is shown"
+    message = "No retrieved chunk lies in a document of the gold; one of each side is shown."
     return [Finding("no-shared-document", 1, (ours[0], theirs[0]), message, fix)]
 
 
@@ -235,7 +319,7 @@ def _apart(  # noqa: PLR0917
 
 def _surely_apart(run: UnmetRun, ours: pl.Series, theirs: pl.Series) -> bool:
     """Tell whether enough queries were answered that some of them should have met the gold."""
-    return run.answered >= SURE and not ours.is_in(theirs.implode()).any()
+    return run.answered >= SURE_QUERIES and not ours.is_in(theirs.implode()).any()
 
 
 def _why_apart(ours: pl.Series, theirs: pl.Series, what: str = "ids") -> tuple[str, str]:
@@ -251,6 +335,13 @@ def _why_apart(ours: pl.Series, theirs: pl.Series, what: str = "ids") -> tuple[s
         )
         return f"{what} of the run are {mine}, those of the gold are {others}", fix
     guess = hint(ours, theirs, DOCUMENTS)
+    if (
+        what == "ids"
+        and guess is None
+        and theirs.str.contains(TEXT).all()
+        and not ours.str.contains(TEXT).any()
+    ):
+        return "the gold lists texts, and the run ids", "compare texts: --by exact, or rouge"
     if guess is None:
         return "", "check that run and gold name documents in the same way; see --read ids"
     found, count = guess
@@ -283,7 +374,7 @@ def only_ids(runs: Iterable[RunStream], gold: Gold) -> list[Finding]:
         for finding in finding_about(
             "only-ids",
             gold.queries["query"],
-            "query whose run and gold carry texts, but only document ids are compared",
+            "# query|queries has|have texts in run and gold, but only document ids are compared.",
             "--by containment, rouge or exact compares texts; --by ids says that ids are meant",
             run.name,
         )

@@ -24,7 +24,7 @@ from findwell.core.errors import InputError, OptionError, SaveError
 from findwell.core.findings import EXAMPLES, Finding, finding_about, shorten
 from findwell.core.frames import pl
 from findwell.core.texts.tokens import find_tokenizer
-from findwell.core.timing import TIMED
+from findwell.core.timing import TIME_COLUMNS
 from findwell.io.storage.files import create_file, locked
 
 if TYPE_CHECKING:
@@ -42,7 +42,7 @@ ENCODER = json.JSONEncoder(ensure_ascii=False, default=str)  # metadata may hold
 
 
 @dataclass(slots=True)
-class Answer:
+class RetrieverAnswer:
     """What a retriever found for one question, or why it failed."""
 
     number: int  # of the query
@@ -65,7 +65,7 @@ class Answer:
         return costs | {"error": self.error}
 
     @classmethod
-    def of_record(cls, number: int, record: dict[str, Any]) -> Answer:
+    def of_record(cls, number: int, record: dict[str, Any]) -> RetrieverAnswer:
         """Return the answer that was kept in a file."""
         cpu = record.get("cpu_ms")
         return cls(
@@ -80,7 +80,7 @@ class Answer:
         )
 
 
-def to_run(name: str, queries: pl.DataFrame, answers: Sequence[Answer]) -> Run:
+def to_run(name: str, queries: pl.DataFrame, answers: Sequence[RetrieverAnswer]) -> Run:
     """Return the run that answers make: one for every query, in the order of the queries.
 
     A query that failed is a row without a document, as one that retrieved nothing: whatever the
@@ -108,13 +108,13 @@ def failed_queries(queries: pl.Series, errors: Sequence[str | None]) -> list[Fin
     return finding_about(
         "failed-query",
         failed,
-        "query for which the retriever failed: counts as nothing retrieved",
+        "# query|queries failed in the retriever and counts|count as nothing retrieved.",
         "look at the reasons; a longer --timeout or --retries (timeout=, retries=) may help",
         examples=EXAMPLES,
     )
 
 
-def _rows(queries: pl.Series, answers: Sequence[Answer]) -> pl.DataFrame:
+def _rows(queries: pl.Series, answers: Sequence[RetrieverAnswer]) -> pl.DataFrame:
     none: list[dict[str, Any]] = [{}]  # a query without a document has a row all the same
     lists = [each.entries or none for each in answers]
     counts = np.fromiter(map(len, lists), np.int64, len(lists))
@@ -144,10 +144,10 @@ def _context(rows: pl.DataFrame) -> pl.DataFrame:
     return sizes.filter(~pl.col("query").is_in(failed.implode()))
 
 
-def _about(queries: pl.DataFrame, answers: Sequence[Answer]) -> pl.DataFrame:
+def _about(queries: pl.DataFrame, answers: Sequence[RetrieverAnswer]) -> pl.DataFrame:
     """Return what is known about the queries, and what each answer cost; failures have no times."""
     flat = [name for name, kind in queries.schema.items() if not kind.is_nested()]
-    known = queries.select(each for each in flat if each not in TIMED)
+    known = queries.select(each for each in flat if each not in TIME_COLUMNS)
     return known.hstack(pl.DataFrame([each.costs() for each in answers], schema=COSTS))
 
 
@@ -188,14 +188,14 @@ class AnswerLog:
         self._queries = queries
         self._held = contextlib.ExitStack()
         self._handle = -1
-        self.answers: dict[int, Answer] = {}  # from before
+        self.answers: dict[int, RetrieverAnswer] = {}  # from before
         self.others = 0  # answers of another configuration
 
     def __enter__(self) -> Self:
         """Open the file, take what it holds, and cut off a line that was never finished."""
         if self.path.is_symlink():  # it may lead to a file that is not ours to change
             raise SaveError(
-                "answers are not kept in what a link points to",
+                "this is a link, and answers are kept only in a file of their own",
                 where=str(self.path),
                 fix="delete the link, or name another file",
             )
@@ -209,7 +209,7 @@ class AnswerLog:
             free = opened.enter_context(locked(self.path, wait=False))
             if not free and sys.platform != "win32":
                 raise OptionError(
-                    "another process keeps its answers here just now",
+                    "another process is writing its answers to this file",
                     where=str(self.path),
                     fix="wait for it, or name another file",
                 )
@@ -222,7 +222,7 @@ class AnswerLog:
         """Close the file."""
         self._held.close()
 
-    def add(self, answer: Answer) -> None:
+    def add(self, answer: RetrieverAnswer) -> None:
         """Write an answer; what is written survives this process."""
         query, question = self._queries[answer.number]
         line = {"configuration": self._identity, "query": query, "question": question}
@@ -252,7 +252,7 @@ class AnswerLog:
             elif record["error"] is None:
                 number = numbers.get((record["query"], record["question"]))
                 if number is not None:
-                    self.answers[number] = Answer.of_record(number, record)
+                    self.answers[number] = RetrieverAnswer.of_record(number, record)
         if whole < file.seek(0, os.SEEK_END):
             file.truncate(whole)
 

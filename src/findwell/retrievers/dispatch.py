@@ -16,7 +16,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from findwell.core.errors import FindwellError, InputError, RetrieverError
-from findwell.retrievers.answers import Answer
+from findwell.retrievers.answers import RetrieverAnswer
 from findwell.retrievers.memory import PeakMemory
 from findwell.retrievers.retriever import Call, Retriever, call_of
 
@@ -30,7 +30,7 @@ LOOK = 0.05  # seconds between looks at the threads
 
 
 @dataclass(slots=True)
-class _Job:
+class _Attempt:
     """A question that is being asked."""
 
     number: int
@@ -50,7 +50,7 @@ class Dispatcher:
 
     retriever: Retriever
     read: Callable[[Any], list[dict[str, Any]]]
-    take: Callable[[Answer], None]
+    take: Callable[[RetrieverAnswer], None]
     since: float = 0.0
     memory: PeakMemory = field(default_factory=PeakMemory)
     answered: int = 0
@@ -62,7 +62,7 @@ class Dispatcher:
     def ask(self, work: Sequence[tuple[int, str]], warmup: Sequence[str] = ()) -> None:
         """Ask every question, numbered by its query."""
         call = call_of(self.retriever.target, self.retriever.k)
-        jobs = (_Job(number, question) for number, question in work)
+        jobs = (_Attempt(number, question) for number, question in work)
         if call.awaited:
             _run(self._in_tasks(call, jobs, warmup))
         else:
@@ -78,7 +78,7 @@ class Dispatcher:
         if self._stopped is not None:
             raise self._stopped
 
-    def _ask(self, call: Call, job: _Job) -> Answer:
+    def _ask(self, call: Call, job: _Attempt) -> RetrieverAnswer:
         """Ask a question until there is an answer, or no attempt is left."""
         cpu = time.process_time()
         while True:
@@ -93,11 +93,11 @@ class Dispatcher:
             ended = time.perf_counter()
             return self._answer(job, answer, ended, time.process_time() - cpu)
 
-    def _in_threads(self, call: Call, jobs: Iterator[_Job]) -> None:
+    def _in_threads(self, call: Call, jobs: Iterator[_Attempt]) -> None:
         """Ask in threads; one whose time is over is left alone, and another takes its place."""
-        working: dict[threading.Thread, _Job] = {}
+        working: dict[threading.Thread, _Attempt] = {}
 
-        def work(first: _Job | None) -> None:
+        def work(first: _Attempt | None) -> None:
             me = threading.current_thread()
             while self._stopped is None:
                 with self._lock:
@@ -115,7 +115,7 @@ class Dispatcher:
                 except BaseException as error:  # noqa: BLE001 - raised in the thread that waits
                     self._stop(error)
 
-        def start(first: _Job | None = None) -> threading.Thread:
+        def start(first: _Attempt | None = None) -> threading.Thread:
             thread = threading.Thread(target=work, args=(first,), daemon=True)
             thread.start()
             return thread
@@ -126,7 +126,7 @@ class Dispatcher:
             for late in self._late(working):
                 threads.remove(late)
                 job = working.pop(late)
-                again = _Job(job.number, job.question, job.attempt, job.started)
+                again = _Attempt(job.number, job.question, job.attempt, job.started)
                 left = self._again(again)
                 if not left:
                     with self._lock:
@@ -134,7 +134,7 @@ class Dispatcher:
                 threads.append(start(again if left else None))
             threads = [thread for thread in threads if thread.is_alive()]
 
-    def _late(self, working: dict[threading.Thread, _Job]) -> list[threading.Thread]:
+    def _late(self, working: dict[threading.Thread, _Attempt]) -> list[threading.Thread]:
         """Return the threads whose question has had its time, and drop what they may answer."""
         limit, now = self.retriever.timeout, time.perf_counter()
         if limit is None:
@@ -147,7 +147,7 @@ class Dispatcher:
                     late.append(thread)
         return late
 
-    async def _in_tasks(self, call: Call, jobs: Iterator[_Job], warmup: Sequence[str]) -> None:
+    async def _in_tasks(self, call: Call, jobs: Iterator[_Attempt], warmup: Sequence[str]) -> None:
         for question in warmup:
             with contextlib.suppress(Exception):
                 await call.function(question)
@@ -161,7 +161,7 @@ class Dispatcher:
 
         await asyncio.gather(*(work() for _ in range(self.retriever.concurrency)))
 
-    async def _ask_async(self, call: Call, job: _Job) -> Answer:
+    async def _ask_async(self, call: Call, job: _Attempt) -> RetrieverAnswer:
         cpu = time.process_time()
         while True:
             self._begin(job)
@@ -187,24 +187,24 @@ class Dispatcher:
         if self._stopped is None:
             self._stopped = error
 
-    def _begin(self, job: _Job) -> None:
+    def _begin(self, job: _Attempt) -> None:
         job.since = time.perf_counter()
         job.started = job.started or job.since
 
-    def _again(self, job: _Job) -> bool:
+    def _again(self, job: _Attempt) -> bool:
         """Count an attempt that failed; tell whether another is left."""
         job.attempt += 1
         return job.attempt <= self.retriever.retries and not job.dropped
 
     @staticmethod
-    def _pause(job: _Job) -> float:
+    def _pause(job: _Attempt) -> float:
         job.since = None
         return PAUSE * float(2 ** (job.attempt - 1))
 
     def _too_late(self) -> Exception:
         return TimeoutError(f"no answer within {self.retriever.timeout:g} s")
 
-    def _answer(self, job: _Job, answer: object, ended: float, cpu: float) -> Answer:
+    def _answer(self, job: _Attempt, answer: object, ended: float, cpu: float) -> RetrieverAnswer:
         try:
             if answer is None:
                 raise InputError(
@@ -219,14 +219,14 @@ class Dispatcher:
         times, wide = (job.started - self._zero, ended - self._zero), self.retriever.concurrency
         # what the processor did meanwhile is this question's only if no other was asked
         own = cpu if wide == 1 else None
-        return Answer(job.number, entries, None, *times, own, self.memory(), wide)
+        return RetrieverAnswer(job.number, entries, None, *times, own, self.memory(), wide)
 
-    def _failure(self, job: _Job, error: BaseException) -> Answer:
+    def _failure(self, job: _Attempt, error: BaseException) -> RetrieverAnswer:
         times = job.started - self._zero, time.perf_counter() - self._zero
         wide = self.retriever.concurrency
-        return Answer(job.number, None, _reason(error), *times, None, self.memory(), wide)
+        return RetrieverAnswer(job.number, None, _reason(error), *times, None, self.memory(), wide)
 
-    def _finish(self, answer: Answer) -> None:
+    def _finish(self, answer: RetrieverAnswer) -> None:
         """Hand an answer on; stop if too many have failed."""
         self.take(answer)
         if answer.error is None:

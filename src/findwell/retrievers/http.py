@@ -15,7 +15,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from urllib.parse import parse_qsl, quote, urlsplit
 
-from findwell.core.errors import InputError, OptionError, RetrieverError, needs_package
+from findwell.core.errors import (
+    InputError,
+    OptionError,
+    RetrieverError,
+    needs_package,
+    takes_options,
+)
 from findwell.core.findings import shorten
 from findwell.judges.client.client import LARGEST_ANSWER
 from findwell.judges.client.endpoint import NAMED_SECRET, header_value, proxy_for
@@ -24,10 +30,11 @@ if TYPE_CHECKING:
     import httpx
 
 QUESTION, SIZE = "{{question}}", "{{k}}"
-REDIRECT, WRONG = 300, 400
+REDIRECT_STATUS, ERROR_STATUS = 300, 400
 SECONDS = 60.0
 
 
+@takes_options()
 class HttpRetriever:
     """Asks an address by HTTP, and returns the part of the answer that holds the hits.
 
@@ -106,11 +113,9 @@ class HttpRetriever:
         except httpx.HTTPError as error:
             raise RetrieverError(self._hidden(f"{type(error).__name__}: {error}")) from None
         content = bytes(received)
-        if REDIRECT <= response.status_code < WRONG:
-            raise RetrieverError(
-                f"status {response.status_code}: it sends elsewhere, and questions go nowhere else"
-            )
-        if response.status_code >= WRONG:
+        if REDIRECT_STATUS <= response.status_code < ERROR_STATUS:
+            raise RetrieverError(f"status {response.status_code}: redirects are not followed")
+        if response.status_code >= ERROR_STATUS:
             raise RetrieverError(
                 self._hidden(f"status {response.status_code}: {_excerpt(content)}")
             )
@@ -148,17 +153,19 @@ def filled(template: Any, question: str, k: int | None) -> Any:  # noqa: ANN401
     """
     if isinstance(template, dict):
         every = {name: filled(each, question, k) for name, each in template.items()}
-        return {name: each for name, each in every.items() if each is not _ABSENT}
+        return {name: each for name, each in every.items() if each is not _ABSENT_FIELD}
     if isinstance(template, list):
         return [filled(each, question, k) for each in template]
     if template == SIZE:
-        return _ABSENT if k is None else k
+        return _ABSENT_FIELD if k is None else k
     if isinstance(template, str):
         return template.replace(SIZE, str(k)).replace(QUESTION, question)
     return template
 
 
-_ABSENT = object()  # a field that is left out, so that the server's own number of documents counts
+_ABSENT_FIELD = (
+    object()
+)  # a field that is left out, so that the server's own number of documents counts
 
 
 def _checked(url: str) -> str:

@@ -8,7 +8,7 @@ import sys
 import time
 from pathlib import Path
 
-OFTEN = 0.005  # seconds between two looks: asking the system costs more than a quick search
+LOOK_SECONDS = 0.005  # seconds between two looks: asking the system costs more than a quick search
 # what the system counts in: kilobytes, on a Mac bytes
 UNIT = 1 if sys.platform == "darwin" else 1024
 STATUS = Path("/proc/self/status")
@@ -30,7 +30,7 @@ class PeakMemory:
         """Return what the system says, which is asked again only after a while."""
         now = time.perf_counter()
         if now >= self._until:
-            self._until = now + OFTEN
+            self._until = now + LOOK_SECONDS
             found = peak_bytes()
             # Linux counts roughly: a later look may say a little less
             if found is not None:

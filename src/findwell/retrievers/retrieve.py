@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-import os
+import hashlib
 import time
+import weakref
 from collections import Counter
 from collections.abc import Mapping
 from contextlib import ExitStack
@@ -13,17 +14,18 @@ from typing import TYPE_CHECKING, Any, Unpack
 
 from findwell.core.data import Gold
 from findwell.core.errors import InputError, takes_options
-from findwell.core.findings import Finding
+from findwell.core.findings import Finding, finding_about
 from findwell.core.forks import refuse_after_fork
 from findwell.core.frames import pl
 from findwell.core.progress import Progress
+from findwell.io.read import path_of
 from findwell.io.read.format import EntryNotes
 from findwell.io.read.objects import entries_of
 from findwell.io.read.queries import load_queries
 from findwell.io.read.records import one_line
 from findwell.io.read.values import identifier
 from findwell.io.read.vocabulary import ASKED_IDS, ASKED_QUESTIONS
-from findwell.retrievers.answers import Answer, AnswerLog, to_run
+from findwell.retrievers.answers import AnswerLog, RetrieverAnswer, to_run
 from findwell.retrievers.dispatch import Dispatcher, too_many
 from findwell.retrievers.retriever import RetrievalOptions, Retriever, name_of
 
@@ -32,9 +34,9 @@ if TYPE_CHECKING:
     from findwell.core.progress import Report
     from findwell.retrievers.retriever import RetrieverLike
 
-OFTEN = 0.1  # seconds between reports of progress
-WHERE = "queries"
-FIX = (
+REPORT_SECONDS = 0.1  # seconds between reports of progress
+QUERIES_PLACE = "queries"
+QUESTIONS_FIX = (
     "give every query its question: queries={id: question}, a table with the columns query and "
     "question (--queries FILE), or gold labels whose records have a question"
 )
@@ -48,19 +50,18 @@ def retrieve(
     progress: Report | None = None,
     **options: Unpack[RetrievalOptions],
 ) -> Run:
-    """Ask a retriever every question, and return what it found, in its order, as a run.
+    """Ask a retriever every question, and return what it found as a run, in its order.
 
     `retriever` is a function of a question, sync or async, an object with `invoke`, `retrieve` or
-    `run` (or their async forms), or a `findwell.retrievers.Retriever` that also says how it is
+    `run` (or their async forms), or a `findwell.retrievers.Retriever`, which also says how it is
     asked. `queries` is {id: question}, a list of questions, or a table, file or records with the
     columns query and question. The options are those of `findwell.retrievers.Retriever`: `k`,
     `concurrency`, `timeout`, `retries`, `warmup`, `max_errors`, `resume`, `id_from`, `name`.
     `progress` is called with how far it is.
 
-    What is found may be ids, (id, score) pairs, or documents of a framework; see docs/inputs.md. A
-    question that raises, or has no answer in time, is recorded with the reason: it counts as
-    nothing retrieved, and in the error rate. Latency, processor time and memory stand in
-    `run.about`, one row per query.
+    A retriever returns ids, (id, score) pairs, or documents of a framework. A question that raises
+    an error or times out is recorded with the reason. It counts as nothing retrieved, and in the
+    error rate. `run.about` has the latency, processor time and memory of each query.
 
     >>> run = retrieve(lambda question: [("d1", 0.9), ("d2", 0.4)], {"q1": "What is it?"}, k=1)
     >>> run.rows.select("query", "doc").rows()
@@ -77,7 +78,7 @@ def retrieve(
 def ask_all(settings: Retriever, queries: pl.DataFrame, progress: Report | None = None) -> Run:
     """Ask a retriever the questions of a table that was checked."""
     pairs: list[tuple[str, str]] = queries.select("query", "question").rows()
-    answers: dict[int, Answer] = {}
+    answers: dict[int, RetrieverAnswer] = {}
     findings: list[Finding] = []
     notes = EntryNotes()
     reported = 0.0
@@ -90,13 +91,13 @@ def ask_all(settings: Retriever, queries: pl.DataFrame, progress: Report | None 
         left = [(at, question) for at, (_, question) in enumerate(pairs) if at not in answers]
         since = max((answer.ended for answer in answers.values()), default=0.0)
 
-        def take(answer: Answer) -> None:
+        def take(answer: RetrieverAnswer) -> None:
             nonlocal reported
             answers[answer.number] = answer
             if log is not None:
                 log.add(answer)
             now, done = time.monotonic(), len(answers)
-            if progress is not None and (now - reported >= OFTEN or done == len(pairs)):
+            if progress is not None and (now - reported >= REPORT_SECONDS or done == len(pairs)):
                 reported = now
                 failed = sum(each.error is not None for each in answers.values())
                 progress(Progress(done, len(pairs), f"{failed} failed" if failed else ""))
@@ -118,15 +119,47 @@ def ask_all(settings: Retriever, queries: pl.DataFrame, progress: Report | None 
     return replace(run, findings=(*run.findings, *findings, *notes.findings()))
 
 
+# by the id of a retriever that is still there: hashes of what it was asked for an evaluation
+_ASKED_HASHES: dict[int, set[str]] = {}
+
+
+def asked_again(settings: Retriever, queries: pl.DataFrame) -> list[Finding]:
+    """Report that an evaluation asks a retriever what another one of this process asked it.
+
+    Nothing is remembered of the answers: an index or a setting may have changed since.
+    """
+    method = getattr(settings.target, "__func__", None)  # a bound method is made when it is named
+    target = settings.target if method is None else settings.target.__self__
+    if id(target) not in _ASKED_HASHES:
+        try:
+            forget = weakref.finalize(target, _ASKED_HASHES.pop, id(target), None)
+        except TypeError:  # of some kinds of objects nothing says when they are gone
+            return []
+        forget.atexit = False
+    what = (settings.k, settings.id_from, id(method), queries.select("query", "question").rows())
+    key = hashlib.sha256(repr(what).encode("utf-8", "replace")).hexdigest()
+    known = _ASKED_HASHES.setdefault(id(target), set())
+    if key not in known:
+        known.add(key)
+        return []
+    return finding_about(
+        "retriever-asked-again",
+        queries["query"],
+        "# query|queries was|were asked before, for another evaluation of this process.",
+        "ask it once with findwell.retrieve(retriever, questions), and pass the run that this "
+        "returns to evaluate, compare and the others",
+    )
+
+
 def _resumed(log: AnswerLog) -> list[Finding]:
     """Say what was taken from a file, and what was not."""
     found = []
     if log.answers:
-        message = "answer kept from before, and not asked for again"
+        message = "# answer|answers was|were kept from before and not asked for again."
         fix = f"remove {log.path.name} (--fresh) to ask again"
         found.append(Finding("resumed-answer", len(log.answers), (log.path.name,), message, fix))
     if log.others:
-        message = "answer of another retriever or of other options: not used"
+        message = "# answer|answers of another retriever or of other options is|are not used."
         found.append(
             Finding("other-configuration", log.others, (log.path.name,), message, "name a new file")
         )
@@ -146,20 +179,20 @@ def load_questions(data: object) -> pl.DataFrame:
     if isinstance(data, Gold):
         return _checked(data.queries, "gold")
     if isinstance(data, Mapping) and all(isinstance(each, str) for each in data.values()):
-        ids = [identifier(name, WHERE) for name in data]
-        return _checked(_table(ids, list(data.values())), WHERE)
+        ids = [identifier(name, QUERIES_PLACE) for name in data]
+        return _checked(_table(ids, list(data.values())), QUERIES_PLACE)
     if isinstance(data, list | tuple) and all(isinstance(each, str) for each in data):
         seen: Counter[str] = Counter()
         ids = []
         for name in map(one_line, data):  # numbered as records without ids are
             seen[name] += 1
             ids.append(f"{name} ({seen[name]})" if seen[name] > 1 else name)
-        return _checked(_table(ids, list(data)), WHERE)
-    where = os.fspath(data) if isinstance(data, str | os.PathLike) else WHERE
+        return _checked(_table(ids, list(data)), QUERIES_PLACE)
     table = load_queries(data, ASKED_IDS)
     # without a column of questions, the ids are the questions
     named = next((name for name in ASKED_QUESTIONS if name in table.columns), "query")
-    return _checked(table.with_columns(question=pl.col(named).cast(pl.String)), where)
+    table = table.with_columns(question=pl.col(named).cast(pl.String))
+    return _checked(table, path_of(data, QUERIES_PLACE))
 
 
 def questions_for(gold: Gold, queries: object) -> pl.DataFrame:
@@ -168,7 +201,7 @@ def questions_for(gold: Gold, queries: object) -> pl.DataFrame:
         return _checked(gold.queries, "gold")
     asked = load_questions(queries)
     names = gold.queries.select("query")
-    return _checked(names.join(asked, on="query", how="left", maintain_order="left"), WHERE)
+    return _checked(names.join(asked, on="query", how="left", maintain_order="left"), QUERIES_PLACE)
 
 
 def _table(ids: list[str], questions: list[Any]) -> pl.DataFrame:
@@ -178,9 +211,11 @@ def _table(ids: list[str], questions: list[Any]) -> pl.DataFrame:
 
 def _checked(table: pl.DataFrame, where: str) -> pl.DataFrame:
     if "question" not in table.columns:
-        raise InputError("there are no questions to ask a retriever", where=where, fix=FIX)
+        raise InputError(
+            "there are no questions to ask a retriever", where=where, fix=QUESTIONS_FIX
+        )
     if not table.height:
-        raise InputError("there is no query to ask", where=where, fix=FIX)
+        raise InputError("there is no query to ask", where=where, fix=QUESTIONS_FIX)
     table = table.with_columns(pl.col("question").cast(pl.String))
     blank = table.filter(pl.col("question").fill_null("").str.strip_chars() == "")
     if blank.height:
@@ -188,7 +223,7 @@ def _checked(table: pl.DataFrame, where: str) -> pl.DataFrame:
             f"{blank.height} of {table.height} queries have no question, for example "
             f"{blank['query'][0]!r}",
             where=where,
-            fix=FIX,
+            fix=QUESTIONS_FIX,
         )
     again = table.filter(pl.col("query").is_duplicated())["query"]
     if len(again):

@@ -17,7 +17,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any, ClassVar, NamedTuple, Protocol, TypeAlias, TypedDict
 
-from findwell.core.errors import FindwellError, InputError, OptionError, choose
+from findwell.core.errors import FindwellError, InputError, OptionError, choose, takes_options
 from findwell.core.findings import shorten
 from findwell.io.read import RETRIEVER_METHODS, Kind
 
@@ -59,6 +59,7 @@ class RetrievalOptions(TypedDict, total=False):
     name: str
 
 
+@takes_options()
 @dataclass(frozen=True)
 class Retriever:
     """A retriever, and how it is asked; a run for `findwell.evaluate` and `findwell.compare`.

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from findwell.core.findings import shorten
+from findwell.core.verdict import verdict_row
 from findwell.loop.monitoring.alarm_report import (
-    RAISED,
+    RAISED_STATES,
     RESOLVED,
     SIGNS,
     amount,
@@ -16,37 +17,44 @@ from findwell.loop.monitoring.alarm_report import (
     promise,
     sentence,
 )
-from findwell.show.escape import printable
+from findwell.loop.monitoring.times import EPOCH
+from findwell.show.document import Document, Headline, Line
 from findwell.show.grid import Grid
-from findwell.show.tables import bullets, cleaner, reading_width, render_grids, to_json, wrap
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from findwell.loop.monitoring.alarm_report import AlarmVerdict, CheckReport
 
-FORMATS = ("table", "json", "markdown")
-EXPLAINED_OUTCOMES = (*RAISED, RESOLVED)  # which get a paragraph
+EXPLAINED_OUTCOMES = (*RAISED_STATES, RESOLVED)  # which get a paragraph
 
 
-def render(report: CheckReport, how: str, *, color: bool = False, width: int | None = None) -> str:
-    """Return a check in one of FORMATS, with a line break at the end."""
-    if how == "json":
-        return to_json(report.as_dict())
-    table = render_grids([lay_out(report)], how, color=color, width=width)
+def document(report: CheckReport) -> Document:
+    """Return what each alarm is about, then all alerts, and how to read them."""
     explained = [each for each in report.verdicts if each.outcome in EXPLAINED_OUTCOMES]
-    parts = [table]
-    if how == "markdown":
-        parts += [f"\n{cleaner(how)(line)}\n" for line in _about(report)]
-        parts += [f"\n{bullets(_story(each), how)}" for each in explained]
-        return "".join(parts)
-    wide = reading_width(width)
-    parts += [wrap(printable(line) + "\n", wide) for line in _about(report)]
-    for each in explained:
-        head, *lines = _story(each)
-        parts.append("\n" + wrap(printable(head) + "\n", wide, hang=2))
-        parts.append(bullets(lines, how, wide))
-    return "".join(parts)
+    return Document(
+        [lay_out(report), *map(Line, _about(report))],
+        headlines=[
+            Headline(sentence(each), tuple(_story(each)), each.verdict.word) for each in explained
+        ],
+        data=report.as_dict,
+        verdicts=lambda: map(_row, report.verdicts),
+    )
+
+
+def _row(found: AlarmVerdict) -> dict[str, Any]:
+    return verdict_row(
+        found.verdict,
+        found.verdict.difference,
+        system="production",
+        measure=found.signal,
+        slice=found.slice or None,
+        requirement=found.alert,
+        outcome=found.outcome,
+        value=found.now,
+        against=found.before,
+        reason=found.reason,
+    )
 
 
 def lay_out(report: CheckReport) -> Grid:
@@ -69,21 +77,21 @@ def lay_out(report: CheckReport) -> Grid:
         header,
         rows,
         left=texts,
-        good={(at, 0) for at, each in enumerate(outcomes) if each not in (*RAISED, "undecided")},
-        bad={(at, 0) for at, each in enumerate(outcomes) if each in RAISED},
+        good={
+            (at, 0) for at, each in enumerate(outcomes) if each not in (*RAISED_STATES, "undecided")
+        },
+        bad={(at, 0) for at, each in enumerate(outcomes) if each in RAISED_STATES},
+        note="; ".join(dict.fromkeys(each.judge for each in report.verdicts if each.judge)),
     )
-
-
-def lines(report: CheckReport) -> list[str]:
-    """Return a sentence per verdict, safe to print."""
-    return [printable(sentence(each)) for each in report.verdicts]
 
 
 def _about(report: CheckReport) -> Iterator[str]:
     watched = "all calls" if report.since is None else f"calls since {moment(report.since)}"
     compared = f", compared with {report.baseline}" if report.baseline else ""
     if report.window is not None:
-        compared += f" ({moment(report.window[0])} to {moment(report.window[1])})"
+        begin, end = report.window
+        first = f"{moment(begin)} to " if begin > EPOCH else "up to "
+        compared += f" ({first}{moment(end)})"
     yield f"Read it: {watched}{compared}; {promise(report)}."
     undecided = sorted({each.reason for each in report.verdicts if each.outcome == "undecided"})
     for reason in undecided:
@@ -92,8 +100,7 @@ def _about(report: CheckReport) -> Iterator[str]:
 
 
 def _story(verdict: AlarmVerdict) -> Iterator[str]:
-    """Tell since when, how large, by what, and what to look at."""
-    yield sentence(verdict)
+    """Tell by what evidence an alarm was raised, and what to look at."""
     if verdict.outcome == RESOLVED:
         return
     yield bets_in_words(verdict)

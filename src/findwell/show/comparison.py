@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 from collections import Counter
-from itertools import islice, product
+from itertools import groupby, islice, product
 from operator import itemgetter
 from string import ascii_lowercase
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
-from findwell.core.findings import shorten
-from findwell.core.frames import pl
-from findwell.core.spelling import counted, name_relations
-from findwell.core.verdict import BETTER, SAME, UNCLEAR, UNKNOWN, WORSE
+from findwell.core.findings import FindingKind, shorten
+from findwell.core.spelling import counted, name_method, name_relations
+from findwell.core.verdict import BETTER, SAME, UNCLEAR, UNKNOWN, WORSE, verdict_row
 from findwell.show.document import Document, Headline, Line, Notes
 from findwell.show.grid import Grid
 from findwell.show.result import with_relation
@@ -21,6 +20,9 @@ from findwell.show.timing import timing_grid
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
 
+    import polars as pl
+
+    from findwell.core.verdict import Verdict
     from findwell.evaluation.comparison.compare import Comparison, Row
     from findwell.show.document import Part
 
@@ -33,7 +35,7 @@ TESTS = {
     "division": "random divisions of the queries into two groups",
     "welch": "Welch's t test",
 }
-READ = (
+READING_HINTS = (
     "Read it: difference is system − baseline; p is how often chance alone would "
     "make a difference this large; won, tied and lost count queries."
 )
@@ -44,11 +46,15 @@ READ_UNPAIRED = (
 SENTENCES = {
     BETTER: "{} is better than {}",
     WORSE: "{} is worse than {}",
-    SAME: "{} scores the same on every query as {}",
+    SAME: "{} scores the same as {} on every query",
     UNCLEAR: "{} is not clearly different from {}",
-    UNKNOWN: "{} cannot be compared by this judge with {}",
+    UNKNOWN: "this judge cannot compare {} with {}",
 }
 HEADLINES = 3  # systems that have one
+OTHERWISE: dict[str, str] = {  # what else than the system may cause a difference
+    FindingKind.OTHER_GOLD: "but the gold labels differ for {0}",
+    FindingKind.OTHER_CHOICE: "but measured with another option ({1})",
+}
 NAMED_SLICES = 3  # in a headline
 
 
@@ -57,15 +63,34 @@ def document(comparison: Comparison, *, moved: int = 5) -> Document:
 
     Formats with one row per line hold one table: the slices if there are any, else the comparisons.
     """
-    rows = comparison.slices if comparison.slices.height else comparison.comparisons
+
+    def rows() -> pl.DataFrame:
+        found = comparison.slices if comparison.slice_rows else comparison.comparisons
+        return with_relation(found, comparison.matched_by)
+
     return Document(
         _parts(comparison, moved),
         headlines=headlines(comparison),
         findings=comparison.findings,
         data=comparison.as_dict,
-        rows=lambda: with_relation(rows, comparison.matched_by),
+        verdicts=lambda: _verdict_rows(comparison),
+        rows=rows,
         paper=lambda: _for_papers(comparison),
     )
+
+
+def _verdict_rows(comparison: Comparison) -> Iterator[dict[str, Any]]:
+    for row in comparison.rows:
+        found = comparison.verdicts[row["baseline"], row["system"], row["measure"]]
+        yield verdict_row(
+            found,
+            found.difference,
+            system=row["system"],
+            baseline=row["baseline"],
+            measure=row["measure"],
+            value=row["system_value"],
+            against=row["baseline_value"],
+        )
 
 
 def headlines(comparison: Comparison) -> list[Headline]:
@@ -73,20 +98,32 @@ def headlines(comparison: Comparison) -> list[Headline]:
 
     The best systems come first; how many others there are is said in the end.
     """
-    lead = comparison.measures[0]
-    sign = 1 if lead.higher_is_better else -1
-    rows = [
-        row
-        for row in comparison.comparisons.to_dicts()
-        if row["measure"] == str(lead) and row["baseline"] == comparison.baseline
-    ]
-    rows.sort(key=lambda row: -sign * (row["difference"] or 0.0))
+    lead = str(comparison.measures[0])
+    rows = [comparison[name, lead] for name in best_systems(comparison)]
     found = [_headline(comparison, row) for row in rows[:HEADLINES]]
     if more := rows[HEADLINES:]:
         words = Counter(row["verdict"] for row in more)
         verdicts = ", ".join(f"{count} {word}" for word, count in words.items())
         found.append(Headline(f"{len(more)} more: {verdicts}"))
     return found
+
+
+def best_systems(comparison: Comparison) -> list[str]:
+    """Return the systems without the baseline, by their gain in the first measure."""
+    lead = comparison.measures[0]
+    sign = 1 if lead.higher_is_better else -1
+
+    def gain(system: str) -> float:
+        return sign * (comparison[system, str(lead)]["difference"] or 0.0)
+
+    return sorted(comparison.systems[1:], key=gain, reverse=True)
+
+
+def count_of_queries(found: Verdict) -> str:
+    """Say on how many queries a system is better, equal and worse; empty if that is not known."""
+    if found.won is None:
+        return ""
+    return f"won {found.won:,}, tied {found.tied:,}, lost {found.lost:,}"
 
 
 def _headline(comparison: Comparison, row: Row) -> Headline:
@@ -96,25 +133,30 @@ def _headline(comparison: Comparison, row: Row) -> Headline:
     if row["difference"] is not None:
         reach = corrected(row).replace("…", "to")
         facts[0] += f" ({difference})" if reach == "–" else f" ({reach})"
-    if found.won is not None and row["n"]:
-        facts.append(f"won {found.won:,}, tied {found.tied:,}, lost {found.lost:,}")
+    if row["n"] and (counts := count_of_queries(found)):
+        facts.append(counts)
     if found.word == SAME and (others := _elsewhere(comparison, row["system"])):
         facts.append(f"it differs in {', '.join(others)}")
     facts += [found.reason] if found.reason and found.word in (UNCLEAR, UNKNOWN) else []
+    facts += [
+        OTHERWISE[each.kind].format(counted(each.count), ", ".join(each.examples))
+        for each in comparison.findings
+        if each.run == row["system"] and each.kind in OTHERWISE
+    ]
     needed = comparison.needed(row["system"], row["measure"])
     if needed is not None:
         facts.append(f"about {rounded(needed):,} queries would show a difference this small")
     for word in (WORSE, BETTER):
         facts += _where(comparison, row, word)
     sentence = SENTENCES[found.word].format(row["system"], row["baseline"])
-    return Headline(sentence, tuple(facts), found.word)
+    return Headline(sentence, tuple(facts), found.word, row["system"])
 
 
 def _where(comparison: Comparison, row: Row, word: str) -> Iterator[str]:
     """Name the slices in which a system is better or worse, the largest difference first."""
     mine = [
         each
-        for each in comparison.slices.to_dicts()
+        for each in comparison.slice_rows
         if each["verdict"] == word
         and all(each[key] == row[key] for key in ("baseline", "system", "measure"))
     ]
@@ -130,52 +172,50 @@ def _where(comparison: Comparison, row: Row, word: str) -> Iterator[str]:
 
 def _elsewhere(comparison: Comparison, system: str) -> list[str]:
     """Name the measures in which a system differs that is the same in the first one."""
-    rows = comparison.comparisons.filter(system=system, baseline=comparison.baseline).to_dicts()
     return [
         f"{row['measure']} ({numbers(row)[2]}, {row['verdict']})"
-        for row in rows
-        if row["verdict"] != SAME and row["difference"] is not None
+        for row in comparison.rows
+        if (row["system"], row["baseline"]) == (system, comparison.baseline)
+        and row["verdict"] != SAME
+        and row["difference"] is not None
     ]
 
 
 def unmeasured(comparison: Comparison) -> list[str]:
     """Say which measures no query has for both systems of a pair, and why."""
     counts = ["n", "baseline_n"] if comparison.unpaired else ["n"]
-    rows = comparison.comparisons.filter(pl.min_horizontal(counts) == 0)
     return [
         f"{row['measure']} ({row['system']} against {row['baseline']}): {row['reason']}"
-        for row in rows.iter_rows(named=True)
+        for row in comparison.rows
+        if not all(row[name] for name in counts)
     ]
 
 
 def _parts(comparison: Comparison, moved: int) -> Iterator[Part]:
     """Yield the comparisons and how to read them, the slices, the timing, what moved."""
     title = f"against {comparison.baseline}"
-    if _several_baselines(comparison.comparisons):
+    if _several_baselines(comparison.rows):
         title = f"all pairs of {len(comparison.systems)} systems"
     asked = f"{counted(comparison.queries)}{', unpaired' if comparison.unpaired else ''}"
-    title += f" · {asked} · dialect {comparison.dialect}"
-    title += name_relations(comparison.matched_by.values())
+    title += f" · {asked}{name_method(comparison.dialect, comparison.matched_by.values())}"
     title += "" if comparison.cluster is None else f" · clusters by {comparison.cluster}"
-    yield lay_out(comparison, comparison.comparisons, title)
-    yield Line(READ_UNPAIRED if comparison.unpaired else READ)
+    yield lay_out(comparison, comparison.rows, title)
+    yield Line(READ_UNPAIRED if comparison.unpaired else READING_HINTS)
     yield from (Line(judge, in_papers=True) for judge in comparison.judges)
     yield Notes(tuple(notes_on_tests(comparison)))
-    for (column,), rows in comparison.slices.partition_by(
-        "column", as_dict=True, maintain_order=True
-    ).items():
-        yield lay_out(comparison, rows, f"by {column}", ["slice"])
+    for column, rows in groupby(comparison.slice_rows, key=itemgetter("column")):
+        yield lay_out(comparison, list(rows), f"by {column}", ["slice"])
     if comparison.timing:
         yield timing_grid(comparison.timing, first="system")
-    if moved and comparison.moved.height:
+    if moved and comparison.moved_rows:
         yield _moved(comparison, moved)
 
 
 def lay_out(
-    comparison: Comparison, rows: pl.DataFrame, title: str, first: Sequence[str] = ()
+    comparison: Comparison, rows: Sequence[Row], title: str, first: Sequence[str] = ()
 ) -> Grid:
     """One row per measure and pair of systems, after the columns that come `first`."""
-    corrections = [name for name in rows["correction"].unique() if name != "none"]
+    corrections = [row["correction"] for row in rows if row["correction"] != "none"]
     texts = [*first, "measure", *(["baseline"] if _several_baselines(rows) else []), "system"]
     shown = by_measure(comparison, rows)
     cells = [
@@ -218,18 +258,22 @@ def numbers(row: Row) -> tuple[str, str, str]:
     return before, after, signed(row["difference"], digits)
 
 
-def by_measure(comparison: Comparison, rows: pl.DataFrame) -> list[Row]:
+def by_measure(comparison: Comparison, rows: Sequence[Row]) -> list[Row]:
     """Return the rows measure by measure; within one they keep their order."""
     place = {str(measure): at for at, measure in enumerate(comparison.measures)}
-    return sorted(rows.to_dicts(), key=lambda row: place[row["measure"]])
+    return sorted(rows, key=lambda row: place[row["measure"]])
 
 
 def _moved(comparison: Comparison, count: int) -> Grid:
-    """One row per query that moved, by the first measure; those that gained come first."""
+    """One row per query that moved, by the first measure, with the systems of the headlines."""
     name = str(comparison.measures[0])
-    mine = comparison.moved.filter(pl.col("measure") == name)
-    ranked = pl.int_range(pl.len()).over("system", pl.col("difference") > 0)
-    rows = mine.filter(ranked < count).to_dicts()
+    seen: Counter[tuple[str, bool]] = Counter()
+    rows, shown = [], best_systems(comparison)[:HEADLINES]
+    for row in comparison.moved_rows:
+        way = row["system"], row["difference"] > 0
+        if row["measure"] == name and row["system"] in shown and seen[way] < count:
+            seen[way] += 1
+            rows.append(row)
     columns: dict[str, Callable[[Row], str]] = {}
     if len(comparison.systems) > 2:
         columns["system"] = itemgetter("system")
@@ -243,21 +287,21 @@ def _moved(comparison: Comparison, count: int) -> Grid:
     return Grid.of(f"queries that moved most in {name}", columns, rows, left=left)
 
 
-def _several_baselines(rows: pl.DataFrame) -> bool:
-    return rows["baseline"].n_unique() > 1
+def _several_baselines(rows: Sequence[Row]) -> bool:
+    return len({row["baseline"] for row in rows}) > 1
 
 
 def notes_on_tests(comparison: Comparison) -> Iterator[str]:
     """Say which tests were used, and why some rows were not tested or can never show much."""
     tests: dict[str, dict[str, None]] = {}
-    for test, measure in comparison.comparisons.select("test", "measure").rows():
+    for test, measure in map(itemgetter("test", "measure"), comparison.rows):
         tests.setdefault(TESTS.get(test, test), {})[measure] = None
     if len(tests) == 1:
         yield f"p by {next(iter(tests))}"
     else:
         yield "p by " + "; by ".join(f"{test}: {', '.join(each)}" for test, each in tests.items())
-    rows = [("", row) for row in comparison.comparisons.to_dicts()]
-    rows += ((f"{_text(row['slice'])}, ", row) for row in comparison.slices.to_dicts())
+    rows = [("", row) for row in comparison.rows]
+    rows += ((f"{_text(row['slice'])}, ", row) for row in comparison.slice_rows)
     yield from _reasons(rows)
 
 
@@ -285,11 +329,11 @@ def _for_papers(comparison: Comparison) -> Grid:
     all pairs, a letter names each system, and a value carries the letters of the systems it is
     better than.
     """
-    pairs = bool((comparison.comparisons["correction"] == "tukey").any())
+    pairs = any(row["correction"] == "tukey" for row in comparison.rows)
     systems = comparison.systems
     letters = dict(zip(systems, _letters(len(systems)), strict=True)) if pairs else {}
     names = [str(measure) for measure in comparison.measures]
-    values = {(row["system"], row["measure"]): row["value"] for row in comparison.values.to_dicts()}
+    values = {(row["system"], row["measure"]): row["value"] for row in comparison.value_rows}
     leading: set[tuple[int, int]] = set()
     unknown = {key[2] for key, found in comparison.verdicts.items() if found.word == UNKNOWN}
     for column, measure in enumerate(comparison.measures, start=1):

@@ -17,13 +17,14 @@ from findwell.core.frames import pl
 from findwell.evaluation.explanation.calculation import Calculations
 from findwell.evaluation.explanation.ranking import reads_texts, views
 from findwell.evaluation.explanation.units import NOT_KEPT, KeptRun, chunk_keys
+from findwell.relations.match import known_matchers
 from findwell.show.escape import multiline
 from findwell.show.excerpts import excerpt, in_utf16, merged, places, sentences, shorten, within
-from findwell.show.explanation import PLAIN, sentence
+from findwell.show.explanation import PLAIN_RULES, sentence
 
 if TYPE_CHECKING:
     from findwell.evaluation.comparison.systems import System
-    from findwell.evaluation.explanation.ranking import Item, Mark, RelationView
+    from findwell.evaluation.explanation.ranking import Item, RelationView, UnitMark
     from findwell.measures import Measure
     from findwell.show.panel import Panel
 
@@ -189,6 +190,7 @@ class QueryDetails:
         self._views = views(result, system.run, result.measures)
         self._kept = KeptRun(result, system.run)
         self._cutoff = deepest(result.measures)
+        self._matchers = known_matchers()
         questions: dict[str, str] = {}
         if "question" in result.queries.columns:
             questions = dict(result.queries.select("query", "question").rows())
@@ -199,7 +201,7 @@ class QueryDetails:
         listed = self._kept.chunks(query)
         rows = listed[: self._ranks]
         golds: list[dict[str, Any]] = []
-        viewed: list[tuple[RelationView, list[Mark]]] = []
+        viewed: list[tuple[RelationView, list[UnitMark]]] = []
         depth = len(listed)  # which may be deeper than was judged
         for view in self._views:
             at = view.marks.number.get(query)
@@ -244,7 +246,7 @@ class QueryDetails:
         several = sum(each.relation == view.relation for each in self._views) > 1
         return {
             "relation": multiline(self._result.relation_name(view.measures[0])),
-            "counts": view.relevant if several or view.relevant not in PLAIN else "",
+            "counts": view.relevant if several or view.relevant not in PLAIN_RULES else "",
             "cutoff": deepest(view.measures),
             "items": [
                 self._item(item, view.relation, ends)
@@ -272,9 +274,14 @@ class QueryDetails:
         return found
 
     def _chunk(
-        self, row: dict[str, Any], marked: list[tuple[RelationView, Mark]]
+        self, row: dict[str, Any], marked: list[tuple[RelationView, UnitMark]]
     ) -> dict[str, Any]:
         first = marked[0][1] if marked else None
+        said = dict.fromkeys(
+            (self._source(view), mark.kind)
+            for view, mark in marked
+            if row["rank"] <= (deepest(view.measures) or row["rank"]) or not self._is_judged(view)
+        )
         # a text that is its own id is shown once
         named = "" if row.get("text") == row["doc"] else shorten(str(row["doc"]))
         chunk: dict[str, Any] = {
@@ -287,6 +294,8 @@ class QueryDetails:
                 if mark.covers and not view.marks.relation.needed
             },
         }
+        if list(said) != [("gold", chunk["mark"])]:  # which goes without saying
+            chunk["said"] = [list(each) for each in said]
         if first and first.grade is not None:
             chunk["grade"] = first.grade
         if row.get("score") is not None:
@@ -294,11 +303,20 @@ class QueryDetails:
             chunk["score"] = score if math.isfinite(score) else str(score)
         return chunk
 
+    def _source(self, view: RelationView) -> str:
+        """Say who tells what a chunk is: the gold, a judge of relevance, or one of an aspect."""
+        judge = "judge" if _aspect(view) == "relevance" else _aspect(view)
+        return judge if self._is_judged(view) else "gold"
+
+    def _is_judged(self, view: RelationView) -> bool:
+        matcher = self._matchers.get(_aspect(view))
+        return matcher is not None and matcher.judged
+
     def _text(
         self,
         query: str,
         text: str,
-        marked: list[tuple[RelationView, Mark]],
+        marked: list[tuple[RelationView, UnitMark]],
         verdicts: list[ChunkVerdict],
         keep: Keep,
     ) -> dict[str, Any]:
@@ -329,7 +347,7 @@ class QueryDetails:
         return found
 
 
-def _gold_texts(view: RelationView, query: str, mark: Mark) -> list[str]:
+def _gold_texts(view: RelationView, query: str, mark: UnitMark) -> list[str]:
     """Return the texts of the relevant items that a chunk covers."""
     marks = view.marks
     if marks.relation.needed:
@@ -337,6 +355,19 @@ def _gold_texts(view: RelationView, query: str, mark: Mark) -> list[str]:
     at = marks.number[query]
     relevant = marks.items(at, min(marks.relevant(at), ITEMS))
     return [doc for item in relevant if item.number in mark.covers for doc in item.docs]
+
+
+def disagrees(case: Mapping[str, Any]) -> bool:
+    """Tell whether a judge and the gold contradict each other about a chunk of a query."""
+    counts = {"hit": True, "again": True, "rejected": False, "miss": False}
+    for system in case["systems"]:
+        for chunk in system["list"]:
+            said = [(who, counts[kind]) for who, kind in chunk.get("said", ()) if kind in counts]
+            gold = {yes for who, yes in said if who == "gold"}
+            judge = {yes for who, yes in said if who != "gold"}
+            if (gold and judge) and not gold & judge:
+                return True
+    return False
 
 
 def query_details(

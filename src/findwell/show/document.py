@@ -1,8 +1,9 @@
 """What is to be shown of a result, without markup.
 
 Each result is made into a `Document` once, by the module of its kind, and the writers below show
-any of them: in a terminal, as Markdown, as HTML in a notebook, for a paper, as JSON or rows. So all
-of them say the same words and the same digits.
+any of them: in a terminal, as Markdown, as HTML in a notebook, for a paper, as rows. So all of them
+say the same words and the same digits. What it holds for JSON, the command line puts into its
+envelope.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ import re
 import shutil
 from dataclasses import dataclass, replace
 from functools import cached_property
+from itertools import zip_longest
 from typing import TYPE_CHECKING, Any, ClassVar, TypeAlias
 
 from findwell.core.forks import refuse_after_fork
@@ -19,9 +21,9 @@ from findwell.show import escape
 from findwell.show.escape import printable
 from findwell.show.grid import Grid
 from findwell.show.tables import (
-    BAD,
-    GOOD,
-    PLAIN,
+    BAD_COLOR,
+    GOOD_COLOR,
+    NO_COLOR,
     ROW_FORMATS,
     bullets,
     describe_finding,
@@ -30,13 +32,12 @@ from findwell.show.tables import (
     markdown,
     reading_width,
     terminal,
-    to_json,
     to_rows,
     wrap,
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Sequence
+    from collections.abc import Callable, Iterable, Mapping, Sequence
 
     import polars as pl
 
@@ -51,6 +52,7 @@ class Headline:
     sentence: str  # minilm is better than bm25
     facts: tuple[str, ...] = ()  # recall@5 0.618 → 0.814 (+0.089 to +0.300)
     word: Word | None = None  # of the verdict, where there is one
+    system: str = ""  # that the verdict is about
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,6 +73,7 @@ class Notes:
 
     lines: tuple[str, ...]
     whole: bool = False  # one line each, where they are not written to a terminal
+    commands: tuple[str, ...] = ()  # what to type about each line; empty where there is nothing
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,9 +101,9 @@ Part: TypeAlias = Grid | Line | Notes | Code | LetterChart
 class Document:
     """What is to be shown: headlines first, then parts in their order, then findings.
 
-    Nothing is made before a writer asks for it: `parts` may be a generator, `data` (for JSON) and
-    `rows` (for formats with one row per line) are functions. `paper` has the tables for LaTeX, if
-    they are not those of the parts.
+    Nothing is made before a writer asks for it: `parts` may be a generator, `data` and `verdicts`
+    (for JSON) and `rows` (for formats with one row per line) are functions. `paper` has the tables
+    for LaTeX, if they are not those of the parts.
     """
 
     def __init__(
@@ -109,14 +112,15 @@ class Document:
         *,
         headlines: Sequence[Headline] = (),
         findings: Sequence[Finding] = (),
-        data: Callable[[], object] | None = None,
+        data: Callable[[], Mapping[str, Any]] = dict,
+        verdicts: Callable[[], Iterable[dict[str, Any]]] = tuple,
         rows: Callable[[], pl.DataFrame] | None = None,
         paper: Callable[[], Grid] | None = None,
     ) -> None:
         self._parts = parts
         self.headlines = tuple(headlines)
         self.findings = tuple(findings)
-        self.data, self.rows, self.paper = data, rows, paper
+        self.data, self.verdicts, self.rows, self.paper = data, verdicts, rows, paper
 
     @cached_property
     def parts(self) -> tuple[Part, ...]:
@@ -131,14 +135,14 @@ class Document:
 
 NOTEBOOK_ROWS = 100  # of a table in a notebook
 SCREEN_ROWS = 10  # of a table that is printed in Python
-COLORS = {"better": GOOD, "worse": BAD}
+COLORS = {"better": GOOD_COLOR, "worse": BAD_COLOR}
 
 
 def write(document: Document, how: str, *, color: bool = False, width: int | None = None) -> str:
     """Return a document in a format, with a line break at the end.
 
     The formats are `table` for a terminal, `text` for Python, `markdown`, `html` for notebooks,
-    `latex`, `json`, and those with one row per line. `width` is that of the terminal.
+    `latex`, and those with one row per line. `width` is that of the terminal.
     """
     if how == "table":
         return to_terminal(document, color=color, width=width)
@@ -148,8 +152,6 @@ def write(document: Document, how: str, *, color: bool = False, width: int | Non
         return WRITERS[how](document)
     if how in ROW_FORMATS and document.rows is not None:
         return to_rows(document.rows(), how)
-    if how == "json" and document.data is not None:
-        return to_json(document.data())
     raise TypeError(f"this cannot be shown as {how}")
 
 
@@ -163,7 +165,7 @@ def to_terminal(document: Document, *, color: bool = False, width: int | None = 
         if isinstance(part, Line):
             return wrap(printable(part.text), width if part.in_papers else sentences)
         if isinstance(part, Notes):
-            return bullets(part.lines, "table", width if part.whole else sentences)
+            return _terminal_notes(part, width if part.whole else sentences)
         if isinstance(part, LetterChart):
             return part.draw(sentences)
         return f"{part.title[:1].lower()}{part.title[1:]}:\n\n{part.text}"
@@ -173,21 +175,25 @@ def to_terminal(document: Document, *, color: bool = False, width: int | None = 
     return "".join(f"{text.rstrip()}\n\n" for text in texts if text.strip())
 
 
+def _terminal_notes(notes: Notes, width: int | None) -> str:
+    """Return sentences for a terminal; a command is never broken, so that it can be copied."""
+    return "".join(
+        bullets([line], "table", width) + (f"    {printable(typed)}\n" if typed else "")
+        for line, typed in zip_longest(notes.lines, notes.commands, fillvalue="")
+    )
+
+
 def _headline(headline: Headline, width: int, *, color: bool) -> str:
     sentence = wrap(printable(headline.sentence), width)
     if color and (paint := COLORS.get(headline.word or "")):
-        sentence = f"{paint}{sentence}{PLAIN}"
+        sentence = f"{paint}{sentence}{NO_COLOR}"
     return f"{sentence}\n{bullets(headline.facts, 'table', width)}"
 
 
 def to_text(document: Document, width: int | None) -> str:
     """Return what Python prints: what the terminal shows, cut to fit a screen, and findings."""
     kept = [
-        replace(
-            part,
-            rows=part.rows[:SCREEN_ROWS],
-            note=part.note or _more_rows(part, SCREEN_ROWS),
-        )
+        replace(part, rows=part.rows[:SCREEN_ROWS], note=part.note or _more_rows(part, SCREEN_ROWS))
         if isinstance(part, Grid)
         else part
         for part in document.parts
@@ -211,7 +217,9 @@ def to_markdown(document: Document) -> str:
         if isinstance(part, Line):
             return escape.markdown(part.text)
         if isinstance(part, Notes):
-            return bullets(part.lines, "markdown")
+            typed = (f"\n  `{each}`" if each else "" for each in part.commands)
+            shown = map(escape.markdown, part.lines)
+            return "".join(f"- {a}{b}\n" for a, b in zip_longest(shown, typed, fillvalue=""))
         return f"{part.title}:\n\n```\n{part.text.rstrip()}\n```" if isinstance(part, Code) else ""
 
     heads = [
@@ -252,12 +260,15 @@ DOCUMENTS = {
     "Comparison": ("comparison", "document"),
     "GateReport": ("gate", "document"),
     "PowerAnalysis": ("power", "document"),
+    "Diagnosis": ("doctor", "document"),
     "Explanation": ("explanation", "document"),
     "Tuning": ("tuning", "document"),
     "Agreement": ("agreement", "document"),
     "JudgeCard": ("judge_card", "document"),
     "JudgeComparison": ("judge_card", "comparison_document"),
+    "Teaching": ("judge_card", "teaching_document"),
     "JudgeCheck": ("judge_check", "document"),
+    "CheckReport": ("alarms", "document"),
 }
 
 

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import json
 import re
-from html import escape
 
 # C0, DEL and C1, line separators, and what turns the direction of writing
 _CONTROL = re.compile("[\x00-\x1f\x7f-\x9f\u2028-\u202e\u2066-\u2069]")
@@ -84,6 +83,8 @@ def xml(text: str) -> str:
     >>> xml('<a "b">')
     '&lt;a &quot;b&quot;&gt;'
     """
+    from html import escape  # noqa: PLC0415 - its table of entities is large
+
     return escape(visible(text))
 
 

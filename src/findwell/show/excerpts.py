@@ -12,15 +12,15 @@ from findwell.show.escape import multiline
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-SHORT = 400  # letters of an id, a reason or a gold text
-LONGEST = 20_000  # letters of a text that are searched
+SHORT_TEXT = 400  # letters of an id, a reason or a gold text
+LONGEST_TEXT = 20_000  # letters of a text that are searched
 WORDS = 400  # of a passage that is looked for
-ALIKE = 0.7  # share of a sentence's words that are in the passage as well
-FEWEST = 3  # words of a sentence that can be alike
+ALIKE_SHARE = 0.7  # share of a sentence's words that are in the passage as well
+FEWEST_WORDS = 3  # words of a sentence that can be alike
 _WORD = re.compile(r"\w+")
 
 
-def shorten(text: str, most: int = SHORT) -> str:
+def shorten(text: str, most: int = SHORT_TEXT) -> str:
     """Return at most this many letters of a text, fit to be shown."""
     clean = multiline(text[: most + 1])
     return clean if len(clean) <= most else clean[: most - 1] + "…"
@@ -34,7 +34,7 @@ def places(text: str, wanted: Iterable[str]) -> list[tuple[int, int]]:
     >>> places("Hello there. Please replace the old pump soon.", ["Replace the old pump!"])
     [(20, 40)]
     """
-    text = text[:LONGEST]
+    text = text[:LONGEST_TEXT]
     found: list[tuple[int, int]] = []
     for passage in wanted:
         exact = _exactly(text, passage)
@@ -81,7 +81,7 @@ def _exactly(text: str, passage: str, start: int = 0) -> tuple[int, int] | None:
     pattern = r"\s+".join(map(re.escape, words))
     found = re.compile(pattern, re.IGNORECASE).search(text, start)
     bare = passage.strip().rstrip(".!?,;:")
-    if found is None and len(words) >= FEWEST and bare != passage.strip():
+    if found is None and len(words) >= FEWEST_WORDS and bare != passage.strip():
         return _exactly(text, bare, start)  # a text in the middle of a sentence lacks its end
     return found.span() if found else None
 
@@ -96,7 +96,7 @@ def _alike(text: str, passage: str) -> list[tuple[int, int]]:
     for part, place in zip(parts, sentences(text, parts), strict=True):
         words = [word.casefold() for word in _WORD.findall(part)]
         shared = sum(word in known for word in words)
-        if len(words) >= FEWEST and shared >= ALIKE * len(words):
+        if len(words) >= FEWEST_WORDS and shared >= ALIKE_SHARE * len(words):
             found.append(place)
     return found
 

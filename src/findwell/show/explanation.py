@@ -41,9 +41,11 @@ MEANINGS = {
     "unjudged": "not judged",
     "miss": "matches nothing",
 }
-BELOW = 10  # ranks that are shown below the last that adds to a number, where no cutoff ends it
-PLAIN = ("grade >= 1", "grade > 0")  # what counts where nothing else was asked for
-SAME = 1e-12  # sums in another order
+RANKS_BELOW = (
+    10  # ranks that are shown below the last that adds to a number, where no cutoff ends it
+)
+PLAIN_RULES = ("grade >= 1", "grade > 0")  # what counts where nothing else was asked for
+SAME_SUM = 1e-12  # sums in another order
 NO_DOCUMENT = "(no document supports it)"
 
 VerdictColumns = dict[str, "Callable[[ExplainedVerdict], str]"]
@@ -92,7 +94,7 @@ def sentence(calculation: Calculation) -> str:
 def _outcome(calculation: Calculation) -> str:
     """Write the value, and what the quotient was if the measure makes something else of it."""
     value, quotient = number(calculation.value), calculation.quotient
-    if quotient is not None and abs(quotient - (calculation.value or 0.0)) <= SAME:
+    if quotient is not None and abs(quotient - (calculation.value or 0.0)) <= SAME_SUM:
         return f" = {value}"
     shown = "" if quotient is None else f" = {number(quotient)}"
     return shown + (
@@ -169,7 +171,7 @@ def _shown_steps(ranking: Ranking, read: Sequence[Calculation]) -> tuple[list[St
     in_chunks = any(step.chunk is not None for step in steps)  # of which cutoffs count chunks
     cutoff = max(known) if known and len(known) == len(cutoffs) and not in_chunks else None
     adding = [rank for each in read for rank, _ in each.terms]
-    last = max(adding, default=0) + BELOW if cutoff is None else cutoff
+    last = max(adding, default=0) + RANKS_BELOW if cutoff is None else cutoff
     return [step for step in steps if step.rank <= last or step.covers], cutoff
 
 
@@ -199,7 +201,7 @@ def _seen_by(explained: Explanation, ranking: Ranking) -> Iterator[str]:
     """Say what matched and which items count, where that does not go without saying."""
     if name_relations(each.relation for each in explained.rankings):
         yield f"by {ranking.relation}"
-    if ranking.relevant not in PLAIN or len(explained.rankings) > 1:
+    if ranking.relevant not in PLAIN_RULES or len(explained.rankings) > 1:
         yield f"relevant: {ranking.relevant}"
 
 

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from findwell.core.spelling import counted, name_relations
+from findwell.core.verdict import verdict_row
 from findwell.judges.limits import NO_VERDICT
 from findwell.show.document import Document, to_markdown
 from findwell.show.escape import printable, xml
 from findwell.show.grid import Grid
-from findwell.show.tables import number, signed
+from findwell.show.tables import decimals, number, signed
 
 if TYPE_CHECKING:
     from findwell.evaluation.comparison.gates import GateReport
@@ -39,13 +40,13 @@ def sentence(verdict: RequirementVerdict) -> str:
     >>> from findwell import evaluate, gate
     >>> result = evaluate({"q": ["a"], "r": ["x"]}, {"q": ["a"], "r": ["b"]}, measures="RR")
     >>> print(sentence(gate(result, "RR>=0.9", decide="value").verdicts[0]))
-    ✗ fail: RR>=0.9 (run): RR is 0.5000, 0.0122 … 0.9878 (95%), on 2 queries
+    ✗ fail: RR>=0.9 (run): RR is 0.500, 0.012 … 0.988 (95%), on 2 queries
     """
     head = f"{SIGNS[verdict.outcome]}: {verdict.requirement} ({verdict.run}): "
     by = name_relations([verdict.relation], " by ") if verdict.relation else ""
     found = f"{verdict.measure}{by} is {value(verdict)}"
     if verdict.baseline is not None:
-        found += f", baseline {number(verdict.baseline)}: {signed(verdict.difference)}"
+        found += ", baseline {}: {}".format(*_compared(verdict))
     if verdict.low is not None and verdict.high is not None:
         found += f", {interval(verdict)} ({100 * verdict.level:g}%)"
     found += f", on {counted(verdict.n)}"
@@ -60,7 +61,25 @@ def value(verdict: RequirementVerdict) -> str:
     if verdict.measure in ("failed", "undefined", "errors") and verdict.value is not None:
         share = verdict.requirement.endswith("%")
         return f"{verdict.value:.1%}" if share else f"{verdict.value:.0f}"
-    return number(verdict.value)
+    return number(verdict.value, _digits(verdict))
+
+
+def _digits(verdict: RequirementVerdict) -> int:
+    """Return as many decimals as the interval deserves, and as keep sides of the threshold."""
+    line, ends = verdict.line, (verdict.low, verdict.high)
+    known = [each for each in (verdict.estimate.value, *ends) if each is not None]
+    digits = decimals(*ends)
+    while digits < 9 and any(
+        (x >= line, x > line) != (round(x, digits) >= line, round(x, digits) > line) for x in known
+    ):
+        digits += 1
+    return digits
+
+
+def _compared(verdict: RequirementVerdict) -> list[str]:
+    """Write the value of the baseline, and the difference from it."""
+    digits = _digits(verdict)
+    return [number(verdict.baseline, digits), signed(verdict.difference, digits)]
 
 
 def interval(verdict: RequirementVerdict) -> str:
@@ -70,7 +89,7 @@ def interval(verdict: RequirementVerdict) -> str:
     if unit := figure_unit(verdict.measure):
         return f"{verdict.low:,.1f} … {verdict.high:,.1f} {unit}"
     write = number if verdict.difference is None else signed
-    return f"{write(verdict.low)} … {write(verdict.high)}"
+    return " … ".join(write(each, _digits(verdict)) for each in (verdict.low, verdict.high))
 
 
 def figure_unit(measure: str) -> str:
@@ -90,7 +109,7 @@ def document(gate: GateReport) -> Document:
         [SIGNS[verdict.outcome], verdict.requirement]
         + ([verdict.run] if several else [])
         + [value(verdict)]
-        + ([number(verdict.baseline), signed(verdict.difference)] if compared else [])
+        + _compared(verdict)[: 2 * compared]
         + [interval(verdict), str(verdict.n)]
         for verdict in gate.verdicts
     ]
@@ -109,7 +128,25 @@ def document(gate: GateReport) -> Document:
         bad={(at, 0) for at, each in enumerate(outcomes) if each == "fail"},
         note="; ".join(dict.fromkeys(each.judge for each in gate.verdicts if each.judge)),
     )
-    return Document([grid], findings=gate.findings, data=gate.as_dict)
+    return Document(
+        [grid], findings=gate.findings, data=gate.as_dict, verdicts=lambda: map(_row, gate.verdicts)
+    )
+
+
+def _row(found: RequirementVerdict) -> dict[str, Any]:
+    known = found.verdict
+    return verdict_row(
+        known,
+        found.estimate if known is None else known.difference,
+        system=found.run,
+        baseline=None if found.sides is None else "baseline",
+        measure=found.measure,
+        requirement=found.requirement,
+        outcome=found.outcome,
+        value=found.value,
+        against=found.line if found.sides is None else found.baseline,
+        reason=found.reason,
+    )
 
 
 def summary(gate: GateReport, tables: str) -> str:

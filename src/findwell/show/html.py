@@ -119,6 +119,7 @@ class PageKind:
 
 
 REPORT = PageKind(("chart.css", "report.css"), ("page.js", "tables.js", "query.js", "report.js"))
+TUNING = PageKind(("chart.css", "report.css", "tuning.css"), ("page.js", "tables.js", "tuning.js"))
 RESULTS = PageKind(
     ("chart.css", "report.css", "results.css"), ("page.js", "tables.js", "results.js")
 )

@@ -12,11 +12,15 @@ from findwell.show.grid import Grid
 from findwell.show.tables import chance, interval, limits, number, signed
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Callable, Iterator, Sequence
 
+    from findwell.core.estimate import Estimate
     from findwell.judges.cards.card import BiasProbe, CardFigure, JudgeCard, JudgeComparison
+    from findwell.judges.taught import Teaching
     from findwell.statistics.calibration import Calibration
 
+OTHER_LABELS = "these cards were measured on different labels: their κ cannot be compared"
+NO_GAIN = "no gain was shown on questions that did not teach"
 CARD_FORMATS = ("table", "json", "markdown")
 CARD_SLICES = ("kappa", "precision", "recall", "bias")
 AGREEMENT = (
@@ -106,14 +110,14 @@ def _reliability(found: Calibration, level: float) -> Grid:
         for each in found.bins
     ]
     around = interval(found.brier_low, found.brier_high)
-    score = "" if found.brier_low is None else f", {level:.0%} interval {around}"
+    score = "" if found.brier_low is None else f", {100 * level:g}% interval {around}"
     note = (
         f"expected calibration error {found.expected_calibration_error:.4f} (0 is perfect); Brier "
         f"score {found.brier:.4f}{score} (0 is perfect, {found.uninformed:.4f} is that of always "
         "saying how often people say yes)"
     )
     title = f"calibration: {found.n} verdicts with a probability"
-    header = ["probability of yes", "mean", "people say yes", f"{level:.0%} interval", "n"]
+    header = ["probability of yes", "mean", "people say yes", f"{100 * level:g}% interval", "n"]
     return Grid(title, header, rows, note=note)
 
 
@@ -131,17 +135,75 @@ def _probe(found: BiasProbe, level: float) -> Grid:
     ]
     failed = f", {found.failed} verdicts failed" if found.failed else ""
     title = f"probed for bias with {found.calls} calls{failed}"
-    return Grid(title, ["statistic", "flips", "value", f"{level:.0%} interval", "n"], rows)
+    return Grid(title, ["statistic", "flips", "value", f"{100 * level:g}% interval", "n"], rows)
+
+
+def teaching_document(taught: Teaching) -> Document:
+    """Return what labels have taught a judge, before and after, on questions that did not teach."""
+    title = (
+        f"{taught.name} · {taught.aspect} · taught with {counted(taught.pairs, 'label', 'labels')} "
+        f"of {taught.labels}, {counted(taught.questions, 'question', 'questions')}"
+    )
+    found: tuple[tuple[str, Estimate], ...] = (
+        ("kappa before", taught.before),
+        ("kappa after, held out", taught.after),
+        ("gain, held out", taught.gain),
+    )
+    if taught.example_gain is not None:
+        found += (("gain of examples, held out", taught.example_gain),)
+    rows = [[name, number(each.value), interval(each.low, each.high)] for name, each in found]
+    rows += [
+        ["Brier score before", number(taught.brier_before), ""],
+        ["Brier score after, held out", number(taught.brier_after), ""],
+    ]
+    note = "a gain on questions that did not teach"
+    if taught.examples:
+        note += f" by {len(taught.examples)} examples, which the model is shown"
+    if not taught.helps:
+        note = f"{NO_GAIN}: verdicts stay as they were, only the probabilities follow the labels"
+    header = ["statistic", "value", f"{100 * taught.gain.level:g}% interval"]
+    return Document([Grid(title, header, rows, note=note)], data=taught.as_dict)
 
 
 def comparison_document(found: JudgeComparison) -> Document:
     """Return several judges: side by side, then how well calibrated and biased each one is."""
+    if not found.differences:
+        return Document([_kept_side_by_side(found)], data=found.as_dict)
     further = (
         replace(grid, title=f"{card.judge} · {grid.title}")
         for card in found.cards
         for grid in _further(card)
     )
     return Document(chain([_side_by_side(found)], further), data=found.as_dict)
+
+
+def _kept_side_by_side(found: JudgeComparison) -> Grid:
+    """Show one row for each card that was kept: agreement, calibration, cost and time."""
+    columns = list(dict.fromkeys(part.column for card in found.cards for part in card.slices))
+    ranked = [each for each in columns if any(card.tau(each) is not None for card in found.cards)]
+    shown: dict[str, Callable[[JudgeCard], str]] = {
+        "judge": lambda card: card.judge,
+        "labels": lambda card: card.labels,
+        "kappa": lambda card: number(card["kappa"].value),
+        f"{found.cards[0].level:.0%} interval": lambda card: interval(
+            card["kappa"].low, card["kappa"].high
+        ),
+        **{f"tau by {each}": _tau_by(each) for each in ranked},
+        "ECE": lambda card: number(getattr(card.calibration, "expected_calibration_error", None)),
+        "Brier": lambda card: number(getattr(card.calibration, "brier", None)),
+        "n": lambda card: str(card.pairs),
+        "failed": lambda card: str(card.failed),
+        "calls": lambda card: str(card.about.get("calls", "")),
+        "cost": lambda card: number(card.about.get("cost")),
+        "seconds": lambda card: "" if card.seconds is None else f"{card.seconds:.1f}",
+    }
+    aspects = ", ".join(dict.fromkeys(card.aspect for card in found.cards))
+    note = "" if found.is_comparable else OTHER_LABELS
+    return Grid.of(f"{len(found.cards)} cards · {aspects}", shown, found.cards, left=2, note=note)
+
+
+def _tau_by(column: str) -> Callable[[JudgeCard], str]:
+    return lambda card: number(card.tau(column))
 
 
 def _side_by_side(found: JudgeComparison) -> Grid:

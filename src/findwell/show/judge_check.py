@@ -15,10 +15,7 @@ if TYPE_CHECKING:
     from findwell.judges.llm.check import JudgeCheck
 
 CHECK_FORMATS = ("table", "json", "markdown")
-IN_WORDS = {
-    "matrix": "all verdicts about a sample at once",
-    "single": "one verdict at a time",
-}
+IN_WORDS = {"matrix": "all verdicts about a sample at once", "single": "one verdict at a time"}
 
 
 def document(check: JudgeCheck) -> Document:
@@ -34,6 +31,8 @@ def _grids(check: JudgeCheck) -> Iterator[Grid]:
         note = f"ask it for {IN_WORDS[check.recommended]}: -J ask={check.recommended}"
         worthless = [each.way for each in check.ways if each.is_chance]
         note += f"; no better than chance: {', '.join(worthless)}" if worthless else ""
+        if check.left_to_local:
+            note += f"; leave {' and '.join(check.left_to_local)} to --judge local"
     yield Grid.of(
         f"{check.judge} · {check.ways[0].verdicts} labelled verdicts",
         {
@@ -50,6 +49,23 @@ def _grids(check: JudgeCheck) -> Iterator[Grid]:
         check.ways,
         best=best,
         note=note,
+    )
+    yield Grid.of(
+        "by aspect",
+        {
+            "ask": lambda each: each[0].way,
+            "aspect": lambda each: each[1].aspect,
+            "kappa": lambda each: number(each[1].kappa),
+            "95% interval": lambda each: interval(each[1].kappa_low, each[1].kappa_high),
+            "cutoff": lambda each: "" if each[1].cutoff is None else f"{each[1].cutoff:.2f}",
+            "held out": lambda each: number(each[1].kappa_held_out),
+            "local": lambda each: number(each[1].kappa_local),
+            "verdicts": lambda each: str(each[1].verdicts),
+        },
+        [(way, aspect) for way in check.ways for aspect in way.aspects],
+        left=2,
+        note="cutoff: the probability from which a yes counts, where another than 0.5 is better on "
+        "cases that did not choose it (held out); local: κ of the embedded judge on these cases",
     )
     accepted = ", ".join(check.left_out) or "none"
     rows = [

@@ -8,39 +8,42 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import urlencode
 
 from findwell.core.frames import pl
+from findwell.core.spelling import counted
+from findwell.core.verdict import BETTER, UNCLEAR, WORSE
 from findwell.loop.monitoring.alarm_report import SIGNS, amount
 from findwell.loop.monitoring.call_values import CallQuery
 from findwell.loop.monitoring.overview import (
-    LENGTHS,
     PERIODS,
-    TELLING,
+    TELLING_SIGNALS,
     VALUE,
-    Look,
     Overview,
+    OverviewChoice,
     overview,
     telling_calls,
 )
 from findwell.loop.monitoring.signals import SIGNALS
-from findwell.loop.monitoring.times import parse_moment
-from findwell.show.charts.time_series import TimeAxis, time_series
+from findwell.loop.monitoring.times import LENGTHS, bucket_length, parse_moment
+from findwell.show.charts.time_series import TimeAxis, sparkline, time_series
+from findwell.show.document import Headline
 from findwell.show.excerpts import shorten
 from findwell.show.html import MONITOR, document
-from findwell.show.signals import figure, limits, time_text
+from findwell.show.signals import amounts, change, changes, subtitle, time_text
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
+    from findwell.core.verdict import Word
     from findwell.loop.monitoring.alarm_report import KnownAlarm
     from findwell.loop.monitoring.monitor import Monitor
     from findwell.loop.monitoring.overview import CallsOfBucket
     from findwell.loop.monitoring.signals import Signal
     from findwell.loop.monitoring.store import Mark
-    from findwell.loop.monitoring.time_buckets import AroundMark
+    from findwell.loop.monitoring.time_buckets import AroundMark, SignalAround
 
 IN_ALL, OF_BUCKET = 300, 6  # calls in a file, and of these of one point
-SILENCE = {"shown": [], "total": 0}  # what a bucket without calls shows
+SILENCE = {"shown": [], "total": 0, "failed": 0, "empty": 0}  # what a bucket without calls shows
 PERIOD_NAMES = {"1h": "last hour", "1d": "last day", "all": "all time"}
-SECTIONS = {"alarms": "Alarms", "signals": "Signals", "marks": "Before and after"}
+NAMED_CHANGES = 3  # in the headline
 
 
 SHOWN_LETTERS = 120  # of an id, a service, an attribute
@@ -121,9 +124,9 @@ def _documents(row: dict[str, Any], size: CallSize) -> Iterator[dict[str, Any]]:
         seen.add(doc)
 
 
-def monitor_report(monitor: Monitor, name: str, look: Look | None = None) -> str:
+def monitor_report(monitor: Monitor, name: str, look: OverviewChoice | None = None) -> str:
     """Return a page about a store as one file, with some calls of each point."""
-    found = overview(monitor, look or Look())
+    found = overview(monitor, look or OverviewChoice())
     times = found.table["time"].unique().sort().to_list()
     at = {time: number for number, time in enumerate(times)}
     calls = _calls_of_buckets(monitor, found, len(times))
@@ -134,7 +137,7 @@ def monitor_report(monitor: Monitor, name: str, look: Look | None = None) -> str
     return _page(monitor, name, found, lambda _, time: f"#bucket-{at[time]}", buckets=listed)
 
 
-def monitor_page(monitor: Monitor, name: str, look: Look, live: dict[str, Any]) -> str:
+def monitor_page(monitor: Monitor, name: str, look: OverviewChoice, live: dict[str, Any]) -> str:
     """Return the page that a server shows; its points lead to `/calls`."""
     found = overview(monitor, look)
 
@@ -144,13 +147,13 @@ def monitor_page(monitor: Monitor, name: str, look: Look, live: dict[str, Any]) 
     return _page(monitor, name, found, link, live=live)
 
 
-def calls_link(look: Look, signal: str, since: datetime, until: datetime) -> str:
+def calls_link(look: OverviewChoice, signal: str, since: datetime, until: datetime) -> str:
     """Return where a server shows the calls of a point."""
     chosen = _chosen(look) | {"signal": signal, "since": since.isoformat()}
     return "/calls?" + urlencode(chosen | {"until": until.isoformat()})
 
 
-def _chosen(look: Look) -> dict[str, str]:
+def _chosen(look: OverviewChoice) -> dict[str, str]:
     """Return a look as parts of an address."""
     named = {key: value for key, value in asdict(look).items() if isinstance(value, str) and value}
     named.pop("kind") if look.kind == "retriever" else None
@@ -168,12 +171,31 @@ def _page(
 ) -> str:
     look = found.look
     opened = [each for each in found.alarms if each.resolved is None]
-    sections = dict(SECTIONS) | ({"calls": "Calls"} if buckets else {})
-    if not found.marks:
-        del sections["marks"]
+    cards = _cards(found, link)
+    ranked = _ranked(found.around)
+    changed = [name for name, each in ranked.items() if each.verdict.is_clear and name in cards]
+    axis = _axis(found, None)
+    alarms = []
+    for each in opened:
+        held = None if each.slice or look.by else cards.pop(each.signal, None)
+        size = IN_FILE if live is None else IN_PAGE
+        alarms.append(_alarm(monitor, each, size) | _alarm_chart(each, held, axis))
+    shown = [name for name in changed if name in cards] if found.around else list(cards)
+    folded = [name for name in cards if name not in shown]
+    judged = [
+        last for last in found.watched if last["history"] and last["signal"] not in alarmed(opened)
+    ]
     only = f"only {look.by} = {look.only}" if look.only else f"by {look.by}"
     when = f"{time_text(found.since)} to {time_text(found.until)} UTC"
-    lede = [f"{found.counts.calls:,} calls in the store", when, *([only] if look.by else [])]
+    lede = [
+        f"{counted(found.counts.calls, 'call', 'calls')} in the store",
+        when,
+        *([only] if look.by else []),
+    ]
+    mark = found.around.mark.name if found.around is not None else ""
+    sections = {"alarms": "Alarms", "signals": "What changed" if mark else "Signals"}
+    sections |= {"unchanged": "No clear change" if mark else "Judged"} if folded or judged else {}
+    sections |= {"calls": "Calls"} if buckets else {}
     return document(
         "monitor.html.j2",
         f"{name} · findwell",
@@ -182,19 +204,77 @@ def _page(
         sections=sections,
         name=name,
         lede=" · ".join(lede),
+        headline=_headline(found, opened, [ranked[each] for each in changed]),
         notes=list(_notes(found)),
         tools=_tools(found) if live is not None else None,
-        cards=_cards(found, link, opened),
-        hidden=look.by and look.only,
-        alarms=[_alarm(monitor, each, IN_FILE if live is None else IN_PAGE) for each in opened],
+        cards=[cards[each] for each in shown],
+        folded=[cards[each] for each in folded],
+        rows=[
+            *(_row(ranked.get(each), cards[each], found, axis) for each in folded),
+            *(_judged_row(last, axis) for last in judged),
+        ],
+        alarms=alarms,
         resolved=[_past(each) for each in found.alarms if each.resolved is not None],
         watched=[_watched(each) for each in found.watched],
         marks=[_mark(each, look) for each in found.marks],
-        around=None if found.around is None else _around(found.around),
+        mark=mark,
+        around=None if found.around is None else _periods(found.around),
         buckets=buckets,
         words=_words(look.every),
         empty=not found.counts.calls,
     )
+
+
+def alarmed(opened: Sequence[KnownAlarm]) -> set[str]:
+    """Return the signals with an open alarm."""
+    return {each.signal for each in opened}
+
+
+def _ranked(around: AroundMark | None) -> dict[str, SignalAround]:
+    """Return the signals before and after a mark, the largest change first.
+
+    A change is as large as it is compared with what is uncertain about it, whatever its unit.
+    """
+
+    def size(each: SignalAround) -> float:
+        found = each.verdict.difference
+        if found.value is None or found.low is None or found.high is None:
+            return 0.0
+        return abs(found.value) / max(found.high - found.low, 1e-12)
+
+    rows = [] if around is None else around.rows
+    ordered = sorted(rows, key=lambda each: (not each.verdict.is_clear, -size(each)))
+    return {each.signal.name: each for each in ordered}
+
+
+def _headline(
+    found: Overview, opened: Sequence[KnownAlarm], changed: Sequence[SignalAround]
+) -> Headline | None:
+    """Say what is wrong or has changed; None if there is nothing to compare with."""
+    facts = [
+        f"{each.signal.name} {before} → {after} ({each.verdict.word})"
+        for each in changed[:NAMED_CHANGES]
+        for before, after in [_sides(each)]
+    ]
+    if more := len(changed) - len(facts):
+        facts.append(f"{more} more below")
+    since = "" if found.around is None else f" since {shorten(found.around.mark.name, 60)}"
+    said = f"{counted(len(changed), 'signal', 'signals')} changed{since}"
+    if opened:
+        is_open = "1 alarm is open" if len(opened) == 1 else f"{len(opened)} alarms are open"
+        facts = [said, *facts] if changed else facts
+        return Headline(is_open, tuple(facts), WORSE)
+    if found.around is None:
+        return None
+    if not changed:
+        return Headline(f"No signal changed clearly{since}", (), UNCLEAR)
+    words = [each.verdict.word for each in changed]
+    word: Word | None = WORSE if WORSE in words else BETTER if BETTER in words else None
+    return Headline(said, tuple(facts), word)
+
+
+def _sides(each: SignalAround) -> list[str]:
+    return [amount(side.value, each.signal.unit) for side in (each.before, each.after)]
 
 
 def _notes(found: Overview) -> Iterator[str]:
@@ -215,15 +295,17 @@ def _notes(found: Overview) -> Iterator[str]:
         yield f"{found.more_slices:,} more values of {found.look.by} with fewer calls are not drawn"
 
 
-def _cards(
-    found: Overview, link: Callable[[Signal, datetime], str], opened: Sequence[KnownAlarm]
-) -> list[dict[str, Any]]:
-    """Return the charts: signals with an open alarm first."""
+def _axis(found: Overview, link: Callable[[Signal, datetime], str] | None) -> TimeAxis:
     by = found.look.by
-    axis = TimeAxis(found.since, found.until, found.length, by, found.slices, found.marks, link)
-    alarmed = {each.signal for each in opened}
-    cards = []
-    for name in sorted(found.look.signals, key=lambda each: each not in alarmed):
+    return TimeAxis(found.since, found.until, found.length, by, found.slices, found.marks, link)
+
+
+def _cards(found: Overview, link: Callable[[Signal, datetime], str]) -> dict[str, dict[str, Any]]:
+    """Return the chart of each signal, with its numbers, and what changed at the mark."""
+    by, axis = found.look.by, _axis(found, link)
+    around = {} if found.around is None else {each.signal.name: each for each in found.around.rows}
+    cards = {}
+    for name in found.look.signals:
         signal = SIGNALS[name]
         rows = found.table.filter(pl.col("signal") == name).to_dicts()
         if signal.summary == "count":
@@ -236,25 +318,87 @@ def _cards(
             {
                 "time": time_text(row["time"]),
                 "slice": row[by] if by else "",
-                "value": figure(row["value"]),
-                "limits": limits(row["low"], row["high"]),
+                "value": amount(row["value"], signal.unit),
+                "limits": amounts(row["low"], row["high"], signal.unit),
                 "n": f"{row['n']:,}",
                 "link": link(signal, row["time"]),
             }
             for row in reversed(rows)
         ]
         of_it = [each for each in found.alarms if each.signal == name]
-        cards.append(
-            {
-                "signal": signal,
-                "chart": time_series(signal, rows, axis, of_it),
-                "alarm": name in alarmed,
-                "last": "" if by else last,
-                "by": by,
-                "rows": numbers,
-            }
-        )
+        cards[name] = {
+            "signal": signal,
+            "what": subtitle(signal),
+            "chart": time_series(signal, rows, axis, of_it),
+            "last": "" if by else last,
+            "by": by,
+            "numbers": numbers,
+            "rows": rows,
+            "change": _change(around[name]) if name in around else None,
+        }
     return cards
+
+
+def _change(each: SignalAround) -> dict[str, str]:
+    """Return a signal before and after a mark, in words."""
+    before, after = _sides(each)
+    found, unit = each.verdict.difference, each.signal.unit
+    return {
+        "before": before,
+        "after": after,
+        "difference": change(found.value, unit),
+        "limits": changes(found.low, found.high, unit),
+        "word": each.verdict.word if each.verdict.is_clear else "",
+    }
+
+
+def _row(
+    each: SignalAround | None, card: dict[str, Any], found: Overview, axis: TimeAxis
+) -> dict[str, Any]:
+    """Return a signal that did not change as a row of a table."""
+    signal = card["signal"]
+    whole = [row for row in card["rows"] if not axis.by or row[axis.by] == found.slices[0]]
+    made = None if each is None else _change(each)
+    return {
+        "name": signal.name,
+        "what": card["what"],
+        "svg": sparkline(signal, whole, axis),
+        "link": f"#{card['chart'].slug}",
+        **(made or {"before": "–", "after": card["last"] or "–", "difference": "–", "limits": ""}),
+    }
+
+
+def _judged_row(last: dict[str, Any], axis: TimeAxis) -> dict[str, Any]:
+    """Return a signal that a judge gave as a row: as the last check found it."""
+    signal = SIGNALS[last["signal"]]
+    before, after = (amount(last[side], signal.unit) for side in ("before", "now"))
+    known = last["before"] is not None and last["now"] is not None
+    return {
+        "name": signal.name + (f" ({last['slice']})" if last["slice"] else ""),
+        "what": "; ".join([subtitle(signal), "as of the last check", *last["judge"]]),
+        "svg": sparkline(signal, last["history"], _own_axis(last["history"], last["every"], axis)),
+        "link": "",
+        "before": before,
+        "after": after,
+        "difference": change(last["now"] - last["before"], signal.unit) if known else "–",
+        "limits": "",
+    }
+
+
+def _own_axis(history: Sequence[dict[str, Any]], every: str, axis: TimeAxis) -> TimeAxis:
+    """Return the axis of what a check has saved, which no look at the page changes."""
+    length = bucket_length(every)
+    times = [row["time"] for row in history]
+    return TimeAxis(times[0], times[-1] + length, length, "", [], axis.marks, None)
+
+
+def _alarm_chart(alarm: KnownAlarm, held: dict[str, Any] | None, axis: TimeAxis) -> dict[str, Any]:
+    """Return the chart of an alarm: that of its signal, or what the check saved of its slice."""
+    if held is not None or not alarm.history or alarm.signal not in SIGNALS:
+        return {"card": held, "chart": None}
+    own = _own_axis(alarm.history, alarm.every, axis)
+    chart = time_series(SIGNALS[alarm.signal], alarm.history, own, [alarm])
+    return {"card": None, "chart": chart}
 
 
 def _whole_buckets(rows: list[dict[str, Any]], found: Overview) -> list[dict[str, Any]]:
@@ -288,11 +432,16 @@ def _alarm(monitor: Monitor, alarm: KnownAlarm, size: CallSize) -> dict[str, Any
         "alert": alarm.alert,
         "slice": alarm.slice,
         "signal": alarm.signal,
+        "what": "; ".join(
+            [f"{subtitle(SIGNALS[alarm.signal])}, as of the last check", *alarm.judge]
+        )
+        if alarm.signal in SIGNALS
+        else "",
         "since": time_text(alarm.since),
         "opened": time_text(alarm.opened),
         "now": amount(alarm.now, unit),
         "before": amount(alarm.before, unit),
-        "n": f"{alarm.n:,}",
+        "n": counted(alarm.n, "call", "calls"),
         "calls": shown_calls(monitor.store.calls(keys), alarm.signal, size),
     }
 
@@ -310,30 +459,15 @@ def _watched(last: dict[str, Any]) -> list[str]:
     return [last["alert"], name, SIGNS[last["outcome"]], *sides, f"{last['n']:,}", checked]
 
 
-def _mark(mark: Mark, look: Look) -> dict[str, str]:
-    there = "/?" + urlencode(_chosen(look) | {"mark": mark.name}) + "#marks"
+def _mark(mark: Mark, look: OverviewChoice) -> dict[str, str]:
+    there = "/?" + urlencode(_chosen(look) | {"mark": mark.name}) + "#signals"
     return {"name": mark.name, "time": time_text(mark.time), "link": there}
 
 
-def _around(found: AroundMark) -> dict[str, Any]:
-    rows = []
-    for each in found.rows:
-        change = each.verdict.difference
-        difference = "–" if change.value is None else f"{change.value:+.4g}".replace("-", "−")
-        sides = (each.before, each.after)
-        rows.append(
-            {
-                "signal": each.signal.name,
-                "unit": each.signal.unit,
-                "sides": [(figure(side.value), limits(side.low, side.high)) for side in sides],
-                "difference": difference,
-                "limits": limits(change.low, change.high),
-                "verdict": each.verdict.word if each.verdict.is_clear else "",
-            }
-        )
+def _periods(found: AroundMark) -> dict[str, str]:
+    """Return which times before and after a mark are compared."""
     times = {"since": found.since, "time": found.mark.time, "until": found.until}
-    texts = {name: time_text(time) for name, time in times.items()}
-    return {"mark": found.mark.name, **texts, "rows": rows}
+    return {name: time_text(time) for name, time in times.items()}
 
 
 def _tools(found: Overview) -> dict[str, Any]:
@@ -367,7 +501,7 @@ def _calls_of_buckets(monitor: Monitor, found: Overview, buckets: int) -> dict[d
         return {}
     look = found.look
     slices = [look.by] if look.by and look.only else []
-    query = CallQuery(TELLING, slices, found.since, found.until, look.kind)
+    query = CallQuery(TELLING_SIGNALS, slices, found.since, found.until, look.kind)
     frame = query.values(monitor.store).sliced(look.by, look.only or None).frame()
     starts = found.table.select(pl.col("time").alias("bucket")).unique().sort("bucket")
     frame = frame.join_asof(
@@ -375,17 +509,22 @@ def _calls_of_buckets(monitor: Monitor, found: Overview, buckets: int) -> dict[d
     )
     most = max(1, min(OF_BUCKET, IN_ALL // buckets))
     chosen = telling_calls(frame.drop_nulls("bucket"), ["bucket"], most).sort("bucket")
-    counted = dict(frame.group_by("bucket").len().rows())
+    sums = frame.group_by("bucket").agg(
+        pl.len().alias("total"),
+        pl.col("error").sum().cast(pl.Int64).alias("failed"),
+        pl.col("empty").sum().cast(pl.Int64).alias("empty"),
+    )
+    counts = {row.pop("bucket"): row for row in sums.to_dicts()}
     calls = monitor.store.calls(chosen).sort("bucket", maintain_order=True)
     return {
-        time: {"shown": shown_calls(part, "", IN_FILE), "total": counted[time]}
+        time: {"shown": shown_calls(part, "", IN_FILE), **counts[time]}
         for (time,), part in calls.partition_by("bucket", as_dict=True).items()
     }
 
 
 def calls_page(  # noqa: PLR0917
     name: str,
-    look: Look,
+    look: OverviewChoice,
     signal: Signal,
     since: datetime,
     until: datetime,

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from itertools import groupby
-from operator import attrgetter
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -11,13 +9,16 @@ import numpy as np
 from findwell import __version__
 from findwell.core.errors import FindwellError
 from findwell.core.estimate import Estimate
-from findwell.core.spelling import counted, name_relations
+from findwell.core.spelling import counted, name_method
 from findwell.core.verdict import WORSE
-from findwell.judges.limits import judge_lines, verdict_limit
-from findwell.show.comparison import headlines, notes_on_tests, numbers
+from findwell.evaluation.results.misses import CAUSES
+from findwell.judges.limits import judge_limits, judge_lines, judge_name
+from findwell.show.charts.causes import paint
+from findwell.show.charts.svg import element, linear, link_to, title
+from findwell.show.comparison import best_systems, count_of_queries, headlines, notes_on_tests
 from findwell.show.html import document
 from findwell.show.result import estimate_facts
-from findwell.show.tables import best, chance
+from findwell.show.tables import chance, decimals, interval, number
 from findwell.show.timing import rows as timing_rows
 from findwell.statistics.significance import adjust, subset_p
 from findwell.statistics.verdicts import verdict_of
@@ -31,23 +32,26 @@ if TYPE_CHECKING:
     from findwell.show.prepare import ReportContent
 
 SECTIONS = {
-    "overview": "Overview",
-    "comparison": "Comparison",
-    "where": "Where is it better or worse?",
+    "overview": "Verdict",
+    "where": "Where",
     "queries": "Queries",
-    "distributions": "Distributions",
+    "causes": "Why it fails",
+    "comparison": "All measures",
     "cutoffs": "Cutoffs",
-    "slices": "Slices",
+    "distributions": "Distribution",
     "more": "More charts",
     "findings": "Findings",
     "provenance": "What made the numbers",
 }
+CHARTED = ("where", "causes", "comparison", "cutoffs", "distributions", "more")
 LONGEST = 70  # letters of a title
 JUDGED_AT = 10
 ENOUGH = 5  # queries of a slice that is worth a sentence
 WEAKER_BY = 0.1  # by how much a slice is below the rest
 MOST = 3  # systems that have a sentence
 LEVEL = 0.95  # of tests, for a result that was to have no intervals
+BAR, BAR_HEIGHT = 1000.0, 26.0
+UNREADABLE = ("name", "judge", "weights", "thresholds")  # of what is known about a judge
 
 
 def page(
@@ -63,20 +67,23 @@ def page(
     """
     panel = content.panel
     result = panel.systems[0].result
+    answers = _answers(panel)
+    sections = {
+        id_: name for id_, name in SECTIONS.items() if id_ not in CHARTED or content.drawn[id_]
+    }
+    if len(panel.names) > 2:  # which one to take is asked before where it is better
+        named = {"overview": "Verdict", "comparison": "All systems"}
+        sections = named | {id_: name for id_, name in sections.items() if id_ not in named}
     return document(
         "report.html.j2",
-        _title(panel),
-        sections={
-            id_: name
-            for id_, name in SECTIONS.items()
-            if (id_ != "comparison" or panel.comparison is not None)
-            and (id_ not in ("where", "more") or content.drawn[id_])
-        },
+        answers[0]["sentence"] if answers else _title(panel),
+        sections=sections,
         data=content.data,
         live=live,
         tools=tools,
         lede=list(_lede(panel)),
         lead=str(panel.measures[panel.lead]),
+        answers=answers,
         insights=list(insights(panel)),
         measures=[str(measure) for measure in panel.measures],
         interval_level="" if result.level is None else f"{result.level:.0%}",
@@ -88,10 +95,8 @@ def page(
         tests=[] if panel.comparison is None else [*notes_on_tests(panel.comparison)],
         drawn=content.drawn,
         notes=content.notes,
-        slices={
-            group: [*charts]
-            for group, charts in groupby(content.drawn["slices"], key=attrgetter("group"))
-        },
+        causes=CAUSES,
+        cause_paints={cause: paint(cause) for cause in CAUSES},
         findings=panel.findings,
         provenance=_provenance(panel.systems),
     )
@@ -106,8 +111,10 @@ def _title(panel: Panel) -> str:
 def _lede(panel: Panel) -> Iterator[str]:
     """Say in a line what was measured how."""
     result = panel.systems[0].result
+    yield _title(panel)
     yield counted(panel.queries.height)
-    yield f"dialect {result.dialect}{name_relations(result.matched_by.values())}"
+    if how := name_method(result.dialect, result.matched_by.values()):
+        yield how.removeprefix(" · ")
     yield from judge_lines(each.result.judge for each in panel.systems)
     if panel.only is not None:
         yield f"only where {panel.only[0]} is {panel.only[1]}"
@@ -115,16 +122,88 @@ def _lede(panel: Panel) -> Iterator[str]:
         yield f"baseline {panel.names[0]}"
 
 
+def _answers(panel: Panel) -> list[dict[str, Any]]:
+    """Return the verdicts as the terminal says them, each with a bar of its queries."""
+    if panel.comparison is None:
+        return [_alone(panel)]
+    found = panel.sliced
+    lead = str(found.measures[0])
+    answers = []
+    for each in headlines(found):
+        answer: dict[str, Any] = {
+            "sentence": each.sentence,
+            "word": each.word or "",
+            "facts": each.facts,
+            "bar": "",
+            "parts": [],
+        }
+        if each.system:
+            verdict = found.verdicts[found.baseline, each.system, lead]
+            said = count_of_queries(verdict)
+            counts = (verdict.won, verdict.tied, verdict.lost)
+            if said in each.facts and any(counts):
+                chosen = {} if len(panel.names) == 2 else {"b": each.system}
+                parts = [
+                    (word, count or 0, kind, link_to(show=show, **chosen))
+                    for word, count, kind, show in zip(
+                        ("won", "tied", "lost"),
+                        counts,
+                        ("good", "tied", "bad"),
+                        ("better", "tied", "worse"),
+                        strict=True,
+                    )
+                ]
+                answer["facts"] = [fact for fact in each.facts if fact != said]
+                answer |= {"parts": parts, "bar": _bar(parts)}
+        answers.append(answer)
+    return answers
+
+
+def _alone(panel: Panel) -> dict[str, Any]:
+    """Return the value of the main measure of one system, and how many queries found nothing."""
+    (name,), lead = panel.names, panel.measures[panel.lead]
+    row = panel.summary[name, str(lead)]
+    ends = row["low"], row["high"]
+    value = "no value" if row["value"] is None else number(row["value"], decimals(*ends))
+    reach = "" if row["low"] is None else f"{interval(*ends)}, "
+    values = panel.pairing.table[0, panel.lead]
+    parts = []
+    if lead.unit_interval and lead.higher_is_better and row["n"]:
+        zero, one = int((values == 0).sum()), int((values == 1).sum())
+        parts = [
+            (f"{lead} is 1:", one, "c0", link_to(show="one")),
+            ("between:", row["n"] - zero - one, "tied", link_to(show="between")),
+            (f"{lead} is 0:", zero, "none", link_to(show="zero")),
+        ]
+    return {
+        "sentence": f"{name}: {lead} {value}",
+        "word": "",
+        "facts": [f"{reach}{counted(row['n'])} with a value"],
+        "parts": parts,
+        "bar": _bar(parts) if parts else "",
+    }
+
+
+def _bar(parts: Sequence[tuple[str, int, str, str]]) -> str:
+    """Draw how many queries are of which kind; each part leads to its queries."""
+    every = sum(count for _, count, _, _ in parts)
+    across, start, drawn = linear((0, every or 1), (0, BAR)), 0, []
+    for word, count, kind, link in parts:
+        x, end = across(start), across(start + count)
+        start += count
+        if count:
+            shape = {"x": x, "y": 0, "width": max(end - x - 2, 2.0), "height": BAR_HEIGHT}
+            part = element("rect", title(f"{word} {count:,}"), class_=kind, **shape)
+            drawn.append(element("a", part, href=link, tabindex="-1"))
+    return (
+        f'<svg class="chart counts" viewBox="0 0 {BAR:.0f} {BAR_HEIGHT:.0f}" '
+        f'preserveAspectRatio="none" aria-hidden="true">{"".join(drawn)}</svg>'
+    )
+
+
 def _headline(panel: Panel, system: System) -> dict[str, Any]:
     """Return the values of a system, how many queries count, and how much was ever judged."""
-    rows = []
-    for measure in panel.measures:
-        values = {name: panel.summary[name, str(measure)]["value"] for name in panel.names}
-        leading = best(values, higher_is_better=measure.higher_is_better)
-        leads = measure.unit_interval and system.name in leading
-        result = system.result
-        leads = leads and not verdict_limit(result.judge, result.relation_name(measure))
-        rows.append(panel.summary[system.name, str(measure)] | {"best": leads})
+    rows = [panel.summary[system.name, str(measure)] for measure in panel.measures]
     counts = {key: max(row[key] for row in rows) for key in ("n", "undefined", "failed")}
     return {"name": system.name, "rows": rows, "judged": _judged(panel, system), **counts}
 
@@ -140,9 +219,7 @@ def _judged(panel: Panel, system: System) -> str:
 
 
 def insights(panel: Panel) -> Iterator[dict[str, Any]]:
-    """Return what stands out, the first thing that a reader of a report reads; one per sentence."""
-    yield from _compared(panel)
-    yield from _losses(panel)
+    """Return what else stands out, one per sentence."""
     yield from _nothing_found(panel)
     yield from _weakest(panel)
     values = panel.pairing.table[:, panel.lead]
@@ -160,35 +237,6 @@ def _asked(panel: Panel) -> Bools:
     return np.ones((len(panel.names), panel.pairing.n), dtype=bool) if asked is None else asked
 
 
-def _compared(panel: Panel) -> Iterator[dict[str, Any]]:
-    found, lead = panel.comparison, panel.measures[panel.lead]
-    if found is None:
-        row = panel.summary[panel.names[0], str(lead)]
-        if row["value"] is not None:
-            yield {"kind": "alone", "row": row}
-        return
-    for each in headlines(found):
-        yield {"kind": "compared", "said": each}
-
-
-def _losses(panel: Panel) -> Iterator[dict[str, Any]]:
-    """Name the slices in which a system is worse than the baseline, the largest loss first."""
-    lead = panel.measures[panel.lead]
-    for system, rows in panel.slice_differences.items():
-        worse = [row for row in rows if row["verdict"] == WORSE]
-        worse.sort(key=lambda row: row["difference"] * (1 if lead.higher_is_better else -1))
-        if worse:
-            yield {
-                "kind": "losses",
-                "system": system,
-                "slices": counted(len(worse), "slice", "slices"),
-                "named": [
-                    f"{row['column']} {row['slice']} ({numbers(row)[2]})" for row in worse[:MOST]
-                ],
-                "more": max(len(worse) - MOST, 0),
-            }
-
-
 def _nothing_found(panel: Panel) -> Iterator[dict[str, Any]]:
     parts: list[str] = []
     for at, name in enumerate(panel.names):
@@ -203,14 +251,18 @@ def _nothing_found(panel: Panel) -> Iterator[dict[str, Any]]:
 
 
 def _weakest(panel: Panel) -> Iterator[dict[str, Any]]:
-    """Name for the first systems the slice that is furthest below the rest, and whether it is so.
+    """Name the slice of a system that is furthest below the rest, if it is clearly below.
 
-    p is corrected for all slices of the system that were looked at.
+    p is corrected for all slices of the system that were looked at; clustered queries have no test.
     """
-    if not panel.measures[panel.lead].higher_is_better:
+    options = panel.systems[0].result.options
+    if options.cluster or not panel.measures[panel.lead].higher_is_better:
         return
-    for at, name in enumerate(panel.names[:MOST]):
-        values = panel.pairing.table[at, panel.lead]
+    names = panel.names
+    if panel.comparison is not None and len(names) > 2:  # of many systems the best is enough
+        names = best_systems(panel.comparison)[:1]
+    for name in names:
+        values = panel.pairing.table[panel.names.index(name), panel.lead]
         known = ~np.isnan(values)
         found: list[dict[str, Any]] = []
         parts: list[Bools] = []
@@ -227,27 +279,20 @@ def _weakest(panel: Panel) -> Iterator[dict[str, Any]]:
         if not found:
             continue
         chances = adjust(subset_p(values[known], parts), "bh")
-        low, p = min(
-            zip(found, chances, strict=True),
-            key=lambda each: each[0]["inside"] - each[0]["outside"],
-        )
-        if low["inside"] - low["outside"] < -WEAKER_BY:
-            sure = _how_sure(panel, low, p, len(found))
-            yield {"kind": "weakest", "system": name, **low, **sure}
+        clear = [
+            {**low, "p": chance(p), "slices": counted(len(found), "slice", "slices")}
+            for low, p in zip(found, chances, strict=True)
+            if _weaker(low, p, options.level or LEVEL)
+        ]
+        if clear:
+            low = min(clear, key=lambda each: each["inside"] - each["outside"])
+            yield {"kind": "weakest", "system": name, **low}
 
 
-def _how_sure(panel: Panel, low: Mapping[str, Any], p: float | None, slices: int) -> dict[str, Any]:
-    """Say whether a slice is weaker than the rest; of clustered queries nothing is tested here."""
-    options = panel.systems[0].result.options
-    level = options.level or LEVEL
-    p = None if options.cluster else p
-    difference = Estimate(low["inside"] - low["outside"], None, None, level, "", low["queries"])
-    verdict = verdict_of(difference, p, level=level)
-    tested = f"p {chance(p)} after correction for {counted(slices, 'slice', 'slices')}"
-    return {
-        "weaker": verdict.word == WORSE,
-        "tested": "not tested, as queries are clustered" if options.cluster else tested,
-    }
+def _weaker(low: Mapping[str, Any], p: float | None, level: float) -> bool:
+    gap = low["inside"] - low["outside"]
+    difference = Estimate(gap, None, None, level, "", low["queries"])
+    return gap < -WEAKER_BY and verdict_of(difference, p, level=level).word == WORSE
 
 
 def _provenance(systems: Sequence[System]) -> list[tuple[str, list[tuple[str, str]]]]:
@@ -257,7 +302,7 @@ def _provenance(systems: Sequence[System]) -> list[tuple[str, list[tuple[str, st
         return facts
     shared = [fact for fact in facts[0][1] if all(fact in each for _, each in facts)]
     own = [(name, [fact for fact in each if fact not in shared]) for name, each in facts]
-    return [("All systems", shared), *own]
+    return [(name, each) for name, each in [("All systems", shared), *own] if each]
 
 
 def provenance(system: System) -> list[tuple[str, str]]:
@@ -265,18 +310,22 @@ def provenance(system: System) -> list[tuple[str, str]]:
     result = system.result
     policies = result.provenance.policy.as_dict()
     versions = result.provenance.saved.get("versions", {"findwell": __version__})
+    files = {str(each.path) for each in result.provenance.inputs}
     pairs = [
-        ("folder", system.given),
+        ("folder", system.given if system.given not in files else ""),
         ("made", str(result.provenance.saved.get("created", ""))),
         ("versions", ", ".join(f"{name} {version}" for name, version in versions.items())),
-        ("run", system.run),
+        ("run", "" if system.run == system.name else system.run),
         ("dialect", result.dialect),
         ("matched by", "; ".join(_relations(result.provenance.settings))),
         ("ids", result.provenance.ids),
         ("policies", ", ".join(f"{name} {each}" for name, each in policies.items())),
         ("intervals", _methods(result.interval)),
     ]
-    pairs += [(f"judge {name}", each) for name, each in _flat(result.judge)]
+    if result.judge:
+        facts = {name: each for name, each in result.judge.items() if name not in UNREADABLE}
+        pairs += [("judge", judge_name(result.judge)), ("its worth", judge_limits(result.judge))]
+        pairs += [(f"judge {name}", each) for name, each in _flat(facts)]
     if result.estimates is not None:
         pairs += estimate_facts(result.estimates, system.run)
     for each in result.provenance.inputs:
@@ -312,5 +361,7 @@ def _flat(about: Mapping[str, Any], before: str = "") -> Iterable[tuple[str, str
     for name, value in about.items():
         if isinstance(value, dict):
             yield from _flat(value, f"{before}{name} ")
+        elif isinstance(value, list) and value and isinstance(value[0], dict):
+            yield f"{before}{name}", ", ".join(map(judge_name, value))
         elif value not in (None, "", [], ()):
             yield f"{before}{name}", str(value)[:500]

@@ -7,19 +7,19 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from findwell.core.errors import AlignError, InputError, choose
-from findwell.core.frames import changed
+from findwell.core.errors import AlignError, FindwellError, InputError, choose
+from findwell.core.frames import changed, pl
 from findwell.core.slices import slice_labels, time_slices
-from findwell.evaluation.comparison.compare import Comparison, Row, compare, slice_rows
+from findwell.core.verdict import UNKNOWN, WORSE
+from findwell.evaluation.comparison.compare import Comparison, compare, contrasts, slice_rows
 from findwell.evaluation.comparison.pairing import Pairing, pair, stack
 from findwell.evaluation.comparison.systems import System, gather
 from findwell.show.charts import caption
 from findwell.show.charts.svg import SYSTEMS
-from findwell.statistics.verdicts import DifferenceTest
+from findwell.show.comparison import best_systems
+from findwell.statistics.verdicts import DifferenceTest, correct, correct_all_pairs
 
 if TYPE_CHECKING:
-    import polars as pl
-
     from findwell.core.findings import Finding
     from findwell.measures import Measure
 
@@ -99,27 +99,89 @@ class Panel:
         return found
 
     @cached_property
-    def slice_differences(self) -> dict[str, list[Row]]:
-        """Differences to the baseline in each slice, by the lead measure, for the first systems."""
+    def sliced(self) -> Comparison:
+        """The comparison with its slices by the main measure, for the best of the systems."""
         found = self.comparison
-        if found is None or not self.facets:
-            return {}
-        lead = changed(
-            self.pairing,
-            measures=self.measures[self.lead : self.lead + 1],
-            table=self.pairing.table[:, self.lead : self.lead + 1],
-            queries=self.queries.with_columns(self.labels(name) for name in self.facets),
+        assert found is not None  # noqa: S101 - it is asked for where systems are compared
+        if not self.facets:
+            return found
+        lead = self._by_one_measure(
+            self.lead, self.queries.with_columns(self.labels(name) for name in self.facets)
         )
-        column = found.cluster
-        clusters = None if column is None else tuple(self.pairing.column(column))
-        how = DifferenceTest(
+        limits = {  # measures about which a judge gives no verdict
+            measure: each.reason
+            for (_, _, measure), each in found.verdicts.items()
+            if each.word == UNKNOWN
+        }
+        pairs = [(0, self.names.index(name)) for name in best_systems(found)[:SLICED]]
+        rows = slice_rows(lead, pairs, self.facets, self._test, limits)
+        return replace(found, slice_rows=rows)
+
+    def near_best(self, measure: int) -> set[str]:
+        """Return the systems that cannot be distinguished from the best by a measure.
+
+        All pairs are tested together, as the best is known only after the fact. Empty where a
+        judge gives no verdict about systems, or nothing was measured.
+        """
+        found = self.comparison
+        assert found is not None  # noqa: S101 - it is asked for where systems are compared
+        named = str(self.measures[measure])
+        values = {name: self.summary[name, named]["value"] for name in self.names}
+        known = {name: each for name, each in values.items() if each is not None}
+        words = [each.word for key, each in found.verdicts.items() if key[2] == named]
+        if not known or UNKNOWN in words:
+            return set()
+        highest = self.measures[measure].higher_is_better
+        best = (max if highest else min)(known, key=lambda name: known[name])
+        pairing, test = self._by_one_measure(measure, self.queries), self._test
+        at = self.names.index(best)
+        others = [self.names.index(name) for name in known if name != best]
+        tests = contrasts(pairing, [(at, other) for other in others], test)
+        if test.unpaired or test.clusters:
+            tests = correct(tests, "holm")
+        elif tests:
+            tests = correct_all_pairs(tests, pairing.by_query(), pairing.measures)
+        far = {self.names[each.pair[1]] for each in tests if each.verdict.word == WORSE}
+        return {name for name in known if name not in far}
+
+    @property
+    def _test(self) -> DifferenceTest:
+        """How differences are tested, as the comparison does."""
+        found = self.comparison
+        assert found is not None  # noqa: S101 - it is asked for where systems are compared
+        clusters = None if found.cluster is None else tuple(self.pairing.column(found.cluster))
+        return DifferenceTest(
             found.level, found.permutations, found.seed, "auto", clusters, found.unpaired
         )
-        pairs = [(0, other) for other in range(1, min(len(self.names), SLICED + 1))]
-        by_system: dict[str, list[Row]] = {}
-        for row in slice_rows(lead, pairs, self.facets, how):
-            by_system.setdefault(row["system"], []).append(row)
-        return by_system
+
+    def _by_one_measure(self, measure: int, queries: pl.DataFrame) -> Pairing:
+        only = slice(measure, measure + 1)
+        return changed(
+            self.pairing,
+            measures=self.measures[only],
+            table=self.pairing.table[:, only],
+            queries=queries,
+        )
+
+    @cached_property
+    def misses(self) -> dict[str, dict[str, dict[str, int]]]:
+        """How many relevant items of each query a system missed by the main measure, by cause.
+
+        Empty for measures over what was retrieved: there nothing else is known to be relevant.
+        """
+        found: dict[str, dict[str, dict[str, int]]] = {}
+        for system in self.systems:
+            result, lead = system.result, self.measures[self.lead]
+            try:
+                if result.relation(system.run, lead).needed:
+                    continue
+                rows = result.misses(str(lead)).group_by("cause", "query").len()
+            except FindwellError:  # a result that holds no relations, as those of Spark
+                continue
+            mine = found.setdefault(system.name, {})
+            for cause, query, count in rows.iter_rows():
+                mine.setdefault(cause, {})[query] = count
+        return found
 
     def labels(self, column: str) -> pl.Series:
         """Return the slice of each query by a column."""

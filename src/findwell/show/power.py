@@ -16,11 +16,12 @@ if TYPE_CHECKING:
 
 
 def document(found: PowerAnalysis) -> Document:
-    """Return what each plan says, and what more queries would bring."""
-    parts: list[Part] = []
-    for plan in found.plans:
-        parts += [Line(_heading(plan)), Notes(tuple(sentences(plan)), whole=True)]
-        parts += [_curve(plan)] if plan.curve else []
+    """Return what the first plan says, what more queries would bring, and the other plans."""
+    first, *others = found.plans
+    parts: list[Part] = [Line(_heading(first)), Notes(tuple(sentences(first)), whole=True)]
+    parts += [_curve(first)] if first.curve else []
+    bases = dict.fromkeys(plan.basis for plan in others)
+    parts += [_short([plan for plan in others if plan.basis == each]) for each in bases]
     return Document(parts, findings=found.findings, data=found.as_dict)
 
 
@@ -59,6 +60,17 @@ def _quantity(found: Quantity, form: str = "{:.4f}") -> str:
 
 def _share(found: Quantity) -> str:
     return _quantity(found) if found.value is None else f"{found.value:.0%} of cases"
+
+
+def _short(plans: list[PowerPlan]) -> Grid:
+    """Return a row for each plan; all of them are planned from the same systems."""
+    rows = []
+    for plan in plans:
+        found = (plan.needed, "{:,.0f}"), (plan.detectable, "{:.4f}"), (plan.width, "{:.4f}")
+        cells = [_quantity(each, form) if each else plan.reason or "–" for each, form in found]
+        rows.append([_heading(plan).partition(": ")[0], *cells])
+    header = ["", "queries needed", "detectable difference", "interval width"]
+    return Grid(f"other measures, from {plans[0].basis}", header, rows)
 
 
 def _curve(plan: PowerPlan) -> Grid:

@@ -5,6 +5,7 @@ Queries in full are held as far as they fit: the first of each kind that a reade
 
 from __future__ import annotations
 
+import shlex
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -12,9 +13,11 @@ import numpy as np
 
 from findwell.core.frames import pl
 from findwell.core.progress import Progress, Report
+from findwell.evaluation.results.misses import CAUSES
 from findwell.show.charts import MORE, draw_charts
 from findwell.show.charts.svg import SYSTEMS
-from findwell.show.details import QueryDetails, gold_texts, query_details
+from findwell.show.comparison import best_systems
+from findwell.show.details import QueryDetails, disagrees, gold_texts, query_details
 from findwell.show.escape import multiline
 from findwell.show.excerpts import shorten
 from findwell.show.packing import QueryPack
@@ -26,13 +29,13 @@ if TYPE_CHECKING:
     from findwell.show.charts import Chart
     from findwell.show.panel import Panel
 
-CHART_SECTIONS = ("comparison", "where", "distributions", "cutoffs", "slices", MORE)
+CHART_SECTIONS = ("comparison", "where", "causes", "cutoffs", "distributions", MORE)
 QUESTION = 300  # letters of a question in the table
-ROWS = 50_000  # queries of the table
+TABLE_QUERIES = 50_000  # queries of the table
 BUDGET = 8_000_000  # letters of a file for single queries, packed
 LETTERS = 24_000_000  # the same unpacked: what a browser reads when the first is opened
 IN_FULL = 6  # systems whose single queries are held
-SAME = 5e-5  # a difference that the page shows as 0
+SHOWN_AS_ZERO = 5e-5  # a difference that the page shows as 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,8 +57,10 @@ class ReportContent:
 def prepare(panel: Panel, *, cases: bool = True, progress: Report | None = None) -> ReportContent:
     """Prepare a report; `cases` says whether single queries are part of it."""
     order = order_of_interest(panel)
-    kept = np.sort(order[:ROWS])
-    packed = embed(panel, order, kept, progress) if cases else QueryPack()
+    kept = np.sort(order[:TABLE_QUERIES])
+    packed, contradicted = QueryPack(), list[int]()
+    if cases:
+        packed, contradicted = embed(panel, order, kept, progress)
     opened = len(packed.places) if cases else len(kept)  # a server opens every one
     content = ReportContent(
         panel=panel,
@@ -65,14 +70,15 @@ def prepare(panel: Panel, *, cases: bool = True, progress: Report | None = None)
         | {
             "packed": packed.finish() if packed.places else None,
             "openable": sorted(packed.places) if opened < len(kept) else None,  # None: all
+            "disagree": sorted(contradicted) or None,
         },
         notes={"queries": _query_notes(panel, len(kept), opened)},
     )
     shown = len(panel.names)
-    best = f"Charts show the baseline and the best {SYSTEMS - 1} others by {panel.measures[0]}"
+    best = f"This shows the baseline and the best {SYSTEMS - 1} others by {panel.measures[0]}"
     for section, each in draw_charts(panel, CHART_SECTIONS).items():
         content.drawn[section] = [chart for chart in each if not isinstance(chart, str)]
-        many = shown > SYSTEMS and section != "where"
+        many = shown > SYSTEMS and section in ("cutoffs", "distributions")
         content.notes[section] = [f"{best}, of {shown} systems in all."] if many else []
         content.notes[section] += [note for note in each if isinstance(note, str)]
     return content
@@ -124,7 +130,7 @@ def balanced(panel: Panel, order: Ints) -> Iterator[int]:
 
 def _falling(by: Floats, order: Ints) -> Ints:
     """Return the queries above 0, the highest first; where they are equal, in this order."""
-    above = order[by[order] > SAME]
+    above = order[by[order] > SHOWN_AS_ZERO]
     found: Ints = above[np.argsort(-by[above], kind="stable")]
     return found
 
@@ -146,21 +152,29 @@ def _by_turns(lists: Sequence[Iterable[int]]) -> Iterator[int]:
         turns = left
 
 
-def embed(panel: Panel, order: Ints, kept: Ints, progress: Report | None = None) -> QueryPack:
-    """Detail queries of every kind until the budget is spent; `kept` are those of the table."""
+def embed(
+    panel: Panel, order: Ints, kept: Ints, progress: Report | None = None
+) -> tuple[QueryPack, list[int]]:
+    """Detail queries of every kind until the budget is spent; `kept` are those of the table.
+
+    Second come the places of those where a judge and the gold contradict each other.
+    """
     place = {int(query): at for at, query in enumerate(kept)}
     known = gold_texts(panel)
     details = [QueryDetails(system, known) for system in panel.systems[:IN_FULL]]
-    pack = QueryPack()
+    pack, contradicted = QueryPack(), []
     for query in balanced(panel, order):
         if query not in place:
             continue
         if pack.places and (pack.size > BUDGET or pack.letters > LETTERS):
             break
-        pack.add(place[query], query_details(panel, details, query, pack.keep))
+        case = query_details(panel, details, query, pack.keep)
+        pack.add(place[query], case)
+        if disagrees(case):
+            contradicted.append(place[query])
         if progress is not None:
             progress(Progress(len(pack.places), len(kept)))
-    return pack
+    return pack, contradicted
 
 
 def _data(panel: Panel, kept: Ints) -> dict[str, Any]:
@@ -175,6 +189,10 @@ def _data(panel: Panel, kept: Ints) -> dict[str, Any]:
             for each in panel.measures
         ],
         "lead": panel.lead,
+        "other": _compared_with(panel),
+        "causes": list(CAUSES),
+        "label": _label_command(panel),
+        "missed": _missed(panel, queries["query"].to_list()),
         "all": panel.queries.height,
         "query": [multiline(query) for query in queries["query"]],
         "question": None
@@ -190,6 +208,43 @@ def _data(panel: Panel, kept: Ints) -> dict[str, Any]:
         ],
         "values": values.transpose(1, 2, 0).tolist(),  # by system, measure and query
     }
+
+
+def _compared_with(panel: Panel) -> int:
+    """Return the number of the system whose queries are shown first: the best; −1 for none."""
+    if panel.comparison is None:
+        return -1
+    return panel.names.index(best_systems(panel.comparison)[0])
+
+
+def _label_command(panel: Panel) -> str:
+    """Return the command that makes a pool to label what the systems retrieved."""
+    paths: dict[str, list[str]] = {}
+    for system in panel.systems:
+        for each in system.result.provenance.inputs:
+            if each.path:
+                paths.setdefault(each.role, []).append(shlex.quote(each.path))
+    runs = dict.fromkeys(paths.get("run") or paths.get("samples") or ["RUN"])
+    parts = ["findwell labels pool", *runs]
+    for option, roles in (("--queries", ("gold", "samples")), ("--corpus", ("corpus",))):
+        parts += (f"{option} {paths[role][0]}" for role in roles if role in paths)
+    return multiline(" ".join([*parts, "-o pool"]))
+
+
+def _missed(panel: Panel, queries: list[str]) -> list[list[int] | None]:
+    """Return for each system and query why items were missed: a bit for each cause."""
+    found: list[list[int] | None] = []
+    for name in panel.names:
+        by_cause = panel.misses.get(name)
+        if not by_cause:
+            found.append(None)
+            continue
+        bits = dict.fromkeys(queries, 0)
+        for bit, cause in enumerate(CAUSES):
+            for query in by_cause.get(cause, {}).keys() & bits.keys():
+                bits[query] |= 1 << bit
+        found.append([bits[query] for query in queries])
+    return found
 
 
 def _query_notes(panel: Panel, kept: int, opened: int) -> list[str]:

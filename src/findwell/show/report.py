@@ -42,13 +42,13 @@ def report(
     progress: Report | None = None,
     **options: Any,  # noqa: ANN401 - those of EvaluationOptions
 ) -> str:
-    """Return a page about one or several systems; with `output` it is also written there.
+    """Return a page of HTML about one or several systems; `output` also writes it to a file.
 
     A system is a `Result`, the folder of one, or anything that `findwell.evaluate` takes, with its
-    options. The first is the baseline that others are compared with, or the one of this name.
-    `only` is a column of the queries and a value: the report is about these queries alone. With
-    `unpaired` the systems were asked different queries; see `findwell.compare`. The folder of a
-    trace store, alone and without options, gives the page of `findwell view` about it.
+    options. The others are compared with `baseline`, by default the first. `only` is a column of
+    the queries and a value: the report is then about these queries alone. With `unpaired`, the
+    systems were asked different queries; see `findwell.compare`. The folder of a trace store, alone
+    and without options, gives the page that `findwell view` serves.
 
     >>> from findwell import evaluate
     >>> html = report(evaluate({"q": ["a", "b"]}, {"q": ["b"]}, ["recall@2", "RR"]))

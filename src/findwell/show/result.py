@@ -8,11 +8,11 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from findwell.core.spelling import counted, name_relations
+from findwell.core.spelling import counted, name_method, name_relations
 from findwell.judges.limits import judge_lines, verdict_limit
 from findwell.show.document import Document, Line, Notes
 from findwell.show.grid import Grid
-from findwell.show.tables import BARS, best, interval, limits, number, signed
+from findwell.show.tables import BARS, DIGITS, decimals, interval, limits, number, signed
 from findwell.show.timing import timing_grid
 
 if TYPE_CHECKING:
@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     import polars as pl
 
     from findwell.core.data import Floats
+    from findwell.core.findings import Finding
     from findwell.evaluation.results.estimates import EstimateRow, Estimates
     from findwell.evaluation.results.result import Result
     from findwell.show.document import Part
@@ -57,7 +58,7 @@ def document(
     """
     by = list(by)
 
-    def data() -> object:
+    def data() -> dict[str, Any]:
         found = result.as_dict(per_query=per_query, by=by, misses=misses)
         return found | ({"verdicts": _verdict_frame(result).to_dicts()} if verdicts else {})
 
@@ -142,12 +143,13 @@ def _misses(result: Result) -> Grid:
 def _summary(result: Result) -> Grid:
     """Lay out the values; where a terminal has room, also how the queries are spread."""
     synthetic = f" ({result.synthetic} synthetic)" if result.synthetic else ""
-    relations = name_relations(result.matched_by.values())
-    title = f"{counted(result.n)}{synthetic} · dialect {result.dialect}{relations}"
+    matched_by = result.matched_by
+    how = name_method(result.dialect, matched_by.values())
+    title = f"{counted(result.n)}{synthetic}{how}"
     title += f" · judge {result.judge['name']}" if result.judge else ""
     several = len(result.runs) > 1 and result.measured.bounds is None
     lay_out = _leaderboard if several else _measures
-    names = dict(zip(result.measures, result.matched_by, strict=True))
+    names = dict(zip(result.measures, matched_by, strict=True))
     bars = {
         (run, names[measure]): spread_line(values, unit=measure.unit_interval)
         for (run, measure), values in result.arrays.items()
@@ -177,15 +179,23 @@ def _measures(result: Result, title: str, bars: Mapping[tuple[str, str], str]) -
 
 
 def _leaderboard(result: Result, title: str, bars: Mapping[tuple[str, str], str]) -> Grid:
-    """One row per run, one column per measure, the best of each column marked."""
+    """One row per run, one column per measure; marked is what is clearly the best of its column."""
     names = [str(measure) for measure in result.measures]
     undefined = any(row["undefined"] for row in result.rows)
     blank = [""] if undefined else []
     rows: list[list[str]] = []
-    values: dict[tuple[int, int], float | None] = {}  # by the cell that shows it
+    marked: set[tuple[int, int]] = set()
     for run in result.runs:
         mine = [row for row in result.rows if row["run"] == run]
-        values |= {(len(rows), at): row["value"] for at, row in enumerate(mine, start=1)}
+        marked |= {
+            (len(rows), at)
+            for at, (row, measure) in enumerate(zip(mine, result.measures, strict=True), start=1)
+            if measure.unit_interval
+            and measure.higher_is_better
+            # to mark the best is a verdict
+            and not verdict_limit(result.judge, result.relation_name(measure))
+            and _leads(row, result.rows)
+        }
         rows.append([run, *map(value_of, mine)])
         rows[-1] += [str(max(row["undefined"] for row in mine))] if undefined else []
         if result.level is not None:
@@ -193,23 +203,22 @@ def _leaderboard(result: Result, title: str, bars: Mapping[tuple[str, str], str]
             rows.append([f"({result.level:.0%})", *limits, *blank])
         if bars:
             rows.append(["spread", *(bars[run, name] for name in names), *blank])
-    leading = [
-        best(
-            {cell: value for cell, value in values.items() if cell[1] == at}, higher_is_better=True
-        )
-        for at, measure in enumerate(result.measures, start=1)
-        if measure.unit_interval
-        and measure.higher_is_better
-        # to mark the best is a verdict
-        and not verdict_limit(result.judge, result.relation_name(measure))
-    ]
     header = ["run", *names, *(["undefined"] if undefined else [])]
-    return Grid(title, header, rows, best=set().union(*leading))
+    return Grid(title, header, rows, best=marked)
+
+
+def _leads(row: Mapping[str, Any], rows: Sequence[Mapping[str, Any]]) -> bool:
+    """Return whether the interval of a value lies above those of all other runs."""
+    others = [each for each in rows if each["measure"] == row["measure"] and each is not row]
+    return row["low"] is not None and all(
+        each["high"] is not None and each["high"] < row["low"] for each in others
+    )
 
 
 def value_of(row: Mapping[str, Any]) -> str:
-    """Write the value of a row of the summary."""
-    return number(row["value"])
+    """Write the value of a row of a summary, with the digits that its interval allows."""
+    digits = DIGITS if row["low"] is None else decimals(row["low"], row["high"])
+    return number(row["value"], digits)
 
 
 def spread_line(values: Floats, *, unit: bool = True, bins: int = SPREAD_BARS) -> str:
@@ -244,7 +253,7 @@ def _slices(result: Result, column: str) -> Grid:
         mine = table.filter(table["slice"].eq_missing(value), table["run"] == run)
         queries = max(n + undefined for n, undefined in mine.select("n", "undefined").rows())
         label = "(none)" if value is None else value
-        rows.append([label, run, str(queries), *(number(cell) for cell in mine["value"])])
+        rows.append([label, run, str(queries), *map(value_of, mine.iter_rows(named=True))])
     return Grid(f"by {column}", [column, "run", "queries", *names], rows, left=2)
 
 
@@ -307,7 +316,7 @@ def estimate_parts(found: Estimates) -> Iterator[Part]:
     yield _estimate_grid(own, title, found.level, plain=True)
     if found.differences:
         (baseline,) = {each.baseline for each in found.differences}
-        title = f"differences: what each system has more than {baseline}"
+        title = f"differences: each system − {baseline}"
         yield _estimate_grid(found.differences, title, found.level, plain=False)
     yield Notes(tuple(estimate_notes(found)))
 
@@ -342,7 +351,11 @@ def estimate_notes(found: Estimates) -> Iterator[str]:
         reasons.setdefault(f"{each['estimator']}: {each['why']}", []).append(measure)
     yield from (f"{', '.join(names)} by {why}" for why, names in reasons.items())
     if any(each.estimator == "bounds" for each in found.rows):
-        yield "* no estimate, but what the missing labels leave possible"
+        yield "* not an estimate: the range that the missing labels leave possible"
+    for order in found.rankings():
+        if order.why:
+            by = ESTIMATORS[order.method]
+            yield f"{order.measure}, best first by {by}: {', '.join(order.runs)} ({order.why})"
     if any(each.method == "ppi" and each.effective is not None for each in found.rows):
         yield "worth: how many labels would be as precise without the judge"
 
@@ -364,9 +377,12 @@ def curve_document(
     enough: list[dict[str, Any]],
     matched_by: Mapping[str, str],
     over: str,
+    *,
     judges: Iterable[str] = (),
+    findings: Sequence[Finding] = (),
 ) -> Document:
     """Return the curves over cutoffs or budgets, with the cutoff that is enough below."""
+    judges = list(judges)
     cutoffs = table["k"].unique(maintain_order=True).to_list()
     rows = []
     for (run, measure), part in table.group_by(["run", "measure"], maintain_order=True):
@@ -377,7 +393,19 @@ def curve_document(
     grid = Grid(f"{at}{name_relations(matched_by.values())}", header, rows, left=3)
     reached = Notes(tuple(_target_line(each, over) for each in enough))
     about = (Line(judge, in_papers=True) for judge in judges)
-    return Document([grid, reached, *about])
+    data = {
+        "curve": table.to_dicts(),
+        "over": over,
+        "reach": enough,
+        "matched_by": dict(matched_by),
+        **({"judges": judges} if judges else {}),
+    }
+    return Document(
+        [grid, reached, *about],
+        findings=findings,
+        data=lambda: data,
+        rows=lambda: with_relation(table, matched_by),
+    )
 
 
 def sparkline(values: list[float | None]) -> str:

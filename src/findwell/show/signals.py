@@ -5,59 +5,80 @@ from __future__ import annotations
 from operator import itemgetter
 from typing import TYPE_CHECKING, Any
 
+from findwell.core.frames import pl
+from findwell.loop.monitoring.alarm_report import amount
 from findwell.loop.monitoring.signals import SIGNALS
+from findwell.show.document import Document, Line
 from findwell.show.grid import Grid
-from findwell.show.tables import interval, number, render_grids, to_json, to_rows
+from findwell.show.tables import render_grids
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Sequence
+    from collections.abc import Callable, Iterable, Mapping, Sequence
     from datetime import datetime
-
-    import polars as pl
 
     from findwell.loop.monitoring.signals import Signal
     from findwell.loop.monitoring.store import Mark
 
-ROWS = ("csv", "tsv", "jsonl")
+SUBTITLE_LETTERS = 70
 
 
-def render(
+def amounts(low: float | None, high: float | None, unit: str) -> str:
+    """Write an interval in the unit of its signal; one side may be unknown.
+
+    >>> amounts(0.012, 0.034, "share"), amounts(None, None, "ms")
+    ('1.2% … 3.4%', '–')
+    """
+    sides = ["" if each is None else amount(each, unit) for each in (low, high)]
+    return " … ".join(sides).strip() if any(sides) else "–"
+
+
+FIGURES: Mapping[str, Callable[[dict[str, Any]], str]] = {
+    "value": lambda row: amount(row["value"], SIGNALS[row["signal"]].unit),
+    "interval": lambda row: amounts(row["low"], row["high"], SIGNALS[row["signal"]].unit),
+    "calls": lambda row: f"{row['n']:,}",
+}
+
+
+def document(
     table: pl.DataFrame,
-    how: str,
     *,
     every: str | None = None,
     by: Sequence[str] = (),
     marks: Sequence[Mark] = (),
-    color: bool = False,
-    width: int | None = None,
-) -> str:
-    """Return the rows of `Monitor.buckets` as tables, JSON, or one row per line."""
-    if how == "json":
-        return to_json(as_dict(table, every=every, by=by, marks=marks))
-    if how in ROWS:
-        return to_rows(_with_texts(table), how)
+    judges: Sequence[str] = (),
+) -> Document:
+    """Return the rows of `Monitor.buckets`: a table, or one for each signal over time.
+
+    `judges` says who judged and what that is worth, where a signal is judged.
+    """
     over_time = every is not None and table.height > 0
-    grids = list(_over_time(table, by, marks)) if over_time else [_whole(table, by)]
-    return render_grids(grids, how, color=color, width=width)
+
+    def data() -> dict[str, Any]:
+        names = table["signal"].unique(maintain_order=True)
+        return {
+            "every": every,
+            "by": list(by),
+            "buckets": _with_texts(table).to_dicts(),
+            "signals": [signal_facts(SIGNALS[name]) for name in names],
+            "marks": [{"name": mark.name, "time": mark.time.isoformat()} for mark in marks],
+            **({"judges": list(judges)} if judges else {}),
+        }
+
+    said = [Line(each, in_papers=True) for each in judges]
+    return Document(
+        [*(_over_time(table, by, marks) if over_time else [_whole(table, by)]), *said],
+        data=data,
+        rows=lambda: _with_texts(table, judges),
+    )
 
 
-def as_dict(
-    table: pl.DataFrame, *, every: str | None, by: Sequence[str], marks: Sequence[Mark]
-) -> dict[str, Any]:
-    """Return what JSON has: the rows, what the signals mean, and the marks."""
-    names = table["signal"].unique(maintain_order=True)
-    return {
-        "every": every,
-        "by": list(by),
-        "buckets": _with_texts(table).to_dicts(),
-        "signals": [signal_facts(SIGNALS[name]) for name in names],
-        "marks": [{"name": mark.name, "time": mark.time.isoformat()} for mark in marks],
-    }
-
-
-def _with_texts(table: pl.DataFrame) -> pl.DataFrame:
-    """Write times as texts, in UTC."""
-    return table.with_columns(table["time"].dt.strftime("%Y-%m-%dT%H:%M:%SZ"))
+def _with_texts(table: pl.DataFrame, judges: Sequence[str] = ()) -> pl.DataFrame:
+    """Write times as texts, in UTC, and next to what a judge said what that is worth."""
+    judged = [name for name, each in SIGNALS.items() if each.needs == "judge"]
+    worth = pl.when(table["signal"].is_in(judged)).then(pl.lit("; ".join(judges)))
+    return table.with_columns(
+        table["time"].dt.strftime("%Y-%m-%dT%H:%M:%SZ"), *([worth.alias("judge")] if judges else [])
+    )
 
 
 def signal_facts(signal: Signal) -> dict[str, Any]:
@@ -79,11 +100,14 @@ def signal_facts(signal: Signal) -> dict[str, Any]:
     }
 
 
+def known_signals() -> list[dict[str, Any]]:
+    """Return what is known about all signals."""
+    return [signal_facts(each) for each in SIGNALS.values()]
+
+
 def render_signals(how: str) -> str:
-    """Return the list of signals as text, as a table in Markdown, or as JSON."""
-    facts = [signal_facts(each) for each in SIGNALS.values()]
-    if how == "json":
-        return to_json(facts)
+    """Return the list of signals as text, or as a table in Markdown."""
+    facts = known_signals()
     if how == "markdown":
         columns: dict[str, Callable[[dict[str, Any]], str]] = {
             "signal": itemgetter("name"),
@@ -108,9 +132,7 @@ def _whole(table: pl.DataFrame, by: Sequence[str]) -> Grid:
     columns = {
         "signal": lambda row: row["signal"],
         **_slices(by),
-        "value": lambda row: figure(row["value"]),
-        "interval": lambda row: limits(row["low"], row["high"]),
-        "calls": lambda row: f"{row['n']:,}",
+        **FIGURES,
         "unit": lambda row: SIGNALS[row["signal"]].unit,
     }
     order = {name: at for at, name in enumerate(SIGNALS)}
@@ -131,9 +153,7 @@ def _over_time(table: pl.DataFrame, by: Sequence[str], marks: Sequence[Mark]) ->
         columns = {
             "time (UTC)": lambda row: time_text(row["time"]),
             **_slices(by),
-            "value": lambda row: figure(row["value"]),
-            "interval": lambda row: limits(row["low"], row["high"]),
-            "calls": lambda row: f"{row['n']:,}",
+            **FIGURES,
         }
         title = f"{name} · {signal.unit}" + (
             f", {signal.worse} is worse" if signal.worse != "either" else ""
@@ -144,19 +164,44 @@ def _over_time(table: pl.DataFrame, by: Sequence[str], marks: Sequence[Mark]) ->
         yield Grid.of(title, columns, listed, left=1 + len(by), note=note and f"marks: {note}")
 
 
-def figure(value: float | None) -> str:
-    """Write a value; of large ones, such as milliseconds, few digits matter."""
-    if value is None or abs(value) < 10:
-        return number(value)
-    return f"{value:,.1f}" if abs(value) < 1000 else f"{value:,.0f}"
+def change(value: float | None, unit: str) -> str:
+    """Write a difference; that of two shares in points.
+
+    >>> change(-0.012, "share"), change(812.0, "ms"), change(None, "ms")
+    ('−1.2 points', '+812 ms', '–')
+    """
+    if value is None:
+        return "–"
+    sign = "−" if value < 0 else "+" if value else ""
+    rounded = float(f"{abs(value):.3g}")  # of a difference no more digits matter
+    size = amount(rounded, unit)
+    return sign + (f"{size.removesuffix('%')} points" if unit == "share" else size)
 
 
-def limits(low: float | None, high: float | None) -> str:
-    """Write an interval, of which one side may be unknown."""
-    if low is not None and high is not None and max(abs(low), abs(high)) < 10:
-        return interval(low, high)
-    sides = ["" if each is None else figure(each) for each in (low, high)]
-    return " … ".join(sides).strip() if any(sides) else "–"
+def changes(low: float | None, high: float | None, unit: str) -> str:
+    """Write the interval of a difference; empty if it is not known.
+
+    >>> changes(-0.012, 0.034, "share"), changes(None, None, "ms")
+    ('−1.2 to +3.4 points', '')
+    """
+    if low is None or high is None:
+        return ""
+    first, last = (change(each, unit) for each in (low, high))
+    return f"{first.partition(' ')[0]} to {last}"
+
+
+def subtitle(signal: Signal) -> str:
+    """Say in a few words what a signal is: the first part of its definition.
+
+    >>> subtitle(SIGNALS["empty"])
+    'Share of calls that returned nothing'
+    """
+    words = signal.what.partition(";")[0]
+    for end in (":", ","):
+        words = words if len(words) <= SUBTITLE_LETTERS else words.partition(end)[0]
+    if words.count("(") > words.count(")"):
+        words = words.rpartition(" (")[0]
+    return words[:1].upper() + words[1:]
 
 
 def time_text(time: datetime) -> str:

@@ -6,6 +6,7 @@ In a terminal they are as wide as it is, never wider.
 from __future__ import annotations
 
 import json
+import re
 import textwrap
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import replace
@@ -30,8 +31,22 @@ Key = TypeVar("Key")
 ROW_FORMATS = ("jsonl", "csv", "tsv")  # with one row per line, and room for nothing else
 FORMATS = ("table", "json", *ROW_FORMATS, "markdown", "latex")
 DIGITS = 4
-READABLE = 80  # letters of a line
+READABLE_WIDTH = 80  # letters of a line
 BARS = "▁▂▃▄▅▆▇█"
+_NARROW = re.compile(r"[ -~\u00a0-\u00ac\u00ae-\u02ff–—…−×≤≥·↑↓→†‡▁-█─]*")  # one column each
+
+
+def cell_len(text: str) -> int:
+    """Return how many columns of a terminal a text takes.
+
+    >>> cell_len("0.07 … 0.12"), cell_len("検索")
+    (11, 4)
+    """
+    if _NARROW.fullmatch(text):  # importing rich takes longer than a small table
+        return len(text)
+    from rich.cells import cell_len  # noqa: PLC0415
+
+    return cell_len(text)
 
 
 def number(value: float | None, digits: int = DIGITS) -> str:
@@ -64,7 +79,7 @@ def decimals(low: float | None, high: float | None) -> int:
     if low is None or high is None:
         return 3
     width = high - low
-    return 4 if width < 0.01 else 3 if width <= 10 else 1
+    return 4 if width < 0.02 else 3 if width <= 10 else 1
 
 
 def interval(low: float | None, high: float | None) -> str:
@@ -135,15 +150,12 @@ def best(values: Mapping[Key, float | None], *, higher_is_better: bool) -> set[K
 
 def describe_finding(finding: Finding) -> str:
     """Return a finding as one line, safe to print."""
-    examples = ", ".join(map(shorten, finding.examples))
-    examples += ", …" if finding.count > len(finding.examples) else ""
+    said = ", ".join(map(shorten, finding.examples))
+    said += ", …" if said and finding.count > len(finding.examples) else ""
+    first, dot, rest = finding.message.partition(". ")  # the examples belong to what was counted
+    said = f" ({said})." if said else "."
     run = f"{finding.run}: " if finding.run else ""
-    return printable(f"{run}{finding.count} × {finding.message} ({examples})")
-
-
-def to_json(data: object) -> str:
-    """Return data as the JSON that commands print."""
-    return json.dumps(data, indent=1, ensure_ascii=False) + "\n"
+    return printable(f"{run}{first.removesuffix('.')}{said}{dot[1:]}{rest}")
 
 
 def to_rows(table: pl.DataFrame, how: str) -> str:
@@ -156,11 +168,6 @@ def to_rows(table: pl.DataFrame, how: str) -> str:
     return to_csv(table, "\t" if how == "tsv" else ",")
 
 
-def cleaner(how: str) -> Callable[[str], str]:
-    """Return the function that makes a text only text, in `markdown` or for the terminal."""
-    return escape.markdown if how == "markdown" else printable
-
-
 def bullets(lines: Iterable[str], how: str, width: int | None = None) -> str:
     """Return lines as a list in `markdown`; for the terminal indented, no wider than `width`."""
     if how == "markdown":
@@ -170,7 +177,7 @@ def bullets(lines: Iterable[str], how: str, width: int | None = None) -> str:
 
 def reading_width(width: int | None) -> int:
     """Return how wide sentences are: as the terminal, and never wider than 80."""
-    return min(width or READABLE, READABLE)
+    return min(width or READABLE_WIDTH, READABLE_WIDTH)
 
 
 def render_grids(
@@ -258,10 +265,15 @@ def latex_notes(lines: Iterable[str]) -> str:
     return "".join(f"% {printable(line)}\n" for line in lines)
 
 
-BEST, GOOD, BAD, PLAIN = "\x1b[1;32m", "\x1b[32m", "\x1b[31m", "\x1b[0m"  # green, red, and back
+BEST_COLOR, GOOD_COLOR, BAD_COLOR, NO_COLOR = (
+    "\x1b[1;32m",
+    "\x1b[32m",
+    "\x1b[31m",
+    "\x1b[0m",
+)  # green, red, and back
 GAPS = (3, 2)  # blanks between columns, as wide as the terminal allows
 SHORT_CELL, READABLE_CELL = 10, 24  # letters that are left of a text at least, and better
-TRANSPOSED = 8  # columns of a table on its side, at most
+TRANSPOSED_COLUMNS = 8  # columns of a table on its side, at most
 
 
 def terminal(grid: Grid, *, color: bool = False, width: int | None = None) -> str:
@@ -306,8 +318,6 @@ def wrap(text: str, width: int | None, hang: int = 0) -> str:
 
 
 def _wrapped(line: str, width: int, hang: int) -> str:
-    from rich.cells import cell_len  # noqa: PLC0415
-
     if cell_len(line.rstrip("\n")) <= width or "\x1b" in line:
         return line
     indent = " " * (len(line) - len(line.lstrip(" ")))
@@ -328,32 +338,66 @@ def _fitted(grid: Grid, width: int) -> Iterator[tuple[Grid, int]]:
         if _width(grid, gap) <= width:
             yield grid, gap
             return
-    if grid.keys and len(grid.rows) < TRANSPOSED:
-        turned = _transposed(grid)
+    turned: list[Grid] = []
+    whole = grid.keys < grid.left  # what is said of a row is read together
+    if grid.keys and (whole or len(grid.rows) < TRANSPOSED_COLUMNS):
         for gap in GAPS:
-            if _width(turned, gap) <= width:
-                yield turned, gap
+            turned = _turned(grid, width, gap)
+            if len(turned) == 1:
+                yield turned[0], gap
                 return
     gap = GAPS[-1]
     grid = _cut(grid, width, gap)
     if _width(grid, gap) <= width:
         yield grid, gap
         return
+    blocks = list(_side_by_side(grid, width, gap))
+    # of as many tables, those that have all of a row in one of them
+    kept = turned if turned and (whole or len(turned) <= len(blocks)) else blocks
+    yield from ((each, gap) for each in kept)
+
+
+def _turned(grid: Grid, width: int, gap: int) -> list[Grid]:
+    """Return a table on its side, in as many tables as fit; none if a single row does not."""
+    turned: list[Grid] = []
+    first = 0
+    while first < len(grid.rows):
+        fitting: Grid | None = None
+        for end in range(first + 1, len(grid.rows) + 1):
+            longer = _transposed(_some_rows(grid, first, end))
+            if _width(longer, gap) > width:
+                break
+            fitting = longer
+        if fitting is None:
+            return []
+        turned.append(fitting)
+        first += len(fitting.header) - 1
+    return turned
+
+
+def _some_rows(grid: Grid, first: int, end: int) -> Grid:
+    best, good, bad = (
+        {(row - first, at) for row, at in cells if first <= row < end}
+        for cells in (grid.best, grid.good, grid.bad)
+    )
+    return replace(grid, rows=grid.rows[first:end], best=best, good=good, bad=bad)
+
+
+def _side_by_side(grid: Grid, width: int, gap: int) -> Iterator[Grid]:
+    """Return some columns of a table after the others, each time with those that name the rows."""
     widths = _widths(grid)
     keys = list(range(grid.keys))
     room = width - 1 - sum(widths[at] + gap for at in keys)
     block: list[int] = []
     for at in range(grid.keys, len(widths)):
         if block and sum(widths[each] + gap for each in [*block, at]) - gap > room:
-            yield _columns(grid, [*keys, *block]), gap
+            yield _columns(grid, [*keys, *block])
             block = []
         block.append(at)
-    yield _columns(grid, [*keys, *block]), gap
+    yield _columns(grid, [*keys, *block])
 
 
 def _widths(grid: Grid) -> list[int]:
-    from rich.cells import cell_len  # noqa: PLC0415
-
     return [max(map(cell_len, column)) for column in zip(grid.header, *grid.rows, strict=True)]
 
 
@@ -374,13 +418,14 @@ def _transposed(grid: Grid) -> Grid:
 
 def _cut(grid: Grid, width: int, gap: int) -> Grid:
     """Cut the longest texts, so that the columns that name the rows leave room for one more."""
-    from rich.cells import cell_len, set_cell_size  # noqa: PLC0415
+    from rich.cells import set_cell_size  # noqa: PLC0415
 
     widths = _widths(grid)
     keys = range(grid.keys)
     others = widths[grid.keys :]
     room = width - 1 - sum(others) - gap * (len(widths) - 1)
-    if room < sum(min(widths[at], READABLE_CELL) for at in keys):  # the table will not be one
+    least = READABLE_CELL if len(keys) == 1 else SHORT_CELL  # several names need not be whole
+    if room < sum(min(widths[at], least) for at in keys):  # the table will not be one
         room = max(width - 1 - max(others, default=0) - gap * len(keys), SHORT_CELL * len(keys))
     most = dict(enumerate(widths))
     while sum(most[at] for at in keys) > room and max(most[at] for at in keys) > SHORT_CELL:
@@ -420,8 +465,6 @@ def _columns(grid: Grid, kept: Sequence[int]) -> Grid:
 
 
 def _draw(grid: Grid, gap: int, *, color: bool) -> str:
-    from rich.cells import cell_len  # noqa: PLC0415
-
     widths = _widths(grid)
 
     def line(cells: list[str], row: int = -1) -> str:
@@ -429,7 +472,7 @@ def _draw(grid: Grid, gap: int, *, color: bool) -> str:
         for at, (cell, width) in enumerate(zip(cells, widths, strict=True)):
             blank = " " * (width - cell_len(cell))
             paint = _paint(grid, (row, at)) if color else ""
-            shown = f"{paint}{cell}{PLAIN}" if paint else cell
+            shown = f"{paint}{cell}{NO_COLOR}" if paint else cell
             padded.append(shown + blank if at < grid.left else blank + shown)
         return " " + (" " * gap).join(padded).rstrip() + "\n"
 
@@ -439,5 +482,5 @@ def _draw(grid: Grid, gap: int, *, color: bool) -> str:
 
 
 def _paint(grid: Grid, cell: tuple[int, int]) -> str:
-    kinds = ((grid.best, BEST), (grid.good, GOOD), (grid.bad, BAD))
+    kinds = ((grid.best, BEST_COLOR), (grid.good, GOOD_COLOR), (grid.bad, BAD_COLOR))
     return next((paint for cells, paint in kinds if cell in cells), "")

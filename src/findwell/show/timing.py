@@ -51,12 +51,9 @@ def _figures(run: str, found: Timing) -> Grid:
     """One row per figure about how long retrieval took."""
     limits = {f"latency {name}": _limits(found, name) for name in PERCENTILES}
     cells = [[name, value, limits.get(name, "")] for name, value in rows(found)]
-    title = f"timing of {run} ({counted(found.n)}, from {found.source}{_wide(found)})"
+    at_once = "" if found.concurrency is None else f", {found.concurrency} at a time"
+    title = f"timing of {run} ({counted(found.n)}, from {found.source}{at_once})"
     return Grid(title, ["figure", "value", f"{found.level:.0%} interval"], cells)
-
-
-def _wide(found: Timing) -> str:
-    return "" if found.concurrency is None else f", {found.concurrency} at a time"
 
 
 def _each(found: Timing, name: str) -> str:

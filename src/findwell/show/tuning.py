@@ -3,20 +3,27 @@
 from __future__ import annotations
 
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
-from findwell.core.spelling import counted, name_relations
-from findwell.core.verdict import BETTER, UNCLEAR, WORSE
+from findwell.core.spelling import counted, name_method
+from findwell.core.verdict import BETTER, UNCLEAR, WORSE, verdict_row
 from findwell.loop.tuning.choice import CURRENT, FEWEST_QUERIES
 from findwell.loop.tuning.retriever_trials import AskedRetriever
 from findwell.loop.tuning.tuning import SEVERAL_SLICES, curves_of
-from findwell.show.charts.tuning import terminal_chart, tuning_chart
+from findwell.show.charts.tuning import (
+    NARROW,
+    WIDTH,
+    plateau_in_words,
+    terminal_chart,
+    tuning_chart,
+)
 from findwell.show.document import Code, Document, Headline, LetterChart, Notes
 from findwell.show.grid import Grid
+from findwell.show.html import TUNING
 from findwell.show.html import document as html_page
 from findwell.show.tables import (
     chance,
-    describe_finding,
+    decimals,
     interval,
     limits,
     number,
@@ -27,6 +34,7 @@ from findwell.show.tables import (
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
+    from findwell.core.estimate import Estimate
     from findwell.loop.tuning.choice import Gain
     from findwell.loop.tuning.retriever_trials import AskedSetting
     from findwell.loop.tuning.tuning import FusedRuns, SlicedChoice, Tuning
@@ -34,6 +42,7 @@ if TYPE_CHECKING:
     from findwell.show.document import Part
 
 FORMATS = ("table", "json", "markdown", "html")
+PAGE_WIDTH = 1060.0  # of a chart of the page, on a screen
 LISTED_SETTINGS = 8  # where there are too many runs for a curve, or none
 SECTIONS = {
     "choice": "The choice",
@@ -48,9 +57,22 @@ def document(tuning: Tuning) -> Document:
     """Return what was chosen and what it is worth, the curve, the gains, what to paste."""
     return Document(
         _parts(tuning),
-        headlines=[Headline(advice(tuning))] if tuning.kept is not None else [],
+        headlines=[headline(tuning)],
         findings=tuning.findings,
         data=tuning.as_dict,
+        verdicts=lambda: (_verdict_row(tuning, gain) for gain in tuning.gains),
+    )
+
+
+def _verdict_row(tuning: Tuning, gain: Gain) -> dict[str, Any]:
+    return verdict_row(
+        gain.verdict,
+        gain.verdict.difference,
+        system="tuned",
+        baseline=gain.over,
+        measure=str(tuning.measure),
+        value=tuning.choice.held_out.value,
+        against=gain.value,
     )
 
 
@@ -59,52 +81,107 @@ def _parts(tuning: Tuning) -> Iterator[Part]:
     yield first
     yield Notes(tuple(notes(tuning)))
     if len(curves := curves_of(tuning)) == 1:
-        yield LetterChart(partial(terminal_chart, curves[0], str(tuning.measure), tuning.level))
+        queries = counted(tuning.choice.n)
+        draw = partial(terminal_chart, curves[0], str(tuning.measure), tuning.level, queries)
+        yield LetterChart(draw)
     yield from more
     if tuning.snippet is not None:
         yield Code(f"To paste into {tuning.engine}", tuning.snippet)
 
 
-def charts(tuning: Tuning) -> list[Chart]:
+def charts(tuning: Tuning, width: float = WIDTH) -> list[Chart]:
     """Return the curves as drawings."""
-    return [tuning_chart(each, str(tuning.measure), tuning.level) for each in curves_of(tuning)]
+    measure, queries = str(tuning.measure), counted(tuning.choice.n)
+    return [tuning_chart(each, measure, tuning.level, queries, width) for each in curves_of(tuning)]
 
 
 def page(tuning: Tuning) -> str:
     """Return a tuning as one HTML file that needs nothing else."""
     first, *more = grids(tuning)
-    drawn, snippet = charts(tuning), tuning.snippet
-    absent = {name for name, part in (("curve", drawn), ("paste", snippet)) if not part}
+    curves, snippet, said = curves_of(tuning), tuning.snippet, document(tuning)
+    absent = {name for name, part in (("curve", curves), ("paste", snippet)) if not part}
+    queries = counted(tuning.choice.n)
     return html_page(
         "tuning.html.j2",
         f"{tuning.engine} tuned by {tuning.measure}",
+        kind=TUNING,
         sections={name: title for name, title in SECTIONS.items() if name not in absent},
-        advice=advice(tuning),
+        headline=said.headlines[0],
         lede=[heading(tuning)],
         first=first,
         more=more,
         sentences=notes(tuning),
-        charts=drawn,
+        charts=list(
+            zip(
+                charts(tuning, PAGE_WIDTH),
+                charts(tuning, NARROW),
+                [sentence_of(plateau_in_words(each, queries)) for each in curves],
+                strict=True,
+            )
+        ),
         snippet=snippet or "",
-        findings=[describe_finding(each) for each in tuning.findings],
+        engine=tuning.engine,
+        findings=said.findings,
     )
 
 
-def advice(tuning: Tuning) -> str:
-    """Say what to keep, where the choice is not better; otherwise nothing."""
-    kept = tuning.kept
-    if kept is None:
-        return ""
-    held_out, value = number(tuning.held_out.value), number(kept.value)
-    if kept.over == CURRENT:
-        return (
-            f"Keep the current setting ({tuning.current}): the search found nothing better on "
-            f"held-out queries ({tuning.measure} {held_out} against {value})"
-        )
-    return (
-        f"Keep {kept.over}: fusing is not better on held-out queries ({tuning.measure} "
-        f"{held_out} against {value} of {kept.over} alone)"
-    )
+def sentence_of(text: str) -> str:
+    """Return a clause as a sentence."""
+    return f"{text[:1].upper()}{text[1:]}."
+
+
+def headline(tuning: Tuning) -> Headline:
+    """Say what to do: take the chosen setting or keep what there is, and what that rests on."""
+    setting = f"setting {tuning.chosen}"
+    found = tuning.held_out
+    value = figure(found)
+    rival = _rival(tuning)
+    if rival is None:
+        reach = interval(found.low, found.high).replace("…", "to")
+        fact = f"{tuning.measure} {value} ({reach}) on held-out queries"
+        return Headline(f"The best setting found is {tuning.chosen}", (fact,))
+    verdict, current = rival.verdict, rival.over == CURRENT
+    if tuning.kept is not None:
+        what = f"the current setting ({tuning.current})" if current else rival.over
+        why = "the search found nothing better" if current else "fusing is not better"
+        sentence = f"Keep {what}: {why} on held-out queries"
+    else:
+        subject = "The chosen setting" if current else "Fusing"
+        other = f"the current one ({tuning.current})" if current else f"{rival.over} alone"
+        word = "better" if verdict.word == BETTER else "not clearly better"
+        sentence = f"{subject} is {word} than {other}"
+    reach = limits(verdict.difference.low, verdict.difference.high).replace("…", "to")
+    reach = "" if reach == "–" else f" ({reach})"
+    before = number(rival.value, digits_of(found))
+    facts = [
+        f"{tuning.measure} {before} → {value}{reach} on held-out queries",
+        f"won {verdict.won:,}, tied {verdict.tied:,}, lost {verdict.lost:,}",
+    ]
+    if tuning.kept is None:
+        facts.append(setting)
+    if rival.needed is not None:
+        unit = "queries" if tuning.cluster is None else "clusters"
+        facts.append(f"about {rounded(rival.needed):,} {unit} would show a difference this small")
+    elif verdict.reason:
+        facts.append(verdict.reason)
+    return Headline(sentence, tuple(facts), verdict.word)
+
+
+def digits_of(found: Estimate) -> int:
+    """Return how many decimals a number deserves."""
+    return decimals(found.low, found.high)
+
+
+def figure(found: Estimate) -> str:
+    """Write a number with as many decimals as its interval gives it."""
+    return number(found.value, digits_of(found))
+
+
+def _rival(tuning: Tuning) -> Gain | None:
+    """Return what the choice has to beat: the best of what there is without it."""
+    sign = 1 if tuning.measure.higher_is_better else -1
+    known = [gain for gain in tuning.gains if gain.value is not None]
+    return tuning.kept or max(known, key=lambda gain: sign * (gain.value or 0.0), default=None)
 
 
 def heading(tuning: Tuning) -> str:
@@ -120,12 +197,9 @@ def heading(tuning: Tuning) -> str:
     if roles := source.lists.engine.roles:
         pairs = zip(roles, source.runs, strict=True)
         fused = " + ".join(f"{role} {run}" for role, run in pairs)
-    matched = name_relations([source.matched_by])
+    how = name_method(source.dialect, [source.matched_by])
     by = tuning.engine if tuning.grid.axis != "space" else "the best setting of a space"
-    return (
-        f"{fused} by {by} · {counted(tuning.choice.n)}, {settings} · dialect "
-        f"{source.dialect}{matched}{clusters}"
-    )
+    return f"{fused} by {by} · {counted(tuning.choice.n)}, {settings}{how}{clusters}"
 
 
 def grids(tuning: Tuning) -> Iterator[Grid]:
@@ -141,7 +215,7 @@ def grids(tuning: Tuning) -> Iterator[Grid]:
         heading(tuning),
         [str(tuning.measure), "setting", "value", level],
         [
-            [name, str(setting), number(found.value), interval(found.low, found.high)]
+            [name, str(setting), figure(found), interval(found.low, found.high)]
             for name, setting, found in values
         ],
         left=2,
@@ -160,9 +234,9 @@ def grids(tuning: Tuning) -> Iterator[Grid]:
             [
                 [
                     other.measure,
-                    number(other.held_out.value),
+                    figure(other.held_out),
                     interval(other.held_out.low, other.held_out.high),
-                    number(other.in_sample),
+                    number(other.in_sample, digits_of(other.held_out)),
                 ]
                 for other in tuning.others
             ],
@@ -177,8 +251,10 @@ def _gains(tuning: Tuning) -> Grid:
     columns: dict[str, Callable[[Gain], str]] = {
         "against": lambda gain: gain.over,
         "verdict": lambda gain: gain.verdict.word,
-        "value": lambda gain: number(gain.value),
-        "gain": lambda gain: signed(gain.verdict.difference.value),
+        "value": lambda gain: number(gain.value, digits_of(gain.verdict.difference)),
+        "gain": lambda gain: signed(
+            gain.verdict.difference.value, digits_of(gain.verdict.difference)
+        ),
         f"{tuning.level:.0%} interval": lambda gain: limits(
             gain.verdict.difference.low, gain.verdict.difference.high
         ),
@@ -207,7 +283,7 @@ def _best_in_sample(tuning: Tuning) -> Grid:
         [
             [
                 str(tuning.grid.settings[at]),
-                number(choice.curve[at].value),
+                figure(choice.curve[at]),
                 interval(choice.curve[at].low, choice.curve[at].high),
                 f"{choice.votes[at]:.0%}",
             ]
@@ -264,7 +340,7 @@ def _furthest(tuning: Tuning, source: AskedRetriever) -> Grid:
     if any(each.failed for each in source.settings):
         columns["failed"] = lambda each: str(each.failed)
     more = len(source.settings) - len(shown)
-    title = "how far settings came; values are of the queries that chose"
+    title = "the last rung of each setting, with its values on the queries that chose"
     return Grid.of(f"{title} ({more} more)" if more else title, columns, shown)
 
 
@@ -279,7 +355,8 @@ def notes(tuning: Tuning) -> list[str]:
             more.append(f"careful: {SEVERAL_SLICES}")
         if source.lists.engine.exact:
             more.append(f"not exact: {source.lists.engine.exact}")
-    unclear = [gain for gain in tuning.gains if gain.verdict.word == UNCLEAR]
+    rival = _rival(tuning)  # about which the headline says it
+    unclear = [each for each in tuning.gains if each.verdict.word == UNCLEAR and each is not rival]
     return [*said, *(_undecided(gain, tuning) for gain in unclear), *more]
 
 
@@ -287,21 +364,17 @@ def _notes_about_folds(tuning: Tuning, source: FusedRuns) -> list[str]:
     choice, every, rule = tuning.choice, len(tuning.grid.settings), source.rule
     near = {"weights": "nearly the same weights", "k": "nearly the same k"}
     like = near.get(tuning.grid.axis, "this setting, or one like it")
-    plateau = (
-        f"plateau: with {counted(choice.n)}, {len(choice.plateau)} of {every} settings cannot be "
-        "ruled out as the best"
-    )
-    curves = curves_of(tuning)
-    if len(curves) == 1 and len(choice.plateau) > 1:
-        begin, end = curves[0].plateau
-        gaps = ", with gaps" if curves[0].gaps else ""
-        plateau += f", {curves[0].axis} {begin:g} to {end:g}{gaps}"
+    curves, queries = curves_of(tuning), counted(choice.n)
+    size = f"{len(choice.plateau)} of {every} settings"
+    plateau = f"{size} cannot be distinguished from the best one with {queries}"
+    if len(curves) == 1:
+        plateau = f"{plateau_in_words(curves[0], queries)} ({size})"
     dealt = f"({rule.folds} folds, {rule.repeats} times)"
     return [
         f"held out: each query scored by settings that the other folds chose {dealt}",
         f"optimism {signed(choice.optimism)}: how much the tuning queries flatter this setting",
         f"stability {choice.stability:.0%}: share of folds that picked {like}",
-        plateau,
+        f"plateau: {plateau}",
     ]
 
 
@@ -321,12 +394,12 @@ def _notes_about_asking(tuning: Tuning, source: AskedRetriever) -> list[str]:
         said.append(f"optimism {signed(choice.optimism)}: {what}")
     if choice.stability is not None:
         said.append(
-            f"stability {choice.stability:.0%}: share of bootstraps of the last rung that it wins; "
+            f"stability {choice.stability:.0%}: how often it wins a bootstrap of the last rung; "
             f"{len(choice.plateau)} of {len(source.halving.rungs[-1])} settings there cannot be "
             "ruled out as the best"
         )
     if not tuning.gains:
-        said.append("no current setting is known: below [current] in the space, or as defaults")
+        said.append("no current setting: write it below [current] in the space, or as defaults")
     return said
 
 

@@ -16,7 +16,7 @@ from findwell.core.errors import InputError, OptionError, check_draws, check_sha
 from findwell.core.estimate import Estimate, Estimated
 from findwell.core.frames import pl
 from findwell.statistics.intervals import (
-    Estimates,
+    ColumnEstimates,
     Quantity,
     as_columns,
     as_units,
@@ -192,8 +192,8 @@ def is_one_sided(counts: Floats) -> bool:
 def kappa_limits(
     value: float, influence: Floats, level: float, size: float = 1.0, bound: float = 1.0
 ) -> tuple[float, float]:
-    """Return the limits of κ, from what each unit does to it; `size` is that of `Estimates`."""
-    made = Estimates(np.array([value]), influence[np.newaxis], len(influence), size)
+    """Return the limits of κ, from what each unit does to it; `size` as in `ColumnEstimates`."""
+    made = ColumnEstimates(np.array([value]), influence[np.newaxis], len(influence), size)
     low, high = limits_of_means(made, np.array([-bound]), np.array([bound]), level)
     return max(-bound, float(low[0])), min(bound, float(high[0]))
 

@@ -185,14 +185,14 @@ def statistic_of(values: Floats, name: str) -> float | None:
 METHOD = "further-unit"
 ORDERED = "order-statistics"
 CELLS = 1 << 18  # numbers that are worked on at once, so that they stay in the processor's cache
-CLOSE = 1e-7  # of a standard error: limits this close are found
+CLOSE_LIMITS = 1e-7  # of a standard error: limits this close are found
 ROUNDS = 60  # five or six are enough, but for a handful of extreme values
 
 NONE_DEFINED = "no query has a value"
 ONE = "one query says nothing about the spread"
 ONE_CLUSTER = "one cluster says nothing about the spread between clusters"
 TOO_FEW_QUERIES = "there are too few queries for limits on both sides"
-EQUAL = "all values are equal, and nothing bounds them: the spread is unknown"
+EQUAL_VALUES = "all values are equal, and nothing bounds them: the spread is unknown"
 
 Limits: TypeAlias = tuple["Floats", "Floats"]  # lower and upper, by column
 
@@ -255,7 +255,7 @@ def intervals(
             lower, upper = limits_of_means(made, least, most, level)
             limits = np.maximum(lower, least), np.minimum(upper, most)
             unknown = made.flat & (np.isinf(least) | np.isinf(most))
-        why = [EQUAL if each else "" for each in unknown]
+        why = [EQUAL_VALUES if each else "" for each in unknown]
         named = [names[column] for column in columns]
         spans = as_intervals(made, units, limits, named, why, level=level, queries=len(table))
         found |= dict(zip(columns, spans, strict=True))
@@ -273,7 +273,7 @@ def same_rows(table: Floats) -> Iterator[tuple[Bools, list[int]]]:
 
 
 def as_intervals(
-    made: Estimates,
+    made: ColumnEstimates,
     units: SampledUnits,
     limits: Limits | None,
     names: Sequence[str],
@@ -345,7 +345,7 @@ def as_units(columns: Floats, codes: Ints | None) -> SampledUnits:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Estimates:
+class ColumnEstimates:
     """The means of some columns, and what each unit does to them."""
 
     values: Floats  # by column
@@ -365,18 +365,18 @@ class Estimates:
         return np.asarray(largest <= 1e-12 * np.maximum(1.0, np.abs(self.values)))
 
 
-def estimate(units: SampledUnits) -> Estimates:
+def estimate(units: SampledUnits) -> ColumnEstimates:
     """Return the means of columns that have no NaN."""
     n = int(units.sizes.sum())
     if not n:
         columns = units.sums.shape[1]
-        return Estimates(np.full(columns, np.nan), np.zeros((columns, 0)), 0)
+        return ColumnEstimates(np.full(columns, np.nan), np.zeros((columns, 0)), 0)
     means = units.sums.sum(axis=0) / n
     influence = np.multiply.outer(means, units.sizes)  # in place: tables of queries are large
     np.subtract(units.sums.T, influence, out=influence)
     influence *= len(units) / n
     size = float(np.sqrt((units.sizes**2).mean()) / units.sizes.mean())
-    return Estimates(means, influence, n, size)
+    return ColumnEstimates(means, influence, n, size)
 
 
 def _largest(rows: Floats) -> Floats:
@@ -384,7 +384,7 @@ def _largest(rows: Floats) -> Floats:
     return np.asarray(np.maximum(rows.max(axis=1, initial=0.0), -rows.min(axis=1, initial=0.0)))
 
 
-def limits_of_means(made: Estimates, low: Floats, high: Floats, level: float) -> Limits:
+def limits_of_means(made: ColumnEstimates, low: Floats, high: Floats, level: float) -> Limits:
     """Return the limits of means whose values lie between two bounds, which may be infinite.
 
     The further unit lies off the value as the units on that side do, and as one at the bound would:
@@ -400,7 +400,9 @@ def limits_of_means(made: Estimates, low: Floats, high: Floats, level: float) ->
     return _limits(made, down, up, level)
 
 
-def limits_of_differences(made: Estimates, changes: Floats, most: Floats, level: float) -> Limits:
+def limits_of_differences(
+    made: ColumnEstimates, changes: Floats, most: Floats, level: float
+) -> Limits:
     """Return the limits of mean differences, from how much each unit changed, and can at most.
 
     The further unit changes as those did that changed, and as one by all that is possible would: by
@@ -441,7 +443,7 @@ def _offset(above: Floats, largest: Floats) -> Floats:
     return np.asarray(np.divide(cubes, total, out=np.zeros_like(total), where=total > 0))
 
 
-def _limits(made: Estimates, down: Floats, up: Floats, level: float) -> Limits:
+def _limits(made: ColumnEstimates, down: Floats, up: Floats, level: float) -> Limits:
     """Return the limits with a further unit this far below, or above, the values."""
     z = NormalDist().inv_cdf((1 + level) / 2)
     low, high = made.values.copy(), made.values.copy()
@@ -451,7 +453,7 @@ def _limits(made: Estimates, down: Floats, up: Floats, level: float) -> Limits:
     return low, high
 
 
-def _batches(made: Estimates) -> Iterator[slice]:
+def _batches(made: ColumnEstimates) -> Iterator[slice]:
     at_once = max(1, CELLS // max(made.units, 1))
     for first in range(0, len(made.values), at_once):
         yield slice(first, first + at_once)
@@ -498,7 +500,7 @@ def _quantile(values: Floats, z: float) -> Floats:
             miss = r + np.log(u / r) / r - z
             under = miss < 0
             low, high = np.where(under, tilt, low), np.where(under, high, tilt)
-            done = (np.abs(miss) < CLOSE) | (high - low < 1e-12 * high)
+            done = (np.abs(miss) < CLOSE_LIMITS) | (high - low < 1e-12 * high)
             if done.all():
                 break
             following = tilt - miss * (tilt - before) / (miss - missed)

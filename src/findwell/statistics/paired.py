@@ -12,7 +12,7 @@ import numpy as np
 from findwell.core.errors import OptionError, check_share, choose
 from findwell.statistics.intervals import (
     UNIT,
-    Estimates,
+    ColumnEstimates,
     Quantity,
     as_columns,
     as_intervals,
@@ -238,7 +238,9 @@ class _Both:
         """Return the units of columns of one table."""
         return as_units(side[rows][:, columns], None if self.codes is None else self.codes[rows])
 
-    def estimate(self, rows: Bools, columns: list[int], factor: float) -> tuple[Estimates, Floats]:
+    def estimate(
+        self, rows: Bools, columns: list[int], factor: float
+    ) -> tuple[ColumnEstimates, Floats]:
         """Return the differences of columns, and what a step of 1 on their scale is worth."""
         before, moved = (
             estimate(self.units(side, rows, columns)) for side in (self.before, self.differences)

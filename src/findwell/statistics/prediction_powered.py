@@ -40,7 +40,7 @@ if TYPE_CHECKING:
     from findwell.core.data import Bools, Floats, Ints
     from findwell.statistics.intervals import Bounds
 
-FEW = 5  # labels of a stratum, below which it is joined with others
+FEW_LABELS = 5  # labels of a stratum, below which it is joined with others
 MANY_DEGREES = (
     2000  # degrees of freedom from which a series in 1/df gives the quantile to ten digits
 )
@@ -303,10 +303,10 @@ def _joined_strata(sample: SampledLabels) -> Ints:
         counts = np.bincount(code[sample.labelled[inside]], minlength=len(names))
         group = np.arange(len(names))
         for at in range(1, len(names)):  # upwards, each with all before that are still too few
-            if counts[group == group[at - 1]].sum() < FEW:
+            if counts[group == group[at - 1]].sum() < FEW_LABELS:
                 group[at] = group[at - 1]
         last = group[-1]
-        if counts[group == last].sum() < FEW and last > 0:
+        if counts[group == last].sum() < FEW_LABELS and last > 0:
             group[group == last] = group[np.flatnonzero(group != last)[-1]]
         found[inside] = group[code] + found.max(initial=0) + 1
     return np.asarray(found - 1)

@@ -20,8 +20,9 @@ if TYPE_CHECKING:
 
 BLOCK = 256  # random draws that share a generator
 # numbers of columns, and multiplications of one matrix product: it is so small that libraries of
-# linear algebra leave it to one thread, which is many times as fast where other processes run
-SIDE_BY_SIDE, PRODUCT = 32, 1 << 19
+# linear algebra leave it to one thread (OpenBLAS up to 2¹⁸), which is many times as fast where
+# other processes run
+SIDE_BY_SIDE, PRODUCT = 32, 1 << 18
 CELLS = 1 << 21  # numbers that a block of shuffles may hold
 LEAST_EXPONENT = -900  # of a sum whose step is a number that can be divided by
 SIGNS, SHUFFLES, NORMALS, BOOTSTRAPS, FOLDS, DIVISIONS = range(6)  # one stream for each

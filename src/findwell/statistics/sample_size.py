@@ -13,7 +13,8 @@ from __future__ import annotations
 from bisect import bisect_left
 from collections.abc import Sequence
 from dataclasses import dataclass
-from math import sqrt
+from math import erfc, sqrt
+from operator import mul
 from statistics import NormalDist
 from typing import TYPE_CHECKING
 
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
 
 MOST_QUERIES = 1_000_000_000  # more than anyone has
 FEW_CHANGES = 10_000  # beyond, a hit-or-miss measure has p-values enough
+MANY_QUERIES = 50  # queries from which on the power is computed without SciPy
 CURVE_POINTS = 12  # of a curve, if its sizes are not given
 
 TOO_FEW = "a comparison needs two queries or more"
@@ -125,23 +127,30 @@ class PlannedComparison:
             return Quantity(1.0 if difference else self.alpha, NO_SPREAD)
         return Quantity(self._power(queries, abs(difference)))
 
-    def queries_needed(self, difference: float) -> Quantity:
-        """Return the smallest number of queries that show a true difference with the power."""
+    def queries_needed(self, difference: float, *, more_than: int = 1) -> Quantity:
+        """Return the smallest number of queries that show a true difference with the power.
+
+        Where that is `more_than` or fewer, it returns one more than that. From many queries on, no
+        SciPy is needed.
+        """
         _check(difference=abs(difference))
         if difference == 0:
             return Quantity(None, NO_DIFFERENCE)
         if self.sd == 0:
             return Quantity(2.0, NO_SPREAD)
+        least = max(2, more_than + 1)
 
         def enough(queries: int) -> bool:
-            return self._power(queries, abs(difference)) >= self.power
+            if least < MANY_QUERIES or self.changed is not None:
+                return self._power(queries, abs(difference)) >= self.power
+            return _power_of_many(queries, abs(difference) / self.sd, self.alpha) >= self.power
 
-        top = 2
+        top = least
         while not enough(top):
             top *= 2
             if top > MOST_QUERIES:
                 return Quantity(None, TOO_MANY)
-        return Quantity(float(bisect_left(range(top), True, 2, key=enough)))
+        return Quantity(float(bisect_left(range(top), True, least, key=enough)))
 
     def detectable_difference(self, queries: int) -> Quantity:
         """Return the smallest true difference that these queries show with the power."""
@@ -233,6 +242,36 @@ def _power_of_hits(queries: int, difference: float, changed: float, alpha: float
     won = (1 + difference / changed) / 2
     rejected = binomial.cdf(rare, changes, won) + binomial.cdf(rare, changes, 1 - won)
     return float((binomial.pmf(changes, queries, changed) * rejected).sum())
+
+
+def _power_of_many(queries: int, effect: float, alpha: float) -> float:
+    """Return the power of the two-sided t test, without SciPy, whose import takes a second.
+
+    The sample's standard deviation follows the chi distribution, which is smooth and narrow for
+    many queries, so that sums over a grid are integrals to the last digits.
+    """
+    freedom = queries - 1
+    grid = np.linspace(-9, 9, 181) / sqrt(2 * freedom) + 1
+    grid = grid[grid > 0]
+    log = (freedom - 1) * np.log(grid) - freedom * grid**2 / 2
+    weight = np.exp(log - log.max())
+    shares: list[float] = (weight / weight.sum()).tolist()
+
+    def passes(limit: float, shift: float) -> float:
+        bars: list[float] = (limit * grid).tolist()
+        tails = (erfc((bar - shift) / sqrt(2)) + erfc((bar + shift) / sqrt(2)) for bar in bars)
+        return float(sum(map(mul, shares, tails)) / 2)
+
+    # the limit that chance alone passes with alpha, by the secant method
+    before = NormalDist().inv_cdf(1 - alpha / 2)
+    limit, last = before * (1 + 1 / freedom), passes(before, 0.0)
+    for _ in range(50):
+        found = passes(limit, 0.0)
+        if abs(found - alpha) <= 1e-14 or found == last:
+            break
+        step = (alpha - found) * (limit - before) / (found - last)
+        before, last, limit = limit, found, limit + step
+    return passes(limit, effect * sqrt(queries))
 
 
 def _power_by_integral(limit: float, shift: float, freedom: int) -> float:

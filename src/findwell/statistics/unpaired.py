@@ -208,16 +208,35 @@ def _interval(groups: _Groups, statistic: str, level: float, bounds: Bounds) -> 
     else:
         value = other.value - one.value
         reason = one.reason or other.reason
-        if not (one.low is None or other.low is None or one.high is None or other.high is None):
-            together, room, reason = _correlation(groups), bounds[1] - bounds[0], ""
-
-            def reach(first: float, second: float) -> float:
-                return sqrt(max(first**2 + second**2 - 2 * together * first * second, 0.0))
-
-            low = max(value - reach(one.high - one.value, other.value - other.low), -room)
-            high = min(value + reach(one.value - one.low, other.high - other.value), room)
+        if (limits := limits_from_groups(one, other, _correlation(groups))) is not None:
+            room, reason = bounds[1] - bounds[0], ""
+            low, high = max(limits[0], -room), min(limits[1], room)
     method = "" if low is None else METHOD
     return Estimate(value, low, high, level, method, other.n, groups.missing, clusters, reason)
+
+
+def limits_from_groups(
+    one: Estimate, other: Estimate, together: float = 0.0
+) -> tuple[float, float] | None:
+    """Return the limits of other − one from those of both (MOVER), None if one is not known.
+
+    `together` is how far the two go together.
+
+    >>> one, other = (Estimate(each, each - 3, each + 3, 0.95, "some", 9) for each in (10.0, 20.0))
+    >>> print("{:.2f} {:.2f}".format(*limits_from_groups(one, other)))
+    5.76 14.24
+    """
+    if one.value is None or other.value is None:
+        return None
+    if one.low is None or other.low is None or one.high is None or other.high is None:
+        return None
+
+    def reach(first: float, second: float) -> float:
+        return sqrt(max(first**2 + second**2 - 2 * together * first * second, 0.0))
+
+    value = other.value - one.value
+    low = value - reach(one.high - one.value, other.value - other.low)
+    return low, value + reach(one.value - one.low, other.high - other.value)
 
 
 def _correlation(groups: _Groups) -> float:

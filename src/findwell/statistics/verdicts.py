@@ -53,17 +53,15 @@ def verdict_of(
     *,
     level: float,
     higher_is_better: bool = True,
-    won: int | None = None,
-    tied: int | None = None,
-    lost: int | None = None,
+    found: Paired | Unpaired | None = None,
     correction: str = "none",
-    test: str = "",
     reason: str = "",
 ) -> Verdict:
     """Return the verdict of a test about a difference, system − baseline, and its interval.
 
     `p` is corrected for the number of tests, `difference` has the interval that goes with it.
-    `same` is said where the queries are paired and none of them differs.
+    `found` names the test, and counts the queries: `same` is said where they are paired and none of
+    them differs.
 
     >>> from findwell.core.estimate import Estimate
     >>> found = verdict_of(Estimate(0.1, -0.02, 0.3, 0.95, "some", 20), 0.01, level=0.95)
@@ -71,12 +69,16 @@ def verdict_of(
     better 0.0239
     """
     word: Word = UNCLEAR
+    won, tied, lost = (found.wins, found.ties, found.losses) if found else (None, None, None)
+    if not higher_is_better:  # to win is to be better, not to have more
+        won, lost = lost, won
     if difference.value is not None and p is not None:
         if won == 0 and lost == 0:
             word = SAME
         elif difference.value and rejects(p, 1 - level):
             word = _direction(upward=difference.value > 0, higher_is_better=higher_is_better)
     decided = decide_zero(difference, p, 1 - level)
+    test = found.test.method if found else ""
     return Verdict(word, decided, p, correction, test, won, tied, lost, reason)
 
 
@@ -177,18 +179,13 @@ class Contrast:
     @property
     def verdict(self) -> Verdict:
         """The verdict, by the corrected p."""
-        won, tied, lost = self.found.wins, self.found.ties, self.found.losses
-        higher = self.measure.higher_is_better
         made = verdict_of(
             self.difference,
             self.p,
             level=self.how.level,
-            higher_is_better=higher,
-            won=won if higher else lost,  # to win is to be better, not to have more
-            tied=tied,
-            lost=lost if higher else won,
+            higher_is_better=self.measure.higher_is_better,
+            found=self.found,
             correction=self.correction,
-            test=self.found.test.method,
             reason=self.reason,
         )
         if made.word == SAME and self.stranger and not self.sides[0]:

@@ -36,9 +36,18 @@ SCRIPTS = {
     r"\p{Hebrew}": "he",
     r"\p{Devanagari}": "hi",
 }
-OTHER = "other"
-NAMES = {"el": "Greek", "ar": "Arabic", "he": "Hebrew", "hi": "Hindi", OTHER: "another script"}
-SHORTEST = (3, 4)  # letters that are left of a word: by an ending of one letter, by a longer one
+OTHER_LANGUAGE = "other"
+NAMES = {
+    "el": "Greek",
+    "ar": "Arabic",
+    "he": "Hebrew",
+    "hi": "Hindi",
+    OTHER_LANGUAGE: "another script",
+}
+SHORTEST_STEMS = (
+    3,
+    4,
+)  # letters that are left of a word: by an ending of one letter, by a longer one
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,7 +66,7 @@ class Language:
     @property
     def latin(self) -> bool:
         """Whether it is written in Latin letters."""
-        return self.code not in {*SCRIPTS.values(), OTHER}
+        return self.code not in {*SCRIPTS.values(), OTHER_LANGUAGE}
 
     @property
     def inflects(self) -> bool:
@@ -107,7 +116,7 @@ def known(code: str) -> Language:
         _pattern(table.get("asking", ""), bounded=code not in ("ja", "zh", "th", "ko")),
         re.compile(rf"\b(?:{elided})['’]", re.IGNORECASE) if elided else None,
         _pattern(negations),
-        tuple(map(tuple, table.get("shortest", [SHORTEST] * len(endings)))),
+        tuple(map(tuple, table.get("shortest", [SHORTEST_STEMS] * len(endings)))),
     )
 
 
@@ -206,7 +215,7 @@ def _by_script(texts: pl.Series) -> dict[str, str]:
     counts = counts.with_columns(zh=pl.when(pl.col("ja") > 0).then(0).otherwise("zh"))
     most = pl.max_horizontal(*SCRIPTS.values())
     named = [pl.when(pl.col(code) == most).then(pl.lit(code)) for code in SCRIPTS.values()]
-    code = pl.when(most == 0).then(pl.lit(OTHER)).otherwise(pl.coalesce(named))
+    code = pl.when(most == 0).then(pl.lit(OTHER_LANGUAGE)).otherwise(pl.coalesce(named))
     return dict(counts.select("text", code.alias("code")).rows())
 
 

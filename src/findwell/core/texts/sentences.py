@@ -46,8 +46,7 @@ def _tokenizer() -> Callable[[str], list[str]]:
         if found is None:
             reason = "" if isinstance(error, LookupError) else f" ({error})"
             raise OptionError(
-                f"the splitter punkt needs NLTK's data punkt_tab{reason}",
-                fix=INSTALL,
+                f"the splitter punkt needs NLTK's data punkt_tab{reason}", fix=INSTALL
             ) from None
         return found
     return tokenize
@@ -85,10 +84,10 @@ def _rows(path: Path) -> list[tuple[str, ...]]:
 
 Splitter: TypeAlias = Callable[[str], Iterable[str]]
 WINDOW = 4_000  # characters that sentencex sees at once: its time grows with their square
-NARROW = 40  # text is not wrapped at fewer characters: shorter lines are lines on purpose
-SAMPLED = 100  # characters by which the script of a text is recognised
+NARROW_WIDTH = 40  # text is not wrapped at fewer characters: shorter lines are lines on purpose
+SAMPLED_CHARACTERS = 100  # characters by which the script of a text is recognised
 SPACE = re.compile(r"\s")
-ALONE = re.compile(r"\s*(?:#{1,6}\s|\|)")  # a heading or a row of a table in Markdown
+LONE_LINE = re.compile(r"\s*(?:#{1,6}\s|\|)")  # a heading or a row of a table in Markdown
 ITEM = re.compile(
     r"\s*(?:[-–—*+•‣⁃◦▪●○·]\s|\(?\d{1,3}[.)]\s|\(?[ivx]{1,5}[.)]\s|\(?[a-z][.)]\s"
     r"|[\u2460-\u2473]|[一二三四五六七八九十]+、)"
@@ -137,7 +136,7 @@ def _checked(found: object, splitter: str | Splitter) -> list[str]:
     sentences = list(found) if isinstance(found, Iterable) and not isinstance(found, str) else None
     if sentences is None or not all(isinstance(each, str) for each in sentences):
         raise OptionError(
-            f"the splitter {splitter!r} returned {str(found)[:80]!r}, no list of sentences",
+            f"the splitter {splitter!r} returned {str(found)[:80]!r}, not a list of sentences",
             fix="give a function that takes a text and returns a list of strings",
         )
     return sentences
@@ -154,7 +153,7 @@ def _language(text: str) -> str:
     """Return the language of most texts in this script."""
     if text.isascii():
         return "en"
-    letters = filter(str.isalpha, text[:: len(text) // SAMPLED + 1])
+    letters = filter(str.isalpha, text[:: len(text) // SAMPLED_CHARACTERS + 1])
     scripts = Counter(unicodedata.name(letter, "").partition(" ")[0] for letter in letters)
     return LANGUAGES.get(max(scripts, key=scripts.__getitem__, default=""), "en")
 
@@ -177,11 +176,15 @@ def _blocks(text: str) -> Iterator[str]:
 
 def _is_wrapped(line: str, following: str, width: int) -> bool:
     """Tell whether a sentence may go on in the next line; `width` is that of the longest line."""
-    if width < NARROW or any(map(ALONE.match, (line, following))) or ITEM.match(following):
+    if (
+        width < NARROW_WIDTH
+        or any(map(LONE_LINE.match, (line, following)))
+        or ITEM.match(following)
+    ):
         return False
     word = following.split(maxsplit=1)[0]
     length = len(line.rstrip())
-    return word[0].islower() or (length >= NARROW and length + 1 + len(word) > width)
+    return word[0].islower() or (length >= NARROW_WIDTH and length + 1 + len(word) > width)
 
 
 def _pieces(block: str, cut: Callable[[str], list[str]]) -> list[str]:

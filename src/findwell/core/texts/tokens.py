@@ -13,11 +13,11 @@ from findwell.core.frames import pl
 # A stretch of up to eight Latin letters, of up to three of another alphabet, a character of a
 # script that is written without spaces, up to three digits, or a mark. Eight was chosen by
 # measuring against the byte-pair encoding cl100k: see docs/cost.md.
-APPROXIMATE = (
+APPROXIMATE_PATTERN = (
     r"[\p{Han}\p{Hiragana}\p{Katakana}\p{Hangul}\p{Thai}]"
     r"|\p{Latin}{1,8}|\p{L}{1,3}|\p{N}{1,3}|[^\s\p{L}\p{N}]"
 )
-DEFAULT = "approximate"
+DEFAULT_TOKENIZER = "approximate"
 FILE = "tokenizers:"
 
 TokenizerLike: TypeAlias = "str | Callable[[str], int | Sized] | None"
@@ -44,20 +44,21 @@ def find_tokenizer(given: object) -> Tokenizer:
     >>> find_tokenizer(str.split).count(texts).to_list()
     [4, 0]
     """
-    if given is None or given == DEFAULT:
-        return Tokenizer(DEFAULT, _approximate)
+    if given is None or given == DEFAULT_TOKENIZER:
+        return Tokenizer(DEFAULT_TOKENIZER, _approximate)
     if isinstance(given, str) and given.startswith(FILE):
         return _from_file(Path(given.removeprefix(FILE)))
     if callable(given):
         return Tokenizer(getattr(given, "__qualname__", repr(given)), _by_function(given))
     raise OptionError(
         f"{given!r} is not a tokenizer",
-        fix=f"use {DEFAULT}, {FILE}PATH for the tokenizer.json of a model, or in Python a function",
+        fix=f"use {DEFAULT_TOKENIZER}, {FILE}PATH for the tokenizer.json of a model, or in Python "
+        "a function",
     )
 
 
 def _approximate(texts: pl.Series) -> pl.Series:
-    return texts.str.count_matches(APPROXIMATE)
+    return texts.str.count_matches(APPROXIMATE_PATTERN)
 
 
 def _by_function(function: Callable[[str], object]) -> Callable[[pl.Series], pl.Series]:

@@ -25,7 +25,7 @@ from findwell.core.frames import pl
 
 Column: TypeAlias = "Callable[[pl.Series], pl.Series]"
 
-INVISIBLE = r"[\p{Cf}\p{Default_Ignorable_Code_Point}]"
+INVISIBLE_CHARACTER = r"[\p{Cf}\p{Default_Ignorable_Code_Point}]"
 KASHIDA = "\u0640"  # stretches an Arabic word, means nothing
 # of ' and ’ inside words, and of the quotes inside Hebrew acronyms; the search is fast as it begins
 # with one set of characters
@@ -85,7 +85,7 @@ def _once(texts: pl.Series, change: Column) -> pl.Series:
 
 
 def _plain(texts: pl.Series) -> pl.Series:
-    visible = texts.str.replace_all(INVISIBLE, "")
+    visible = texts.str.replace_all(INVISIBLE_CHARACTER, "")
     folded = pl.Series(texts.name, [_fold(text) for text in visible], dtype=pl.String)
     return _single_spaces(folded.str.replace_all(NO_WORD, " ").str.replace_all(LOST_MARKS, " "))
 

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
+from functools import cached_property
 from itertools import combinations
+from operator import itemgetter
 from typing import TYPE_CHECKING, Any, TypeAlias, Unpack
 
 import numpy as np
@@ -47,33 +49,6 @@ if TYPE_CHECKING:
 
 Row: TypeAlias = dict[str, Any]
 
-ROWS: dict[str, PolarsDataType] = {
-    **dict.fromkeys(("baseline", "system", "measure"), pl.String),
-    "verdict": pl.String,  # better, worse, same, unclear: by the corrected p; or unknown
-    "difference": pl.Float64,  # system − baseline
-    **dict.fromkeys(("low", "high", "p", "p_adjusted", "effect"), pl.Float64),
-    **dict.fromkeys(("wins", "ties", "losses", "n", "left_out"), pl.Int64),
-    **dict.fromkeys(("baseline_value", "system_value"), pl.Float64),
-    **dict.fromkeys(("test", "correction", "method"), pl.String),
-    # the interval corrected as p_adjusted is: 0 is outside where the verdict is better or worse
-    **dict.fromkeys(("low_adjusted", "high_adjusted"), pl.Float64),
-    "smallest_p": pl.Float64,  # that the test can give, before correction; null: any
-    "reason": pl.String,
-}
-
-
-UNPAIRED_ROWS = ROWS | {"baseline_n": pl.Int64()}  # queries of the baseline, which are others
-SLICED: dict[str, PolarsDataType] = {"column": pl.String, "slice": pl.String}
-MOVED: dict[str, PolarsDataType] = {
-    **dict.fromkeys(("baseline", "system", "measure", "query", "question"), pl.String),
-    **dict.fromkeys(("before", "after", "difference"), pl.Float64),
-}
-VALUES: dict[str, PolarsDataType] = {
-    **dict.fromkeys(("system", "measure"), pl.String),
-    "value": pl.Float64,
-    **dict.fromkeys(("n", "undefined"), pl.Int64),
-}
-
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Comparison(display.Shown):
@@ -82,10 +57,11 @@ class Comparison(display.Shown):
     baseline: str
     systems: tuple[str, ...]  # all of them, the baseline first
     measures: tuple[Measure, ...]
-    comparisons: pl.DataFrame  # one row per pair of systems and measure
-    slices: pl.DataFrame  # the same by column and slice of the queries
-    values: pl.DataFrame  # one row per system and measure: the aggregated value
-    moved: pl.DataFrame  # the queries that moved most, each way
+    # what the frames of the same names hold, which are made when they are read
+    rows: Sequence[Row]
+    slice_rows: Sequence[Row]
+    value_rows: Sequence[Row]
+    moved_rows: Sequence[Row]
     findings: tuple[Finding, ...]
     dialect: str
     level: float
@@ -102,6 +78,54 @@ class Comparison(display.Shown):
 
     __iter__ = None  # it is read by name: Python would try the numbers 0, 1, 2 as names
 
+    @cached_property
+    def comparisons(self) -> pl.DataFrame:
+        """One row per pair of systems and measure."""
+        return pl.DataFrame(self.rows, schema=self._schema)
+
+    @cached_property
+    def slices(self) -> pl.DataFrame:
+        """The same by column and slice of the queries."""
+        schema = dict.fromkeys(("column", "slice"), pl.String()) | self._schema
+        return pl.DataFrame(self.slice_rows, schema=schema)
+
+    @cached_property
+    def values(self) -> pl.DataFrame:
+        """One row per system and measure: the aggregated value."""
+        schema = {
+            **dict.fromkeys(("system", "measure"), pl.String()),
+            "value": pl.Float64(),
+            **dict.fromkeys(("n", "undefined"), pl.Int64()),
+        }
+        return pl.DataFrame(self.value_rows, schema=schema)
+
+    @cached_property
+    def moved(self) -> pl.DataFrame:
+        """The queries that moved most, each way."""
+        schema = {
+            **dict.fromkeys(("baseline", "system", "measure", "query", "question"), pl.String()),
+            **dict.fromkeys(("before", "after", "difference"), pl.Float64()),
+        }
+        return pl.DataFrame(self.moved_rows, schema=schema)
+
+    @property
+    def _schema(self) -> dict[str, PolarsDataType]:
+        return {
+            **dict.fromkeys(("baseline", "system", "measure"), pl.String()),
+            "verdict": pl.String(),  # better, worse, same, unclear: by the corrected p; or unknown
+            "difference": pl.Float64(),  # system − baseline
+            **dict.fromkeys(("low", "high", "p", "p_adjusted", "effect"), pl.Float64()),
+            **dict.fromkeys(("wins", "ties", "losses", "n", "left_out"), pl.Int64()),
+            **dict.fromkeys(("baseline_value", "system_value"), pl.Float64()),
+            **dict.fromkeys(("test", "correction", "method"), pl.String()),
+            # corrected as p_adjusted is: 0 is outside where the verdict is better or worse
+            **dict.fromkeys(("low_adjusted", "high_adjusted"), pl.Float64()),
+            "smallest_p": pl.Float64(),  # that the test can give, before correction; null: any
+            "reason": pl.String(),
+            # queries of the baseline, which are others
+            **({"baseline_n": pl.Int64()} if self.unpaired else {}),
+        }
+
     def __getitem__(self, key: str | tuple[str, str]) -> Row:
         """Return the row of a measure: `found["recall@5"]`, `found["minilm", "recall@5"]`."""
         system, name = key if isinstance(key, tuple) else (None, key)
@@ -113,12 +137,9 @@ class Comparison(display.Shown):
                 )
             system = self.systems[1]
         choose("system", system, self.systems[1:])
-        return self.comparisons.row(
-            by_predicate=(pl.col("baseline") == self.baseline)
-            & (pl.col("system") == system)
-            & (pl.col("measure") == str(self.measure(name))),
-            named=True,
-        )
+        wanted = (self.baseline, system, str(self.measure(name)))
+        keys = itemgetter("baseline", "system", "measure")
+        return dict(next(row for row in self.rows if keys(row) == wanted))
 
     @property
     def judges(self) -> tuple[str, ...]:
@@ -145,10 +166,10 @@ class Comparison(display.Shown):
         """Return the comparison as the JSON output prints it."""
         timings = [{"system": name, **found.as_dict()} for name, found in self.timing.items()]
         return {
-            "comparisons": self.comparisons.to_dicts(),
-            **({"slices": self.slices.to_dicts()} if self.slices.height else {}),
-            "values": self.values.to_dicts(),
-            "moved": self.moved.to_dicts(),
+            "comparisons": [{**row} for row in self.rows],
+            **({"slices": [{**row} for row in self.slice_rows]} if self.slice_rows else {}),
+            "values": [{**row} for row in self.value_rows],
+            "moved": [{**row} for row in self.moved_rows],
             "findings": [finding.as_dict() for finding in self.findings],
             **({"timing": timings} if timings else {}),
             "baseline": self.baseline,
@@ -190,7 +211,7 @@ class Comparison(display.Shown):
             changed = (row["wins"] + row["losses"]) / row["n"]
         planned = PlannedComparison(spread, changed, alpha=1 - self.level)
         try:
-            found = planned.queries_needed(difference).value
+            found = planned.queries_needed(difference, more_than=row["n"] - 1).value
         except OptionError:  # it needs SciPy, which is an extra
             return None
         return None if found is None or found <= row["n"] else int(found)
@@ -224,25 +245,26 @@ def compare(
 ) -> Comparison:
     """Compare systems with a baseline, the first unless named, on the same queries.
 
-    A system is a `Result`, the folder of one, or with `gold` a run as `findwell.evaluate` takes it;
-    without `gold`, records that hold both sides. A dict names several. A result with several runs
-    is several systems. Retrievers are asked the questions of the gold, which may also stand behind
-    them: `compare({"bm25": search, "dense": retriever}, gold)`. Further options (`by`, `dialect`,
-    `reading`, …) are those of `findwell.evaluate`.
+    A system is a `Result`, the folder of one, or with `gold` anything that `findwell.evaluate`
+    takes: a run, or a retriever, which is asked the questions of `gold`. Without `gold`, the
+    records hold both. A dict names several systems, and a result with several runs is several
+    systems. `gold` may also stand last: `compare({"bm25": search, "dense": retriever}, gold)`.
+    Further options (`by`, `dialect`, `reading`, …) are those of `findwell.evaluate`.
 
-    Each row has the difference (system − baseline) with its interval, p of a paired test, p
-    corrected for the number of systems (Holm; with `all_pairs` every pair is compared, and
-    corrected by a randomised Tukey HSD), the effect size (Cohen's d_z), and on how many queries the
-    system is better, as good, worse. The test is `auto`: McNemar's where every value is 0 or 1,
-    else a sign-flip permutation test; or `permutation`, `t`, `mcnemar`. Queries that share the
-    value of the column `cluster` are drawn and flipped together. `slices` are columns of the
-    queries; their p-values are corrected after Benjamini and Hochberg. `moved` queries are kept
-    that gained most, and that lost most.
+    Each row has the difference (system − baseline) with its interval, the p of a paired test, the
+    corrected p, the effect size (Cohen's d_z), and the numbers of queries won, tied and lost.
 
-    With `unpaired` the systems were asked different queries, such as those of two periods: the
-    difference is of two groups, by random divisions of all queries into two, or Welch's t; rows
-    have `baseline_n` and no wins. A query of the gold that a run lacks is then left out, since it
-    is taken for one of the other group (`Reading(missing="skip")`).
+    `test` is `auto`, `permutation`, `t` or `mcnemar`. `auto` is McNemar's test if every value is 0
+    or 1, and otherwise a sign-flip permutation test. p is corrected for the number of systems
+    (Holm). `all_pairs` compares every pair, corrected by a randomised Tukey HSD. `slices` are
+    columns of the queries, corrected after Benjamini and Hochberg. Queries with the same value in
+    the column `cluster` are drawn and flipped together. `moved` is how many queries are kept that
+    gained most, and that lost most.
+
+    With `unpaired`, the systems were asked different queries, such as those of two periods. The
+    difference is then that of two groups, tested by random divisions of all queries or by Welch's
+    t-test. Rows have `baseline_n` and no wins. A query of the gold labels that a run lacks is left
+    out, because it belongs to the other group (`Reading(missing="skip")`).
 
     >>> gold = {"q1": ["a"], "q2": ["b"], "q3": ["c"]}
     >>> old, new = {q: ["x", *docs] for q, docs in gold.items()}, {"q1": ["a"], "q2": ["b", "c"]}
@@ -290,23 +312,22 @@ def compare(
     else:
         found = correct(found, "holm")
     columns = [slices] if isinstance(slices, str) else list(slices)
-    schema = UNPAIRED_ROWS if unpaired else ROWS
     return Comparison(
         baseline=table.runs[0],
         systems=table.runs,
         measures=table.measures,
-        comparisons=pl.DataFrame([row_of(table, each) for each in found], schema=schema),
-        slices=pl.DataFrame(slice_rows(table, pairs, columns, how, limits), schema=SLICED | schema),
-        values=pl.DataFrame(
-            [
-                {"system": system, "measure": str(measure), **asdict(aggregate(measure, asked))}
-                for at, system in enumerate(table.runs)
-                for number, measure in enumerate(table.measures)
-                for asked in [table.of(system, measure)]
-            ],
-            schema=VALUES,
-        ),
-        moved=pl.DataFrame([] if unpaired else _moved(table, moved), schema=MOVED),
+        rows=[row_of(table, each) for each in found],
+        slice_rows=slice_rows(table, pairs, columns, how, limits),
+        value_rows=[
+            {
+                "system": system,
+                "measure": str(measure),
+                **asdict(aggregate(measure, table.of(system, measure))),
+            }
+            for system in table.runs
+            for measure in table.measures
+        ],
+        moved_rows=[] if unpaired else _moved(table, moved),
         findings=table.findings,
         dialect=result.dialect,
         level=level,
@@ -343,7 +364,7 @@ def _baseline_first(systems: list[System], named: str | None) -> list[System]:
 def _moved(table: Pairing, count: int) -> list[Row]:
     """Return the queries that differ most from the baseline: what was won first, then lost."""
     rows: list[Row] = []
-    texts = table.queries.get_column("question", default=None)
+    texts = table.queries["question"] if "question" in table.query_columns else None
     for place, system in enumerate(table.runs[1:], start=1):
         for number, measure in enumerate(table.measures):
             before, after = table.table[0, number], table.table[place, number]
@@ -355,7 +376,7 @@ def _moved(table: Pairing, count: int) -> list[Row]:
                     "baseline": table.runs[0],
                     "system": system,
                     "measure": str(measure),
-                    "query": table.queries["query"][int(query)],
+                    "query": table.names[int(query)],
                     "question": None if texts is None else str(texts[int(query)] or ""),
                     "before": float(before[query]),
                     "after": float(after[query]),

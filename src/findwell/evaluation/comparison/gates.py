@@ -71,25 +71,25 @@ if TYPE_CHECKING:
 
 LEVEL = 0.95  # of the intervals, for a result that was to have none
 DECIDE = ("interval", "value")
-UNDECIDED = ("error", "pass", "fail")
+UNDECIDED_CHOICES = ("error", "pass", "fail")
 EXIT = {PASS: 0, FAIL: 1, OPEN: 3}
 MEASURED_OTHERWISE = (FindingKind.OTHER_GOLD, FindingKind.OTHER_CHOICE)
 LOSSES = {
-    "lost-run": ("run of the baseline that this result lacks", "measure it as well"),
+    "lost-run": ("# run|runs of the baseline is|are missing here.", "measure it as well"),
     "lost-measure": (
-        "measure of the baseline that this result cannot have",
+        "# measure|measures of the baseline cannot be computed from this result.",
         "draw its relation as well: name the measure with -m",
     ),
     "lost-column": (
-        "column of the baseline's queries that this result lacks",
+        "# column|columns of the baseline's queries is|are missing from this result.",
         "give it: --queries",
     ),
     "no-verdict": (
-        "measure whose judge gives no verdict about systems: a loss would not be seen",
+        "# measure|measures has|have a judge that gives no verdict: a loss would go unseen.",
         "measure it by another judge, or leave it out",
     ),
-    "worse-slice": ("slice that is surely worse than in the baseline", "look at its queries"),
-    "lost-query": ("query with a value in the baseline, and with none now", "measure it as well"),
+    "worse-slice": ("# slice|slices is|are worse than in the baseline.", "look at its queries"),
+    "lost-query": ("# query|queries of the baseline has|have no value now.", "measure it as well"),
 }
 
 
@@ -137,15 +137,15 @@ def gate(
     undecided: str = "error",
     no_baseline: str = "error",
 ) -> GateReport:
-    """Hold every run of a result, or every system of a comparison, against requirements.
+    """Check every run of a result, or every system of a comparison, against requirements.
 
-    `result` and `baseline` are results or the folders of saved ones. A run is compared with the run
-    of the same name in the baseline, or with the only one. In a comparison the systems are compared
-    with its baseline: `findwell.gate(findwell.compare(old, new), "recall@5>=baseline-0.02")`.
+    `result` and `baseline` are results, or folders of saved ones. A run is compared with the run of
+    the same name in the baseline, or with the only one. The systems of a comparison are compared
+    with its own baseline: `findwell.gate(findwell.compare(old, new), "recall@5>=baseline-0.02")`.
 
-    `decide` is what decides: the `interval`, or the `value` alone. `undecided` is what a verdict
-    counts as whose interval spans the line: `error` (exit code 3), `pass` or `fail`. A requirement
-    that needs a baseline while there is none raises an error, or passes: `no_baseline="pass"`.
+    `decide` is what decides: the `interval`, or the `value` alone. `undecided` says what counts if
+    the interval spans the threshold: `error` (exit code 3), `pass` or `fail`. A requirement that
+    needs a baseline is an error without one, and passes with `no_baseline="pass"`.
 
     >>> from findwell import evaluate
     >>> result = evaluate({"q": ["a"], "r": ["x"]}, {"q": ["a"], "r": ["b"]}, measures="RR")
@@ -156,7 +156,7 @@ def gate(
     """
     refuse_after_fork()
     choose("way to decide", decide, DECIDE)
-    choose("choice for undecided gates", undecided, UNDECIDED)
+    choose("choice for undecided gates", undecided, UNDECIDED_CHOICES)
     choose("choice without a baseline", no_baseline, ("error", "pass"))
     texts = [requirements] if isinstance(requirements, str) else requirements
     asked = [parse_requirement(text) for text in texts]
@@ -338,8 +338,8 @@ def _on_comparison(
     for each in asked:
         if each.factor != 1:
             raise OptionError(
-                f"{each.text} is not about a difference from the baseline",
-                fix=f"write {each.subject}>=baseline-0.02, or hold a result against it",
+                f"{each.text} does not compare with the baseline",
+                fix=f"write {each.subject}>=baseline-0.02, or use findwell.gate(result, …)",
             )
         measure = comparison.measure(each.subject)
         for system in comparison.systems[1:]:

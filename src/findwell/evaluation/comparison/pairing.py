@@ -16,47 +16,47 @@ from findwell.core.findings import (
     first_findings,
     merge_findings,
 )
-from findwell.core.frames import pl
+from findwell.core.frames import NamesAt, Strings, as_series, later, pl, same_strings, strings_of
 from findwell.core.timing import MOMENTS
 from findwell.core.values import Values
 
 if TYPE_CHECKING:
+    from typing import TypeAlias
+
     from findwell.core.data import Bools, Floats, Ints
     from findwell.core.relation import Relation
     from findwell.evaluation.comparison.systems import System
     from findwell.evaluation.results.result import Result
 
+    Names: TypeAlias = Strings | pl.Series
+
 # findings about two systems, not about one
-BETWEEN_SYSTEMS = (
-    FindingKind.UNPAIRED_QUERY,
-    FindingKind.OTHER_GOLD,
-    FindingKind.OTHER_CHOICE,
-)
-LISTED = 10  # queries or choices that a finding names
+BETWEEN_SYSTEMS = (FindingKind.UNPAIRED_QUERY, FindingKind.OTHER_GOLD, FindingKind.OTHER_CHOICE)
+LISTED_EXAMPLES = 10  # queries or choices that a finding names
 MESSAGES = {
     FindingKind.UNPAIRED_QUERY: (
-        "query that only the baseline or only this system has: left out of the comparison",
+        "# query|queries is|are only in the baseline or only in this system and left out.",
         "evaluate both on the same queries, or compare all with --unpaired (unpaired=True)",
     ),
     "no-value": (
-        "query with a value for only one of the baseline and this system: left out",
+        "# query|queries has|have a value for only one of baseline and system and is|are left out.",
         "`findwell score --per-query` says why",
     ),
     "shared-query": (
-        "query that the baseline and this system both have, compared as if they were different",
+        "# query|queries of both systems is|are compared as if they were different queries.",
         "leave out --unpaired (unpaired=True): pairs of values of the same query show far more",
     ),
     FindingKind.OTHER_GOLD: (
-        "query with another gold than for the baseline: that makes a difference of its own",
+        "# query|queries has|have other gold labels than the baseline, which may change values.",
         "evaluate both against the same gold",
     ),
     FindingKind.OTHER_CHOICE: (
-        "choice that was made differently for the baseline",
+        "# option|options differs|differ from the baseline's.",
         "evaluate both with the same options",
     ),
 }
 # what changes the verdicts of a judge of the same name
-ASKED = (
+JUDGE_CHOICES = (
     "endpoint",
     "prompts",
     "options",
@@ -84,7 +84,7 @@ def pair(systems: Sequence[System]) -> Pairing:
     """
     base, measures = systems[0], systems[0].result.measures
     parts = [_asked_values(system) for system in systems]
-    queries = pl.concat([asked for asked, _, _ in parts]).unique(maintain_order=True)
+    queries = _together([asked for asked, _, _ in parts])
     values = np.full((len(queries), len(systems), len(measures)), np.nan)
     present, answered = np.zeros((2, len(queries), len(systems)), dtype=bool)
     for at, (system, (asked, block, some)) in enumerate(zip(systems, parts, strict=True)):
@@ -98,14 +98,18 @@ def pair(systems: Sequence[System]) -> Pairing:
         both = present[:, at] & present[:, 0]
         empty = (undefined[:, at, :] != undefined[:, 0, :]).any(axis=1) & both
         for kind, which in (
-            (FindingKind.UNPAIRED_QUERY, queries.filter(present[:, at] != present[:, 0])),
-            ("no-value", queries.filter(empty)),
+            (FindingKind.UNPAIRED_QUERY, NamesAt(queries, present[:, at] != present[:, 0])),
+            ("no-value", NamesAt(queries, empty)),
             (FindingKind.OTHER_GOLD, _other_gold(base, system)),
             (FindingKind.OTHER_CHOICE, _other_choices(base.result, system.result)),
         ):
-            found += finding_about(kind, which, *MESSAGES[kind], system.name, LISTED)
+            found += finding_about(kind, which, *MESSAGES[kind], system.name, LISTED_EXAMPLES)
+    results = [system.result for system in systems]
+    described = any(len(each.query_columns) > 1 or each.about for each in results)
     return Pairing(
-        queries=_describe(queries, [system.result for system in systems]),
+        queries=_describe(queries, results)
+        if described or not isinstance(queries, Strings)
+        else later(lambda: _describe(queries, results), queries, ("query",)),
         runs=tuple(system.name for system in systems),
         measures=measures,
         table=np.ascontiguousarray(np.moveaxis(values, 0, 2)),
@@ -126,11 +130,12 @@ def stack(systems: Sequence[System]) -> Pairing:
     for at, (_, block, _) in enumerate(parts):
         values[owner == at, at] = block
     first = parts[0][0]
+    known = set(first)
     found = first_findings(finding for system in systems for finding in system.findings)
     for system, (asked, _, _) in zip(systems[1:], parts[1:], strict=True):
         kind, choices = FindingKind.OTHER_CHOICE, _other_choices(systems[0].result, system.result)
-        found += finding_about(kind, choices, *MESSAGES[kind], system.name, LISTED)
-        shared = asked.filter(asked.is_in(first.implode()))
+        found += finding_about(kind, choices, *MESSAGES[kind], system.name, LISTED_EXAMPLES)
+        shared = [name for name in asked if name in known]
         if 2 * len(shared) >= min(len(asked), len(first)):
             found += finding_about("shared-query", shared, *MESSAGES["shared-query"], system.name)
     about = [_describe(part[0], [each.result]) for part, each in zip(parts, systems, strict=True)]
@@ -144,15 +149,16 @@ def stack(systems: Sequence[System]) -> Pairing:
     )
 
 
-def _asked_values(system: System) -> tuple[pl.Series, Floats, Bools]:
+def _asked_values(system: System) -> tuple[Names, Floats, Bools]:
     """Return the queries of a system, its values (queries × measures), and where it answered."""
     result = system.result
     if not result.relations:  # values without lists, as a Spark job returns them
         values, at = result.measured, result.runs.index(system.run)
-        return values.queries["query"], values.table[at].T, np.ones(values.n, dtype=bool)
+        return values.names, values.table[at].T, np.ones(values.n, dtype=bool)
     relations = _relations(system)
-    queries = pl.concat([each.queries for each in relations]).unique(maintain_order=True)
-    rows = {id(each): _places(queries, each.queries) for each in relations}
+    names = [strings_of(each, "queries") for each in relations]
+    queries = _together(names)
+    rows = {id(each): _places(queries, mine) for each, mine in zip(relations, names, strict=True)}
     answered = np.zeros(len(queries), dtype=bool)
     for each in relations:
         answered[rows[id(each)]] |= np.asarray(each.depth) > 0
@@ -169,17 +175,28 @@ def _relations(system: System) -> list[Relation]:
     return list({id(relation): relation for relation in read}.values())
 
 
-def _places(queries: pl.Series, asked: pl.Series) -> Ints:
-    every = pl.DataFrame({"query": queries}).with_row_index("place")
-    joined = pl.DataFrame({"query": asked}).join(
+def _together(columns: Sequence[Names]) -> Names:
+    """Return the queries of all columns, each once: the first column, unless others have more."""
+    first = columns[0]
+    if all(same_strings(first, each) for each in columns[1:]):
+        return first
+    return pl.concat(map(as_series, columns)).unique(maintain_order=True)
+
+
+def _places(queries: Names, asked: Names) -> Ints | slice:
+    """Return where the queries of a system stand among all."""
+    if same_strings(queries, asked):
+        return slice(None)
+    every = pl.DataFrame({"query": as_series(queries)}).with_row_index("place")
+    joined = pl.DataFrame({"query": as_series(asked)}).join(
         every, on="query", how="left", maintain_order="left"
     )
     return joined["place"].to_numpy().astype(np.int64)
 
 
-def _describe(queries: pl.Series, results: Sequence[Result]) -> pl.DataFrame:
+def _describe(queries: Names, results: Sequence[Result]) -> pl.DataFrame:
     """Return the queries with all columns about them, the first result that has one deciding."""
-    table = pl.DataFrame({"query": queries})
+    table = pl.DataFrame({"query": as_series(queries)})
     asked = [
         about.select("query", *(name for name in MOMENTS if name in about.columns))
         for result in dict.fromkeys(results)
@@ -195,7 +212,7 @@ def _describe(queries: pl.Series, results: Sequence[Result]) -> pl.DataFrame:
 
 
 def _refuse_other_queries(
-    base: System, system: System, queries: pl.Series, present: Bools, answered: Bools
+    base: System, system: System, queries: Names, present: Bools, answered: Bools
 ) -> None:
     """Refuse a system that was asked other queries than the baseline, or answered only others.
 
@@ -207,10 +224,10 @@ def _refuse_other_queries(
         ("compare systems on the same queries, or different ones with --unpaired (unpaired=True)"),
     )
     if not present.all(axis=1).any():
-        theirs, mine = (queries.filter(side)[0] for side in present.T)
+        theirs, mine = (NamesAt(queries, side)[0] for side in present.T)
         raise AlignError(f"{names} share no query: one has {mine!r}, the other {theirs!r}", fix=fix)
     if answered.any(axis=0).all() and not answered.all(axis=1).any():
-        theirs, mine = (queries.filter(side)[0] for side in answered.T)
+        theirs, mine = (NamesAt(queries, side)[0] for side in answered.T)
         raise AlignError(
             f"{names} were asked different queries: no query has documents in both, one has some "
             f"for {mine!r}, the other for {theirs!r}",
@@ -220,8 +237,11 @@ def _refuse_other_queries(
 
 def _refuse_other_questions(base: System, system: System) -> None:
     """Refuse a system that was asked different questions under the same ids."""
-    tables = (base.result.queries, system.result.queries)
-    if tables[0] is tables[1] or any("question" not in table.columns for table in tables):
+    results = (base.result, system.result)
+    if any("question" not in result.query_columns for result in results):
+        return
+    tables = tuple(result.queries for result in results)
+    if tables[0] is tables[1]:
         return
     text = pl.col("question").cast(pl.String)
     mine, theirs = (
@@ -242,17 +262,18 @@ def _refuse_other_questions(base: System, system: System) -> None:
         )
 
 
-def _other_gold(base: System, system: System) -> pl.Series:
+def _other_gold(base: System, system: System) -> Sequence[str] | pl.Series:
     """Return the queries for which the two were compared with different items."""
-    found = [pl.Series("query", [], dtype=pl.String)]
+    found: list[pl.Series] = []
     if not (base.result.relations and system.result.relations):  # the gold stayed in Spark
-        return found[0]
+        return []
     arrays = ("item_offset", "item_grade", "member_item")
     for one, other in zip(_relations(base), _relations(system), strict=True):
-        same = (
-            all(np.array_equal(getattr(one, name), getattr(other, name)) for name in arrays)
-            and one.member_doc.equals(other.member_doc)
-            and one.queries.equals(other.queries)
+        same = all(
+            np.array_equal(getattr(one, name), getattr(other, name)) for name in arrays
+        ) and all(
+            same_strings(strings_of(one, name), strings_of(other, name))
+            for name in ("member_doc", "queries")
         )
         if one.needed or same:  # needed: a judge grades what each retrieved
             continue
@@ -271,7 +292,7 @@ def _other_gold(base: System, system: System) -> pl.Series:
         new = after.join(before, on=keys, how="anti")["query"]
         found.append(gone.filter(gone.is_in(other.queries.implode())))
         found.append(new.filter(new.is_in(one.queries.implode())))
-    return pl.concat(found).unique(maintain_order=True)
+    return pl.concat(found).unique(maintain_order=True) if found else []
 
 
 def _other_choices(base: Result, other: Result) -> list[str]:
@@ -300,7 +321,7 @@ def _other_choices(base: Result, other: Result) -> list[str]:
         defaults = {"ask": "matrix"}
         differ += [
             f"{name} of the judge"
-            for name in ASKED
+            for name in JUDGE_CHOICES
             if base.judge.get(name, defaults.get(name)) != other.judge.get(name, defaults.get(name))
         ]
     return differ

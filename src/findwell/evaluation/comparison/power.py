@@ -144,13 +144,13 @@ def _assumed(
 ) -> PowerPlan:
     if sd is None and changed is None:
         raise OptionError(
-            "nothing is known about how differences vary",
+            "it is not known how much the differences vary between queries",
             fix="name a saved result, or assume a standard deviation: --sd 0.3 (sd=0.3)",
         )
     if asked.difference is None and asked.queries is None:
         raise OptionError(
             "neither a difference nor a number of queries was given",
-            fix="ask for one: --difference 0.02, or --queries 200",
+            fix="ask for one: --difference 0.02, or --query-count 200 (queries=200)",
         )
     if sd is None:
         if changed is None or not 0 < changed <= 1:

@@ -17,12 +17,12 @@ from typing import TYPE_CHECKING, Any
 from findwell.core.errors import MeasureError, OptionError, nearest
 from findwell.core.estimate import Estimate, Estimated
 from findwell.core.requirement import (
-    ACROSS,
     COUNTS,
     OPEN,
     RATES,
     SHARES,
     SIZES,
+    SPANNED_LINE,
     TIMES,
     Requirement,
     in_base_unit,
@@ -32,7 +32,7 @@ from findwell.core.requirement import (
     read_percentile,
     split_line,
 )
-from findwell.core.timing import BARE
+from findwell.core.timing import BARE_NAMES
 from findwell.core.verdict import SAME, UNCLEAR
 from findwell.judges.limits import is_judged, judge_lines, verdict_limit
 from findwell.measures import expand, parse_measure
@@ -81,15 +81,6 @@ def find_figure(subject: str) -> Figure | None:
     if share is not None:
         return Figure(f"p{share}<=300ms", TIMES, f"p{share}", "ms")
     return FIGURES.get(subject.lower())
-
-
-def names_measure(subject: str) -> bool:
-    """Tell a measure from a count and from what retrieval cost.
-
-    >>> names_measure("recall@5"), names_measure("failed"), names_measure("p95")
-    (True, False, False)
-    """
-    return find_figure(subject) is None
 
 
 def is_fact(measure: Measure) -> bool:
@@ -146,7 +137,7 @@ def _subject(name: str, text: str) -> str:
         parse_measure(name)
     except MeasureError as error:
         hint = nearest(name.lower(), FIGURES, most=1)
-        if name.lower() in BARE or name.lower() in ("duration", "time"):
+        if name.lower() in BARE_NAMES or name.lower() in ("duration", "time"):
             hint = "name a percentile of the latency: p95<=300ms"
         if not hint:
             raise
@@ -234,7 +225,7 @@ def hold(
     by_value = by_value or word == SAME
     outcome, reason = asked.decide(found, by_value=by_value)
     if word == UNCLEAR and asked.number == 0 and not by_value and found.value is not None:
-        outcome, reason = OPEN, reason or ACROSS
+        outcome, reason = OPEN, reason or SPANNED_LINE
     return RequirementVerdict(
         asked.text,
         run,

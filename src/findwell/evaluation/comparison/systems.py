@@ -12,7 +12,7 @@ from findwell.evaluation.evaluate import execute
 from findwell.evaluation.inputs import Stages, asks_retrievers, unique_names
 from findwell.evaluation.plan import Plan
 from findwell.evaluation.results.result import Result, as_result, refuse_inputs, same_dialect
-from findwell.io.read import Kind, each_input, kind_of
+from findwell.io.read import Kind, each_input, kind_of, path_of
 from findwell.io.read.format import Source
 from findwell.io.storage.folders import is_folder
 from findwell.judges.find import find_judge, on_server
@@ -31,7 +31,7 @@ SystemLike: TypeAlias = (
     "Result | RunLike | RetrieverLike | Mapping[str, Result | RunLike | RetrieverLike]"
 )
 
-HARMLESS = ("cluster", "dialect", "level", "progress")  # mean something for results as well
+HARMLESS_OPTIONS = ("cluster", "dialect", "level", "progress")  # mean something for results as well
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -63,7 +63,7 @@ class _Given:
 
     @property
     def path(self) -> str:
-        return os.fspath(self.data) if kind_of(self.data) is Kind.PATH else ""
+        return path_of(self.data)
 
     def spellings(self, run: str) -> list[str]:
         """Return names for a run of the result, from short to long, all of them valid Unicode."""
@@ -104,7 +104,7 @@ def gather(
     given = [each for data in systems for each in _given(data)]
     results = [each.result for each in given if each.result is not None]
     if results and len(results) == len(given):
-        idle = [name for name in chosen if name not in HARMLESS]
+        idle = [name for name in chosen if name not in HARMLESS_OPTIONS]
         refuse_inputs([*idle, "gold"] if gold is not None else idle)
     first = results[0] if results else None
     as_first: dict[str, Any] = {}

@@ -23,12 +23,12 @@ if TYPE_CHECKING:
     from findwell.measures import Measure
     from findwell.measures.dialects import Dialect
 
-LACKING = {
+LACKING_REASONS = {
     "zero": "the system was not asked this query",
     "skip": "the run lacks this query, which is left out (missing=skip)",
     "error": "the run lacks this query, which stops an evaluation (missing=error)",
 }
-COUNTED = "counts as 0"  # where a policy says so of what is undefined
+COUNTS_AS_ZERO = "counts as 0"  # where a policy says so of what is undefined
 # What each choice of a policy does, in words.
 POLICIES: dict[str, dict[str, str]] = {
     "scores": {
@@ -162,7 +162,7 @@ class Calculations:
             relevant=None if level is None else grade_words(level),
             adds=measure.adds if measure.is_sum() else _definition(measure),
             limit="" if measure.limit is None else measure.limit.says,
-            reason=LACKING[result.provenance.policy.missing],
+            reason=LACKING_REASONS[result.provenance.policy.missing],
             parts=tuple(self.names[part] for part in measure.parts()),
         )
         at = self._numbers[id(relation)].get(query)
@@ -175,7 +175,7 @@ class Calculations:
             reason = relation.reasons.get(at) or measure.why_undefined
             return replace(calculation, reason=reason)
         if self._undefined[measure][at]:  # a policy gave it a value
-            calculation = replace(calculation, limit=f"{measure.why_undefined} {COUNTED}")
+            calculation = replace(calculation, limit=f"{measure.why_undefined} {COUNTS_AS_ZERO}")
         return replace(calculation, value=value, reason=None)
 
 
@@ -229,7 +229,7 @@ def _causes(mine: Calculation, theirs: Calculation, base: Dialect, other: Dialec
     if theirs.relation != mine.relation:
         causes.append(f"{other.name} matches by {theirs.relation}, {base.name} by {mine.relation}")
     if None in (mine.value, theirs.value) or not causes:
-        lacking = {mine.reason, theirs.reason} & set(LACKING.values())
+        lacking = {mine.reason, theirs.reason} & set(LACKING_REASONS.values())
         for field, says in POLICIES.items():
             a, b = getattr(base.policy, field), getattr(other.policy, field)
             if a != b and bool(lacking) == (field == "missing"):

@@ -83,7 +83,10 @@ class Explanation(display.Shown):
 
 
 class Explanations(list[Explanation]):
-    """Explanations of several queries: a list that notebooks show."""
+    """Explanations of several queries: a list that shows itself."""
+
+    def __repr__(self) -> str:
+        return "\n".join(map(repr, self))
 
     def _repr_html_(self) -> str:
         return "".join(each._repr_html_() for each in self)
@@ -102,15 +105,15 @@ def explain(
     rel: float | None = None,
     **options: Unpack[InputOptions],
 ) -> Explanations:
-    """Explain one query of a run, or the `worst` ones by the first measure.
+    """Explain the values of one query of a run, or of the `worst` ones by the first measure.
 
-    The options (`by`, `corpus`, `judge`, `reading`, …) are those of `findwell.evaluate`, and so are
-    the values. Of several runs, `system` names the one to explain. Where a judge draws
-    the relation, its verdicts are explained too, with reasons and quotes.
+    The options (`by`, `corpus`, `judge`, `reading`, …) are those of `findwell.evaluate`, and the
+    values are the same. If there are several runs, `system` names the one to explain. If a judge
+    was asked, its verdicts are explained too, with reasons and quotes.
 
-    Instead of a run there may be a `Result`, or the folder of a saved one: it is explained from
-    what it keeps, by default with its own measures. Options that say how inputs are read
-    (`gold`, `by`, `corpus`, `reading`, …) are then refused.
+    `run` may also be a `Result`, or the folder of a saved one. It is then explained from what it
+    keeps, by default with its own measures. Options that say how inputs are read (`gold`, `by`,
+    `corpus`, `reading`, …) are then refused.
 
     >>> gold = {"q": [["a", "b"], ["c"]]}
     >>> (found,) = explain({"q": ["a", "x", "b"]}, gold, "AP", dialects=["findwell", "autorag"])

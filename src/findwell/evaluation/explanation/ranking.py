@@ -23,7 +23,7 @@ BEST_FIRST = ("hit", "again", "rejected", "unjudged", "miss", "repeated")
 
 
 @dataclass(frozen=True, slots=True)
-class Mark:
+class UnitMark:
     """What a unit, or a chunk of units, is.
 
     `kind` is hit, again (covers only what was covered before), repeated (the unit itself stands
@@ -64,7 +64,7 @@ class Step:
 
     rank: int
     doc: str
-    mark: str  # hit, again, repeated, rejected, unjudged or miss: see `Mark`
+    mark: str  # hit, again, repeated, rejected, unjudged or miss: see `UnitMark`
     covers: tuple[int, ...]  # numbers of the items, from 1
     grade: float | None  # the highest of these items
     precision: float  # relevant units down to here ÷ rank
@@ -99,7 +99,7 @@ class Marks:
             relation.member_item, np.arange(len(relation.item_grade) + 1)
         )
 
-    def units(self, at: int, wanted: Iterable[int] | None = None) -> list[Mark]:
+    def units(self, at: int, wanted: Iterable[int] | None = None) -> list[UnitMark]:
         """Return what the units of these ranks are, or those of the whole list."""
         relation, first = self.relation, int(self.relation.item_offset[at])
         mine = slice(self._units[at], self._units[at + 1])
@@ -122,10 +122,10 @@ class Marks:
             else:
                 kind = "rejected" if rank in judged else self._nothing
             numbers = tuple(item + 1 for item in items)
-            marks.append(Mark(kind, numbers, max(grades, default=None), bool(good)))
+            marks.append(UnitMark(kind, numbers, max(grades, default=None), bool(good)))
         return marks
 
-    def chunks(self, at: int, count: int) -> list[Mark]:
+    def chunks(self, at: int, count: int) -> list[UnitMark]:
         """Return what each of the first chunks is: the best of its units."""
         ends = self.ends(at)
         if ends is None:
@@ -134,9 +134,9 @@ class Marks:
         units = self.units(at, range(1, bounds[-1] + 1))
         return [self._join(units[low:high]) for low, high in pairwise(bounds)]
 
-    def _join(self, units: list[Mark]) -> Mark:
+    def _join(self, units: list[UnitMark]) -> UnitMark:
         kinds = {unit.kind for unit in units} or {self._nothing}
-        return Mark(
+        return UnitMark(
             kind=next(kind for kind in BEST_FIRST if kind in kinds),
             covers=tuple(sorted({item for unit in units for item in unit.covers})),
             grade=max((unit.grade for unit in units if unit.grade is not None), default=None),

@@ -11,7 +11,7 @@ from findwell.core.frames import pl
 from findwell.core.texts.sentences import split
 from findwell.core.texts.words import tidy
 from findwell.evaluation.explanation.ranking import Unit, reads_texts
-from findwell.relations.pipeline import TEXT
+from findwell.relations.pipeline import TEXT_LETTERS
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -164,7 +164,7 @@ def verdict_table(result: Result) -> pl.DataFrame:
 
 def chunk_keys(texts: Iterable[str | None]) -> list[str]:
     """Return what makes chunks the same to a judge, as far as lists remember their texts."""
-    known = pl.Series([(text or "")[:TEXT] for text in texts], dtype=pl.String)
+    known = pl.Series([(text or "")[:TEXT_LETTERS] for text in texts], dtype=pl.String)
     return tidy(known, "plain").to_list()
 
 

@@ -34,6 +34,7 @@ POINTS: dict[str, tuple[int, ...]] = {
 MONOTONE = ("recall", "success", "all_found", "relevant_retrieved")  # never fall with k
 
 
+@takes_options()
 def curve(
     result: Result | str | os.PathLike[str],
     measures: Iterable[str | Measure] | str = ("recall", "P"),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NamedTuple
 
 from findwell.core import display
 from findwell.core.errors import choose
@@ -16,6 +16,9 @@ IN_JSON = (
     *("run", "measure", "method", "value", "low", "high", "labels", "effective", "estimator"),
     *("reason", "baseline"),
 )
+RANKED_BY_LABELS = 5  # systems: more of them are ranked by the judge alone, unless all is labelled
+MANY_SYSTEMS = "few labels give values and differences, but add more noise to an order than a judge"
+WRONG_JUDGE = "the labels show that the judge is wrong about"
 METHODS = ("judge", "labels", "ppi")
 SCHEMA: dict[str, type[pl.DataType]] = {
     **dict.fromkeys(("run", "baseline", "measure", "method"), pl.String),
@@ -59,6 +62,24 @@ class EstimateRow(Estimated):
         return cls(estimate=estimate, **given)
 
 
+class RunRanking(NamedTuple):
+    """Runs from the best to the worst, by a method: whose word decides."""
+
+    measure: str
+    method: str
+    runs: list[str]
+    why: str = ""
+
+
+def _contradict(judge: EstimateRow, labels: EstimateRow) -> bool:
+    """Tell whether two estimates of a difference are both sure, and opposite."""
+    ends = (judge.low, judge.high, labels.low, labels.high)
+    if any(each is None for each in ends):
+        return False
+    low, high, least, most = (float(each or 0.0) for each in ends)
+    return (high < 0 < least) or (most < 0 < low)
+
+
 @dataclass(frozen=True, eq=False, repr=False)
 class Estimates(display.Shown):
     """Estimates, and the design that they rest on; what `findwell.labels.ppi` returns.
@@ -99,6 +120,31 @@ class Estimates(display.Shown):
         }
         return methods.get("ppi") or methods.get("labels")
 
+    def ranking(self, measure: str) -> RunRanking:
+        """Return the runs from the best to the worst by a measure, and whose word decides.
+
+        Labels and judge together give values and differences. To order many systems by few labels,
+        the judge alone is better: the noise of the labels moves every system by itself, the error
+        of a judge moves all of them. Where the labels show that the judge has a pair of systems the
+        wrong way round, it does not decide.
+        """
+        rows = [each for each in self.rows if each.measure == measure]
+        values = {(each.method, each.run): each.value for each in rows if each.baseline is None}
+        runs = list(dict.fromkeys(run for _, run in values))
+        by, why = ("ppi" if ("ppi", runs[0]) in values else "labels"), ""
+        whole = all(each.estimator == "all" for each in rows if each.method == "labels")
+        if by == "ppi" and len(runs) > RANKED_BY_LABELS and not whole:
+            apart = {(each.method, each.run): each for each in rows if each.baseline is not None}
+            wrong = [run for run in runs[1:] if _contradict(apart["judge", run], apart["ppi", run])]
+            by, why = ("judge", MANY_SYSTEMS) if not wrong else ("ppi", f"{WRONG_JUDGE} {wrong[0]}")
+        known = {run: value for run in runs if (value := values.get((by, run))) is not None}
+        return RunRanking(measure, by, sorted(known, key=lambda run: -known[run]), why)
+
+    def rankings(self) -> list[RunRanking]:
+        """Return the order of the runs by each measure; none of a single run."""
+        named = dict.fromkeys(each.measure for each in self.rows if each.baseline is not None)
+        return [self.ranking(measure) for measure in named]
+
     @property
     def frame(self) -> pl.DataFrame:
         """One row for each run, measure and method."""
@@ -113,15 +159,17 @@ class Estimates(display.Shown):
         """Return the finding for measures that are taken of the labels without an estimate."""
         labels, pairs = self.design["labels"], self.design.get("pairs", 0)
         count, known = pairs - labels, f"{labels} of {pairs} pairs have one"
-        message = "pair of the pool without a label: it counts as not relevant"
+        message = "# pair|pairs of the pool has|have no label and counts|count as not relevant."
         fix = "estimate these measures from the labels: findwell score RUN --labels POOL"
         return [Finding("partly-labelled", count, (known,), message, fix)] if count > 0 else []
 
     def as_dict(self) -> dict[str, Any]:
         """Return all of it as the JSON output prints it."""
+        ranked = [each._asdict() for each in self.rankings()]
         return {
             "estimates": [each.as_dict() for each in self.rows],
             "labels": {"level": self.level, **self.design},
+            **({"rankings": ranked} if ranked else {}),
         }
 
     @classmethod

@@ -43,27 +43,25 @@ def misses(run: str, relation: Relation, measure: Measure) -> pl.DataFrame:
     found = relation.credits(level)
     first[found.item] = found.rank
     query = relation.item_query
-    wanted = (relation.item_grade >= level) & ~_undefined(relation)[query]
+    undefined = np.isin(np.arange(relation.n), list(relation.reasons)) | relation.failed
+    wanted = (relation.item_grade >= level) & ~undefined[query]
     inside = (first > 0) & relation.within(query, first, measure.k)
     item = np.flatnonzero(wanted & ~inside)
     query, rank = query[item], first[item]
-    names = _names_of_items(relation, item)
+    members = (np.searchsorted(relation.member_item, item, side=side) for side in ("left", "right"))
+    ends = zip(*(each.tolist() for each in members), strict=True)
     chunk = relation.chunk_of(query, np.maximum(rank, 1)) - relation.chunks[query] + 1
     return pl.DataFrame(
         {
             "run": [run] * len(item),
             "measure": [str(measure)] * len(item),
             "query": relation.queries[query],
-            "item": names,
+            "item": [" | ".join(relation.member_doc[low:high].to_list()) for low, high in ends],
             "cause": _causes(relation, query, rank, measure),
             "rank": [int(at) if rank else None for at, rank in zip(chunk, rank, strict=True)],
         },
         schema={name: getattr(pl, kind) for name, kind in SCHEMA.items()},
     )
-
-
-def _undefined(relation: Relation) -> Bools:
-    return np.isin(np.arange(relation.n), list(relation.reasons)) | relation.failed
 
 
 def _causes(relation: Relation, query: Ints, rank: Ints, measure: Measure) -> list[str]:
@@ -100,14 +98,3 @@ def _unlabelled(relation: Relation, k: Cutoff | None) -> Bools:
     if not (relation.item_grade == 0).any():
         return np.zeros(relation.n, dtype=bool)
     return np.greater(relation.shown(k), 0) & np.equal(relation.count(relation.judged(k)[0]), 0)
-
-
-def _names_of_items(relation: Relation, items: Ints) -> list[str]:
-    """Name items by the documents that satisfy them."""
-    member = relation.member_item
-    first, last = (np.searchsorted(member, items, side=side) for side in ("left", "right"))
-    docs = relation.member_doc
-    return [
-        " | ".join(docs[begin:end].to_list())
-        for begin, end in zip(first.tolist(), last.tolist(), strict=True)
-    ]

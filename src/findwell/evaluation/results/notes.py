@@ -17,12 +17,12 @@ from findwell.io.storage.files import open_regular, write_text
 
 ENDING = ".notes.json"
 MARK, LAYOUT = "notes about a result", 1  # by which the file is known
-LARGEST = 100_000  # bytes of a file
+LARGEST_FILE = 100_000  # bytes of a file
 TAGS, TAG, NOTE = 20, 40, 4_000  # how many tags, and letters of each and of the note
 
 
 @dataclass(frozen=True, slots=True)
-class Notes:
+class ResultNotes:
     """What people say about a result."""
 
     tags: tuple[str, ...] = ()
@@ -30,10 +30,10 @@ class Notes:
     about: str = ""  # the id of the result that they were written about
 
     @classmethod
-    def of(cls, tags: Iterable[str], note: str, about: str = "") -> Notes:
+    def of(cls, tags: Iterable[str], note: str, about: str = "") -> ResultNotes:
         """Check what a person wrote: tags are short, in one line, and each is there once.
 
-        >>> Notes.of([" nightly ", "nightly", ""], "as before\\n").tags
+        >>> ResultNotes.of([" nightly ", "nightly", ""], "as before\\n").tags
         ('nightly',)
         """
         tidy = tuple(dict.fromkeys(filter(None, (" ".join(tag.split()) for tag in tags))))
@@ -60,20 +60,20 @@ def notes_file(folder: Path) -> Path:
     return folder.with_name(folder.name + ENDING)
 
 
-def read_notes(folder: Path) -> Notes | None:
+def read_notes(folder: Path) -> ResultNotes | None:
     """Return the notes about the result in a folder; None if what is there is not ours."""
     path = notes_file(folder)
     try:
         with open_regular(path) as file:
-            text = file.read(LARGEST + 1)
-        return None if len(text) > LARGEST else _checked(json.loads(text.decode()))
+            text = file.read(LARGEST_FILE + 1)
+        return None if len(text) > LARGEST_FILE else _checked(json.loads(text.decode()))
     except FileNotFoundError:
-        return Notes()
+        return ResultNotes()
     except (OSError, ValueError, RecursionError, KeyError, TypeError):
         return None
 
 
-def write_notes(folder: Path, notes: Notes) -> None:
+def write_notes(folder: Path, notes: ResultNotes) -> None:
     """Write the notes, whole or not at all; none at all leave no file behind."""
     path = notes_file(folder)
     if read_notes(folder) is None:
@@ -101,9 +101,9 @@ def write_notes(folder: Path, notes: Notes) -> None:
     write_text(path, json.dumps(told, indent=1, ensure_ascii=False) + "\n", private=True)
 
 
-def _checked(found: dict[str, Any]) -> Notes | None:
+def _checked(found: dict[str, Any]) -> ResultNotes | None:
     tags, note, about = found["tags"], found["note"], found["result"]
     texts = isinstance(tags, list) and all(isinstance(each, str) for each in (*tags, note, about))
     if (found["findwell"], found["layout"]) != (MARK, LAYOUT) or not texts:
         return None
-    return Notes(tuple(tags), note, about)
+    return ResultNotes(tuple(tags), note, about)

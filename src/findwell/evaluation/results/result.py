@@ -25,21 +25,19 @@ from findwell.core.errors import (
     takes_options,
 )
 from findwell.core.forks import refuse_after_fork
-from findwell.core.frames import Viewed, as_given, pl, unmade
+from findwell.core.frames import Viewed, as_given, changed, pl, unmade
 from findwell.core.slices import has_slices, slice_labels
 from findwell.core.spelling import spell_relation
 from findwell.core.values import Values
 from findwell.evaluation.inputs import DataSet, Input, data_set_of
 from findwell.evaluation.results import summaries
-from findwell.evaluation.results.misses import misses
 from findwell.evaluation.results.summaries import without_method
 from findwell.evaluation.results.timing import Timing, timing
-from findwell.evaluation.results.trackers import flat_metrics, log_metrics
 from findwell.io.read import Kind, kind_of
 from findwell.io.storage.folders import MANIFEST, is_folder
 from findwell.judges.limits import judge_limits
 from findwell.measures.dialects import resolve_measures, select_measures
-from findwell.relations.preflight import SYNTHETIC, synthetic_questions
+from findwell.relations.preflight import SYNTHETIC_COLUMN, synthetic_questions
 from findwell.statistics.intervals import aggregate
 
 if TYPE_CHECKING:
@@ -48,7 +46,6 @@ if TYPE_CHECKING:
     from findwell.core.policy import Policy
     from findwell.core.relation import Relation
     from findwell.evaluation.results.estimates import Estimates
-    from findwell.evaluation.results.trackers import AddsScalars, LogsDict, LogsMetrics
     from findwell.measures import Measure
 
 
@@ -130,7 +127,7 @@ class Result(Viewed, display.Shown):
     @property
     def synthetic(self) -> int:
         """How many of the queries a model wrote, as their column `synthetic` says."""
-        if SYNTHETIC not in self.query_columns:
+        if SYNTHETIC_COLUMN not in self.query_columns:
             return 0
         return sum(found.count for found in synthetic_questions(self.queries))
 
@@ -201,7 +198,9 @@ class Result(Viewed, display.Shown):
                     reasons |= {(runs[at], measure): why for measure in mine.values()}
             bounds = self._bounds(shape)
         except FindwellError as error:
-            raise error.in_files({"gold": self._gold_file()})  # noqa: B904 - it is the same error
+            read = (each for each in self.provenance.inputs if each.role in ("gold", "samples"))
+            file = next(filter(None, (each.path for each in read)), "gold")
+            raise error.in_files({"gold": file})  # noqa: B904 - it is the same error
         return Values(
             queries=as_given(self, "queries"),
             runs=tuple(runs),
@@ -235,16 +234,10 @@ class Result(Viewed, display.Shown):
     def arrays(self) -> dict[tuple[str, Measure], Floats]:
         """One value per query for each run and measure, NaN where undefined."""
         return {
-            (run, measure): self.measured.of(run, measure)
-            for run in self.runs
-            for measure in self.measures
+            (run, measure): row[self.measured.was_asked(run)]
+            for run, rows in zip(self.runs, self.measured.table, strict=True)
+            for measure, row in zip(self.measures, rows, strict=True)
         }
-
-    def _gold_file(self) -> str:
-        """Return the file that the gold came from, as errors call it."""
-        roles = ("gold", "samples")
-        paths = (each.path for each in self.provenance.inputs if each.role in roles)
-        return next(filter(None, paths), "gold")
 
     @cached_property
     def rows(self) -> list[dict[str, Any]]:
@@ -280,7 +273,7 @@ class Result(Viewed, display.Shown):
         """Return the relevant items that were missed, each with its cause, one row for each.
 
         The cause is "not retrieved", "below the cutoff", "behind duplicates", "over the budget" or
-        "unjudged" (docs/reports.md explains them); `rank` is where the item stands, if anywhere.
+        "unjudged"; `rank` is where the item stands, if anywhere.
         The cutoff is that of the measure, by default the first one.
 
         >>> from findwell import evaluate
@@ -289,6 +282,8 @@ class Result(Viewed, display.Shown):
         [('b', 'below the cutoff', 3), ('c', 'not retrieved', None)]
         """
         wanted = self.measures[0] if measure is None else self._find(measure)
+        from findwell.evaluation.results.misses import misses  # noqa: PLC0415
+
         return pl.concat(misses(run, self.relation(run, wanted), wanted) for run in self.runs)
 
     @cached_property
@@ -381,7 +376,7 @@ class Result(Viewed, display.Shown):
         refuse_after_fork()
         choose("run", run, self.runs)
         verdicts = self.kept.verdicts
-        return replace(
+        return changed(
             self,
             relations={key: each for key, each in self.relations.items() if key[0] == run},
             findings=tuple(found for found in self.findings if found.run in ("", run)),
@@ -430,6 +425,7 @@ class Result(Viewed, display.Shown):
             ),
         )
 
+    @takes_options()
     def save(self, folder: str | os.PathLike[str]) -> Path:
         """Write the result as a folder, whole or not at all; `findwell.load` reads it again."""
         from findwell.evaluation.results.store import save  # noqa: PLC0415 - it reads results, too
@@ -484,16 +480,18 @@ class Result(Viewed, display.Shown):
         >>> evaluate({"q": ["a"]}, {"q": ["a"]}, "recall@5", level=None).metrics()
         {'recall_at_5': 1.0, 'queries': 1.0}
         """
+        from findwell.evaluation.results.trackers import flat_metrics  # noqa: PLC0415
+
         return flat_metrics(self)
 
-    def log(
-        self, tracker: str | LogsMetrics | LogsDict | AddsScalars, *, step: int | None = None
-    ) -> None:
+    def log(self, tracker: object, *, step: int | None = None) -> None:
         """Log `metrics()` to an experiment tracker.
 
         `tracker` is `mlflow` or `wandb`, which log to the run that is active there, or an object
         that logs: a run of W&B, a `SummaryWriter` of TensorBoard, a logger of Lightning.
         """
+        from findwell.evaluation.results.trackers import log_metrics  # noqa: PLC0415
+
         log_metrics(self.metrics(), tracker, step)
 
     def plot(
@@ -505,14 +503,14 @@ class Result(Viewed, display.Shown):
     ) -> display.Picture:
         """Return a chart of this name, or the first one; notebooks show it, `save` writes it.
 
-        The names are those of `findwell report --chart`: `forest`, `tradeoff`, `curve recall`,
-        `distribution recall@5`, `heat COLUMN`, `where SYSTEM`. `baseline` is the run that others
+        The names are those of `findwell report --chart`: `forest`, `ladder`, `causes`,
+        `where SYSTEM`, `curve recall`, `distribution recall@5`. `baseline` is the run that others
         are compared with; `only` is a column of the queries and a value.
 
         >>> from findwell import evaluate
         >>> result = evaluate({"q": ["a", "b"]}, {"q": ["b"]}, "recall@5")
         >>> result.plot("curve recall")
-        <chart curve recall: recall at cutoffs 1 to 2: run from 0.0000 to 1.0000>
+        <chart curve recall: recall at cutoffs 1 to 2: run from 0.000 to 1.000>
         """
         return display.plot(self, chart, baseline=baseline, only=only)
 

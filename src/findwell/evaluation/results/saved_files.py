@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from findwell.core.data import Ints
 
 FIX = "save the result again, or take the folder from a copy"
-DEEPEST = 100_000_000  # ranks of a list; tables by rank must fit into memory
+DEEPEST_RANK = 100_000_000  # ranks of a list; tables by rank must fit into memory
 
 
 class _Each:
@@ -80,8 +80,8 @@ MANIFEST_FIELDS: dict[str, Any] = {
     ),
     "labels": _Maybe({"level": NUMBER}),
 }
-SPOKEN = {str: "a text", bool: "true or false", int: "a whole number", float: "a number"}
-SPOKEN |= {list: "a list", dict: "an object", NOTHING: "null", object: "anything"}
+SPOKEN_TYPES = {str: "a text", bool: "true or false", int: "a whole number", float: "a number"}
+SPOKEN_TYPES |= {list: "a list", dict: "an object", NOTHING: "null", object: "anything"}
 
 
 def damaged(path: Path | str, what: str = "it is not what was saved") -> InputError:
@@ -149,8 +149,8 @@ def _other_type(value: object, kinds: tuple[type, ...], name: str) -> str:
     fits = isinstance(value, kinds) and (not isinstance(value, bool) or bool in kinds)
     if fits or object in kinds:
         return ""
-    found = SPOKEN.get(type(value), type(value).__name__)
-    return f"{name!r} is {found} instead of {' or '.join(SPOKEN[kind] for kind in kinds)}"
+    found = SPOKEN_TYPES.get(type(value), type(value).__name__)
+    return f"{name!r} is {found} instead of {' or '.join(SPOKEN_TYPES[kind] for kind in kinds)}"
 
 
 def _text(kind: pl.DataType) -> bool:
@@ -197,7 +197,7 @@ NEEDED: dict[str, dict[str, Callable[[pl.DataType], bool]]] = {
         "unit_judged": _many(_truth),
     },
 }
-OTHERS: dict[str, dict[str, Callable[[pl.DataType], bool]]] = {
+OTHER_TABLES: dict[str, dict[str, Callable[[pl.DataType], bool]]] = {
     "listed": {"score": _number, "text": _text, "start": _number, "end": _number},
     "relation": {"judged_to": _whole, "chunk_end": _many(_whole), "item_times": _many(_whole)},
     "verdicts": {"probability": _number},  # older results lack it
@@ -212,7 +212,7 @@ MAY_LACK = {
 
 def check_table(name: str, table: pl.DataFrame, path: Path) -> None:
     """Raise unless a table has its columns, of their types, without gaps."""
-    for column, fits in (NEEDED[name] | OTHERS.get(name, {})).items():
+    for column, fits in (NEEDED[name] | OTHER_TABLES.get(name, {})).items():
         kind = table.schema.get(column)
         if kind is None:
             if column in NEEDED[name]:
@@ -235,7 +235,7 @@ def check_relations(tables: Mapping[str, pl.DataFrame], runs: list[str], path: P
     for part in rows.partition_by(keys, maintain_order=True):
         # a run has some of the queries, in their order, where those that it lacks are skipped
         if not part["query"].equals(queries.filter(queries.is_in(part["query"].implode()))):
-            raise damaged(path, f"the queries of the run {part['run'][0]!r} are others")
+            raise damaged(path, f"the run {part['run'][0]!r} has queries of another result")
     sizes = {
         name: rows[name].list.len().fill_null(0).to_numpy().astype(np.int64)
         for name, kind in rows.schema.items()
@@ -252,7 +252,7 @@ def check_relations(tables: Mapping[str, pl.DataFrame], runs: list[str], path: P
 
 def _check_numbers(rows: pl.DataFrame, items: Ints, path: Path) -> None:
     depth = rows["depth"].to_numpy()
-    if (depth < 0).any() or (depth > DEEPEST).any():
+    if (depth < 0).any() or (depth > DEEPEST_RANK).any():
         raise damaged(path, "'depth' is not a number of documents")
     grades = rows["item_grade"].explode().drop_nulls().cast(pl.Float64)
     if grades.len() != items.sum() or not grades.is_finite().all():

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 import findwell
-from findwell.core.errors import InputError, SaveError, choose_column, naming_files
+from findwell.core.errors import InputError, SaveError, choose_column, naming_files, takes_options
 from findwell.core.findings import Finding
 from findwell.core.forks import refuse_after_fork
 from findwell.core.frames import pl
@@ -118,8 +118,9 @@ def manifest_of(result: Result) -> dict[str, Any]:
     }
 
 
+@takes_options()
 def load(folder: str | os.PathLike[str]) -> Result:
-    """Read a result folder; `result.score([…])` then computes other measures without the inputs."""
+    """Read the folder of a saved result. `result.score([…])` computes other measures from it."""
     refuse_after_fork()
     place = Path(folder)
     with opened(place) as (manifest, files):

@@ -5,7 +5,9 @@ Bounds say what could change values: unjudged units, the order of ties, lists th
 
 from __future__ import annotations
 
+import math
 from dataclasses import replace
+from operator import itemgetter
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -14,7 +16,7 @@ from findwell.core.estimate import Estimate
 from findwell.core.findings import finding_about
 from findwell.core.forks import refuse_after_fork
 from findwell.core.frames import pl
-from findwell.core.measure import COUNTED, Budget
+from findwell.core.measure import COUNTED_UNITS, Budget
 from findwell.core.relation import reordered, with_unjudged
 from findwell.core.values import BOUNDS
 from findwell.statistics.intervals import aggregate, intervals
@@ -243,8 +245,7 @@ def tie_bounds(
     return found
 
 
-LEAST = 5e-5  # a change that four digits show
-SHOWN = 4  # measures whose range the finding names
+LEAST_CHANGE = 5e-5  # a change that four digits show
 
 
 def tied_scores(
@@ -252,21 +253,21 @@ def tied_scores(
 ) -> list[Finding]:
     """Return the finding that ties decide the values of measures, with how far they could go."""
     changed = np.zeros(relation.n, dtype=bool)
-    ranges = []
+    moves: list[tuple[float, Measure]] = []
     for measure, (low, high) in zip(measures, tie_bounds(relation, ties, measures), strict=True):
-        differ = high - low > LEAST
+        differ = high - low > LEAST_CHANGE
         if differ.any():
             changed |= differ
-            ends = aggregate(measure, low).value, aggregate(measure, high).value
-            ranges.append(f"{measure} from {ends[0]:.4f} to {ends[1]:.4f}")
-    more = len(ranges) - SHOWN
-    shown = ", ".join(ranges[:SHOWN]) + (f" and {more} more measures" if more > 0 else "")
+            least = aggregate(measure, low).value or 0.0
+            moves.append(((aggregate(measure, high).value or 0.0) - least, measure))
+    move, most = max(moves, key=itemgetter(0), default=(0.0, ""))
+    move = math.ceil(round(1000 * move, 6)) / 1000  # rounded up, as it says "at most"
     return finding_about(
         "tied-scores",
         relation.names_at(changed),
-        "query whose values depend on the order of documents with equal scores, which is by id "
-        f"(descending); in another order: {shown}",
-        "let the retriever give scores that differ, or give a list in rank order",
+        "# query|queries has|have tied scores. Another tie order would move "
+        f"{most} by at most {move:g}.",
+        "break ties in the retriever, or pass ranked lists without scores",
         run,
     )
 
@@ -279,7 +280,7 @@ def short_lists(relation: Relation, measures: Sequence[Measure], run: str) -> li
     """
     groups: dict[tuple[Budget, bool], list[Measure]] = {}
     for measure in measures:
-        if isinstance(measure.k, Budget) and measure.k.unit in COUNTED:
+        if isinstance(measure.k, Budget) and measure.k.unit in COUNTED_UNITS:
             groups.setdefault((measure.k, measure.only_grows), []).append(measure)
     found: list[Finding] = []
     for (budget, only_grows), alike in groups.items():
@@ -299,8 +300,8 @@ def short_lists(relation: Relation, measures: Sequence[Measure], run: str) -> li
                 f"{name}: {spent[at]:,.0f} {budget.unit}"
                 for at, name in zip(np.flatnonzero(short), relation.names_at(short), strict=True)
             ],
-            f"query whose list ends before the budget of {budget.amount:,} {budget.unit} is spent: "
-            f"{meaning}",
+            f"# query|queries has|have a list that ends before the budget of {budget.amount:,} "
+            f"{budget.unit} is spent: {meaning}.",
             "retrieve more documents for each query, so that the budget cuts every list",
             run,
         )

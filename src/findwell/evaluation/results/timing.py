@@ -17,7 +17,6 @@ if TYPE_CHECKING:
 
     from findwell.core.data import Floats
     from findwell.core.estimate import Estimate
-    from findwell.core.timing import Times
 
 PERCENTILES = {"p50": 0.5, "p90": 0.9, "p99": 0.99}
 LEVEL = 0.95
@@ -70,12 +69,13 @@ def timing(queries: pl.DataFrame, level: float | None = LEVEL) -> Timing | None:
     >>> timing(pl.DataFrame({"query": ["a", "b"], "latency_ms": [10, 30]})).p50
     20.0
     """
-    times = read_times(queries)
-    return None if times is None else _summarised(times, queries.height, level or LEVEL)
-
-
-def _summarised(times: Times, queries: int, level: float) -> Timing:
-    found = percentiles(times, level)
+    times, level = read_times(queries), level or LEVEL
+    if times is None:
+        return None
+    found = {
+        name: quantile_interval(times.durations, share, level)
+        for name, share in PERCENTILES.items()
+    }
     n = len(times.durations)
     failed = None if times.failed is None else int(times.failed.sum())
     means = {
@@ -90,10 +90,10 @@ def _summarised(times: Times, queries: int, level: float) -> Timing:
         p90=found["p90"].value,
         p99=found["p99"].value,
         throughput=n / times.wall if n and times.wall else None,
-        error_rate=None if failed is None else failed / max(queries, 1),
+        error_rate=None if failed is None else failed / max(queries.height, 1),
         source=times.source,
         errors=failed,
-        queries=queries,
+        queries=queries.height,
         level=level,
         limits={name: (each.low, each.high) for name, each in found.items()} if n else {},
         concurrency=int(most[CONCURRENCY]) if CONCURRENCY in most else None,
@@ -103,11 +103,3 @@ def _summarised(times: Times, queries: int, level: float) -> Timing:
         context_tokens=means.get("context_tokens"),
         durations=times.durations,
     )
-
-
-def percentiles(times: Times, level: float) -> dict[str, Estimate]:
-    """Return the percentiles of the durations, with their intervals."""
-    return {
-        name: quantile_interval(times.durations, share, level)
-        for name, share in PERCENTILES.items()
-    }

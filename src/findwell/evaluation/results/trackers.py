@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import importlib
 import re
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 from findwell.core.errors import InputError, choose, needs_package
 
@@ -31,27 +31,6 @@ FIGURES = {
     "context_bytes": "context_bytes",
     "context_tokens": "context_tokens",
 }
-
-
-class LogsMetrics(Protocol):
-    """A tracker that takes all numbers at once: the module mlflow, loggers of Lightning."""
-
-    def log_metrics(self, metrics: dict[str, float], step: int | None = None) -> object:
-        """Log numbers by name."""
-
-
-class LogsDict(Protocol):
-    """A run of W&B, or its module."""
-
-    def log(self, data: dict[str, Any], step: int | None = None) -> object:
-        """Log numbers by name."""
-
-
-class AddsScalars(Protocol):
-    """A `SummaryWriter` of TensorBoard, of whichever package."""
-
-    def add_scalar(self, tag: str, scalar_value: float, global_step: int | None = None) -> object:
-        """Log one number."""
 
 
 def metric_name(text: str) -> str:
@@ -93,11 +72,11 @@ def flat_metrics(result: Result) -> dict[str, float]:
 
 def log_metrics(
     metrics: Mapping[str, float],
-    tracker: str | LogsMetrics | LogsDict | AddsScalars,
+    tracker: object,
     step: int | None,
 ) -> None:
     """Hand the numbers to a tracker, by name or as the object that logs."""
-    target: Any = tracker
+    target: Any = tracker  # MLflow and Lightning have `log_metrics`, TensorBoard `add_scalar`
     if isinstance(tracker, str):
         choose("tracker", tracker, TRACKERS)
         with needs_package(f"logging to {tracker}", install=f"pip install {tracker}"):

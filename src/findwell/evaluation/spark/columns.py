@@ -12,13 +12,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
 
 from findwell.core.errors import InputError, OptionError, choose
-from findwell.io.read.by_document import (
-    SAID,
-    carried,
-    find_columns,
-    known_columns,
-    named_by,
-)
+from findwell.io.read.by_document import SAID, carried, find_columns, known_columns, named_by
 from findwell.io.read.by_query import is_by_query
 from findwell.io.read.format import ReadContext
 from findwell.io.read.shapes import shape_of

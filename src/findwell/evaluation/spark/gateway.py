@@ -14,7 +14,6 @@ import json
 import secrets
 import threading
 import time
-from contextlib import suppress
 from dataclasses import replace
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import TYPE_CHECKING, Any, Self
@@ -24,7 +23,7 @@ import numpy as np
 from findwell.core.errors import OptionError
 from findwell.io.storage.database import Database, cache_folder
 from findwell.judges.client.client import BUSY, Pacer, Transport
-from findwell.judges.client.protocol import ChatRequest, Failure, Message, Usage
+from findwell.judges.client.protocol import ChatRequest, Failure, Message, Usage, json_object
 from findwell.judges.client.providers import BEARER
 from findwell.judges.llm.check import kept_way
 
@@ -66,7 +65,7 @@ class ModelGateway:
         self._given = settings = judge.settings
         if settings.votes > 1:
             raise OptionError(
-                "a judge of several votes cannot be asked by tasks of Spark",
+                "a judge with several votes does not work on Spark",
                 fix="leave out votes, or judge on one machine",
             )
         if calls_per_minute is not None and not calls_per_minute > 0:
@@ -75,7 +74,7 @@ class ModelGateway:
             )
         if settings.batch or settings.ask == "auto":
             raise OptionError(
-                "tasks of Spark ask their model at once, and in a way that is settled",
+                "on Spark a judge can neither send batches nor find out how it is asked best",
                 fix="leave out batch; name the way that `findwell judge check` recommends, as ask=",
             )
         self.endpoint, self.budget = judge.endpoint, judge.budget
@@ -270,8 +269,8 @@ class _Handler(BaseHTTPRequestHandler):
             self.close_connection = True
             self._reply(400, _error("this is not a call of a task", "call"))
             return
-        body = _json_object(self.rfile.read(size))
-        if body is None:
+        body = json_object(self.rfile.read(size))
+        if not body:
             self._reply(400, _error("the call is not a JSON object", "call"))
             return
         try:
@@ -307,16 +306,9 @@ def _request(body: dict[str, Any]) -> ChatRequest:
 
 def _outcome(request: ChatRequest, content: bytes, seconds: float) -> Outcome | None:
     """Return what a call came to, for the tokens that it used."""
-    body = _json_object(content)
-    outcome = None if body is None else request.read(body, seconds)
+    body = json_object(content)
+    outcome = request.read(body, seconds) if body else None
     return outcome if outcome is not None and isinstance(outcome.usage, Usage) else None
-
-
-def _json_object(content: bytes) -> dict[str, Any] | None:
-    with suppress(ValueError):
-        body = json.loads(content)
-        return body if isinstance(body, dict) else None
-    return None
 
 
 def _error(message: str, code: str) -> bytes:

@@ -39,7 +39,7 @@ from findwell.io.read.corpus import load_corpus
 from findwell.io.read.vocabulary import TABLE_COLUMNS
 from findwell.judges.find import on_server
 from findwell.measures import DEFAULTS, Measure
-from findwell.relations.preflight import SYNTHETIC
+from findwell.relations.preflight import SYNTHETIC_COLUMN
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -52,7 +52,7 @@ BROADCAST_ROWS = 1_000_000  # of gold that is sent to every executor, at most
 BROADCAST_BYTES = 64 << 20
 JOINS = ("auto", "broadcast", "shuffle")
 KEPT_DOCUMENTS = 50  # of each list that a sampled query remembers
-ABOUT = ("question", "reference", SYNTHETIC)  # columns of the gold, read where present
+ABOUT = ("question", "reference", SYNTHETIC_COLUMN)  # columns of the gold, read where present
 # fields of `Reading` that mean something where no file is read
 READING_ON_SPARK = frozenset({"base_url", "ids", "missing", "skip_bad", "tokenizer"})
 LOCAL_OPTIONS = {*READING_FIELDS, "progress"} - READING_ON_SPARK
@@ -158,7 +158,7 @@ def evaluate(
             plan=_of_a_part(plan, texts=texts, keep=KEPT_DOCUMENTS if sample else 0),
             sides={at: None if side is None else side.columns for at, side in taken.items()},
             about=tuple(sorted({*named, *ABOUT})),
-            labels=tuple(named | dict.fromkeys(sorted(known & {sides.CLUSTERS, SYNTHETIC}))),
+            labels=tuple(named | dict.fromkeys(sorted(known & {sides.CLUSTERS, SYNTHETIC_COLUMN}))),
             judge=judge,
             sample=math.floor(sample * SAMPLED_PARTS),
             rows=batch_rows,
@@ -272,7 +272,7 @@ def _kept(session: SparkSession, rows: DataFrame, place: str | None) -> DataFram
         free = "PATH_NOT_FOUND" in str(error)
     if not free:
         raise OptionError(
-            "something else stands where values should be kept",
+            "this place already holds something other than values",
             where=place,
             fix="name a folder that does not exist (-S keep_at, keep_at=)",
         )

@@ -14,7 +14,7 @@ from dataclasses import dataclass, field, fields, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Self
 
-from findwell.core.errors import InputError, MeasureError, OptionError, choose
+from findwell.core.errors import InputError, MeasureError, OptionError, choose, takes_options
 from findwell.core.findings import Finding, FindingKind, first_findings, merge_findings
 from findwell.core.frames import pl
 from findwell.core.spelling import counted
@@ -24,7 +24,7 @@ from findwell.evaluation.inputs import Input, no_known_query
 from findwell.evaluation.results.result import Result, SummaryOptions
 from findwell.evaluation.results.store import manifest_of, result_of
 from findwell.evaluation.spark.session import TABLE, naming_errors, open_session, read_frame
-from findwell.evaluation.spark.task import UNMET
+from findwell.evaluation.spark.task import UNMET_ID
 from findwell.evaluation.spark.value_rows import NOTES, ROW, SAMPLE, VALUES, values_of
 from findwell.relations.match.spans import require_places
 from findwell.relations.pipeline import require_relevant
@@ -48,10 +48,10 @@ if TYPE_CHECKING:
     from findwell.measures import Measure
 
 MODES = ("append", "overwrite")
-WRITTEN = ("run", "query", "measure", "value", "reason", "provenance")  # but for run_id
+WRITTEN_COLUMNS = ("run", "query", "measure", "value", "reason", "provenance")  # but for run_id
 NO_RELATION = {"run": pl.String, "relation": pl.String, "lenient": pl.Int32}
 # what Spark escapes in the name of a folder, and reads back
-SPECIAL = re.compile(r"""[\x00-\x1f"#%'*/:=?\\\x7f{\[\]^]""")
+SPECIAL_CHARACTER = re.compile(r"""[\x00-\x1f"#%'*/:=?\\\x7f{\[\]^]""")
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -123,7 +123,7 @@ class SparkResult(ValuesResult):
         about_judge: Callable[[Mapping[str, Any]], dict[str, Any]] = dict,
     ) -> SparkResult:
         """Return the result of rows that all tasks returned."""
-        notes = Notes()
+        notes = BatchNotes()
         for data in found.filter(pl.col("kind") == NOTES)["data"]:
             notes.add(json.loads(data))
         findings = notes.check(plan, task.run)
@@ -233,7 +233,7 @@ class SparkResult(ValuesResult):
             "sampled-queries",
             size,
             tuple(said),
-            f"query of a sample: {self.n} were measured on Spark, the values of all of them are",
+            f"# sampled query|queries makes|make up this result; the Spark job measured {self.n}.",
             "look at the summary of the Spark job for the numbers of all queries",
         )
 
@@ -253,6 +253,7 @@ class SparkResult(ValuesResult):
         return super().as_dict(per_query=per_query, by=by, misses=misses) | own
 
 
+@takes_options()
 def load(
     place: DataFrame | str, *, run_id: str | None = None, master: str | None = None
 ) -> ValuesResult:
@@ -264,7 +265,7 @@ def load(
 
     where = place if isinstance(place, str) else "frame"
     frame = read_frame(open_session(master), place) if isinstance(place, str) else place
-    lacking = {*WRITTEN} - set(frame.columns)
+    lacking = {*WRITTEN_COLUMNS} - set(frame.columns)
     if lacking:
         raise InputError(
             f"the frame has no column {' or '.join(sorted(lacking))}",
@@ -329,11 +330,11 @@ def _as_folder(value: str) -> str:
     >>> _as_folder("2026/11: 5%")
     '2026%2F11%3A 5%25'
     """
-    return SPECIAL.sub(lambda found: f"%{ord(found[0]):02X}", value)
+    return SPECIAL_CHARACTER.sub(lambda found: f"%{ord(found[0]):02X}", value)
 
 
 @dataclass(slots=True)
-class Notes:
+class BatchNotes:
     """What is worth knowing about the queries of all batches."""
 
     findings: tuple[Finding, ...] = ()
@@ -345,10 +346,10 @@ class Notes:
         """Add what one batch has to say."""
         found = []
         for each in said["findings"]:
-            message = each["message"]
+            text = each["template"]
             if each["kind"] == "tied-scores":  # the values of a batch are not those of the whole
-                message = message.partition("; in another order")[0]
-            found.append(Finding(**{**each, "message": message, "examples": (*each["examples"],)}))
+                text = text.partition(" Another tie order")[0]
+            found.append(Finding(**{**each, "template": text, "examples": (*each["examples"],)}))
         self.findings = merge_findings((*self.findings, *found))
         self.counts.update(said["counts"])
         highest = [each for each in (self.highest, said.get("highest")) if each is not None]
@@ -358,7 +359,7 @@ class Notes:
     def check(self, plan: Plan, run: str) -> tuple[Finding, ...]:
         """Return the findings of the whole; raise what is an error there, as one machine does."""
         counts, findings = self.counts, list(self.findings)
-        unmet = {each.message: each for each in findings if each.kind == UNMET}
+        unmet = {each.message: each for each in findings if each.kind == UNMET_ID}
         kinds = {each.kind: each for each in findings}
 
         def examples(found: Finding | None) -> pl.Series:
@@ -383,7 +384,7 @@ class Notes:
             about_run = [each for each in findings if each.run == run]
             left = require_places(about_run, counts["documents"], f"run {run}")
             findings = [each for each in findings if each.run != run] + left
-        findings = [each for each in findings if each.kind not in (UNMET, FindingKind.BARE_TEXT)]
+        findings = [each for each in findings if each.kind not in (UNMET_ID, FindingKind.BARE_TEXT)]
         if counts["documents"] and not counts["judged"] and {*plan.matchers} == {"ids"}:
             keys, docs = (examples(unmet.get(side)) for side in ("run", "gold"))
             nothing = UnmetRun(run, keys, counts["queries"], tuple(findings))

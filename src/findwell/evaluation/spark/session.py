@@ -16,13 +16,14 @@ from typing import TYPE_CHECKING, Any
 
 from findwell.core.errors import InputError, OptionError, SparkError, how_to_install, needs_package
 from findwell.evaluation.spark.worker import MARK, error_of
+from findwell.io.read.format import first_line
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from pyspark.sql import DataFrame, SparkSession
 
-EXTRA = "spark"
+EXTRA_NAME = "spark"
 JAVA = "openjdk-17-jre-headless"  # what Debian and Ubuntu call the oldest Java of Spark 4
 OLDEST_JAVA = 17
 TABLE = "table:"  # how the name of a table begins, where a path could stand
@@ -42,22 +43,23 @@ VERSION = re.compile(r'version "(?:1\.)?(\d+)')
 
 def require_pyspark() -> Any:  # noqa: ANN401
     """Return pyspark's module of frames, or say what to install."""
-    with needs_package("the Spark engine", EXTRA):
+    with needs_package("the Spark engine", EXTRA_NAME):
         import pyspark  # noqa: PLC0415
         from pyspark import sql  # noqa: PLC0415
     version = str(pyspark.__version__)
     if not version.startswith("4."):
         raise OptionError(
             f"the Spark engine works with pyspark 4, and this is {version}",
-            fix=how_to_install(EXTRA),
+            fix=how_to_install(EXTRA_NAME),
         )
-    with needs_package("the Spark engine", EXTRA):
+    with needs_package("the Spark engine", EXTRA_NAME):
         import pandas as pd  # noqa: PLC0415 - pyspark wants it for mapInArrow, and no newer one
         import pyarrow  # noqa: F401, ICN001, PLC0415
     if int(pd.__version__.partition(".")[0]) != 2:
         raise OptionError(
             f"pyspark 4 works with pandas 2, and this is {pd.__version__}",
-            fix=f"{how_to_install(EXTRA)}, in an environment of its own if others need pandas 3",
+            fix=f"{how_to_install(EXTRA_NAME)}, in an environment of its own if others need "
+            "pandas 3",
         )
     return sql
 
@@ -135,7 +137,7 @@ def read_frame(session: SparkSession, place: str) -> DataFrame:
         return session.read.parquet(place)
     except Exception as error:  # noqa: BLE001 - Java, Python and the servers of Connect have theirs
         raise InputError(
-            f"Spark cannot read it: {_first_line(error)}",
+            f"Spark cannot read it: {first_line(error)}",
             where=place,
             fix="name a folder or file of Parquet, .csv or .jsonl, delta:PATH, or table:NAME of "
             "the session's catalogue",
@@ -183,7 +185,3 @@ def failure_of(text: str) -> Exception:
         fix="look at the log of the task that failed; a query with very many documents needs more "
         "memory for Python: spark.executor.memoryOverhead",
     )
-
-
-def _first_line(error: BaseException) -> str:
-    return next((line.strip() for line in str(error).splitlines() if line.strip()), "no reason")

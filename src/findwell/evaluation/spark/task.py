@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import io
 import json
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from functools import lru_cache
 from hashlib import blake2b
 from typing import TYPE_CHECKING, Any
@@ -47,7 +47,7 @@ if TYPE_CHECKING:
 BATCH_ROWS = 1 << 18  # a query that has more is a batch by itself
 BATCH_BYTES = 64 << 20
 SAMPLED_PARTS = 1 << 53  # into which the sampling of queries divides them
-UNMET = "unmet-id"  # a finding that is never reported: ids of a batch that met nothing
+UNMET_ID = "unmet-id"  # a finding that is never reported: ids of a batch that met nothing
 NO_GOLD: dict[str, Any] = {"query": pl.String, "doc": pl.String, "grade": pl.Float64}
 
 
@@ -120,7 +120,7 @@ def _evaluate(task: TaskPlan, rows: pl.DataFrame, corpus: pl.DataFrame | None) -
         counts = {"documents": int(run.rows["doc"].count()), "described": known}
         noted: dict[str, Any] = {"counts": counts}
         if not known:  # an example, in case no part knows any
-            found += finding_about(UNMET, described, "queries")
+            found += finding_about(UNMET_ID, described, "queries")
         names = run.rows["query"].unique(maintain_order=True)
         if not gold.queries.height:  # queries that the gold does not have
             found += (replace(each, run=task.run) for each in extra_queries(names))
@@ -136,7 +136,7 @@ def _evaluate(task: TaskPlan, rows: pl.DataFrame, corpus: pl.DataFrame | None) -
     counts |= {"shared": shared, "judged": judged, "queries": gold.queries.height}
     if not judged:  # some ids, in case no part meets the gold
         for side, docs in (("run", run.rows["doc"].drop_nulls()), ("gold", gold.member_doc)):
-            found += finding_about(UNMET, docs, side)
+            found += finding_about(UNMET_ID, docs, side)
     if result.judge:
         noted["judge"] = dict(result.judge)
     values = rows_of(result.measured, task.labels)
@@ -149,7 +149,7 @@ def _rows(values: list[pl.DataFrame], others: list[dict[str, Any]]) -> pl.DataFr
 
 
 def _note(findings: Iterable[Finding], noted: dict[str, Any]) -> dict[str, Any]:
-    said = {"findings": [each.as_dict() for each in findings], **noted}
+    said = {"findings": [*map(asdict, findings)], **noted}
     return {"kind": NOTES, "data": json.dumps(said).encode()}
 
 

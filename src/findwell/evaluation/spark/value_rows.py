@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 VALUES, NOTES, SAMPLE = 0, 1, 2  # the kinds of rows
 FLOATS = ("array<double>", pl.List(pl.Float64))
-COLUMNS: dict[str, tuple[str, Any]] = {  # by name: the type of Spark, and that of polars
+VALUE_COLUMNS: dict[str, tuple[str, Any]] = {  # by name: the type of Spark, and that of polars
     "kind": ("tinyint", pl.Int8),
     "query": ("string", pl.String),
     "labels": ("array<string>", pl.List(pl.String)),  # what is known about the query
@@ -34,8 +34,8 @@ COLUMNS: dict[str, tuple[str, Any]] = {  # by name: the type of Spark, and that 
     **dict.fromkeys(BOUNDS, FLOATS),
     "data": ("binary", pl.Binary),
 }
-SCHEMA = ", ".join(f"`{name}` {kind}" for name, (kind, _) in COLUMNS.items())
-ROW = {name: kind for name, (_, kind) in COLUMNS.items()}
+SCHEMA = ", ".join(f"`{name}` {kind}" for name, (kind, _) in VALUE_COLUMNS.items())
+ROW = {name: kind for name, (_, kind) in VALUE_COLUMNS.items()}
 
 
 def rows_of(values: Values, labels: Sequence[str] = ()) -> pl.DataFrame:

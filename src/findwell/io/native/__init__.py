@@ -1,4 +1,4 @@
-"""Compiled code for TREC files, where it is built; everything works without it.
+"""Compiled code for runs and judgements, where it is built; everything works without it.
 
 The kernel (`_kernel.c`) reads blocks of whole queries that are plain and declines the others, which
 the code in Python reads. So a result never depends on whether the kernel is there.
@@ -13,32 +13,21 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import cache
 from itertools import cycle
-from typing import TYPE_CHECKING, Protocol, TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
     from concurrent.futures import Future
     from contextlib import AbstractContextManager
+    from io import BufferedReader
     from types import ModuleType
 
+S = TypeVar("S")
 T = TypeVar("T")
 SWITCH = "FINDWELL_NATIVE"  # "0" leaves the kernel aside
-INTERFACE = 4  # of the kernel that this code belongs to
+INTERFACE = 5  # of the kernel that this code belongs to
 PIECE = 2 << 20  # bytes that are worked on at once
 LINE = 64 << 20  # bytes of the longest line that is looked at
-
-
-class Readable(Protocol):
-    """A file as the kernel reads it."""
-
-    def read(self, size: int = -1, /) -> bytes:
-        """Read bytes."""
-
-    def readinto(self, buffer: memoryview, /) -> int | None:
-        """Fill a buffer, or a part of it."""
-
-    def peek(self, size: int = 0, /) -> bytes:
-        """Look at the next bytes."""
 
 
 @cache
@@ -73,29 +62,30 @@ def described() -> str:
 
 
 def each_piece(
-    open_file: AbstractContextManager[Readable], work: Callable[[memoryview], T]
+    open_file: AbstractContextManager[BufferedReader],
+    work: Callable[[Piece], T],
+    last_query: Callable[[memoryview], int] | None = None,
 ) -> Iterator[tuple[Piece, T]]:
     """Work on a file in threads, as many as polars has, piece by piece, in the order of the file.
 
-    No query is split between two pieces, as long as its lines stand together.
+    No query is split between two pieces, as long as its lines stand together. `last_query` finds
+    where the lines of the last one begin, by default as in files of TREC.
     """
     native = kernel()
     assert native is not None  # noqa: S101 - callers have asked
     with open_file as file:
-        pieces = _whole_queries(file, native.last_query, _threads() + 2)
+        pieces = _whole_queries(file, last_query or native.last_query, _threads() + 2)
         yield from in_threads(work, pieces)
 
 
-def in_threads(
-    work: Callable[[memoryview], T], pieces: Iterable[Piece]
-) -> Iterator[tuple[Piece, T]]:
+def in_threads(work: Callable[[S], T], pieces: Iterable[S]) -> Iterator[tuple[S, T]]:
     """Work on pieces in threads, as many as polars has; results come in the order of the pieces."""
     threads = _threads()
-    coming: deque[tuple[Piece, Future[T]]] = deque()
+    coming: deque[tuple[S, Future[T]]] = deque()
     with ThreadPoolExecutor(threads) as pool:
         try:
             for piece in pieces:
-                coming.append((piece, pool.submit(work, piece.data)))
+                coming.append((piece, pool.submit(work, piece)))
                 if len(coming) > threads:  # bounds what is held in memory
                     done, outcome = coming.popleft()
                     yield done, outcome.result()
@@ -115,13 +105,13 @@ def _threads() -> int:
 
 
 def _whole_queries(
-    file: Readable, last_query: Callable[[memoryview], int], buffers: int
+    file: BufferedReader, last_query: Callable[[memoryview], int], buffers: int
 ) -> Iterator[Piece]:
     """Read pieces of whole queries into a few buffers in turn: new memory costs more than reading.
 
     The last query of a piece goes to the next one, because it may go on there.
     """
-    ring = cycle([bytearray(PIECE) for _ in range(buffers)])
+    ring = cycle(bytearray(PIECE) for _ in range(buffers))  # each made when it is first needed
     offset = 0
     if file.peek(len(BOM_UTF8)).startswith(BOM_UTF8):
         offset = len(file.read(len(BOM_UTF8)))

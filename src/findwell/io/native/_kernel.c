@@ -1,4 +1,6 @@
-/* TREC files in one pass: parse, rank and match the rows of each query, without Python objects.
+/* Runs and judgements in one pass: read, rank and match the rows of each query.
+ *
+ * They come from TREC files, lines of JSON, Python objects, or columns of strings.
  *
  * The kernel reads only what is plain: lines with exactly the expected columns, numbers in plain
  * decimal spelling, valid UTF-8, no document twice in a query. About anything else it says nothing:
@@ -12,7 +14,7 @@
 #define Py_LIMITED_API 0x030B0000
 #include <Python.h>
 
-#include "drawing.h"
+#include "lists.h"
 
 /* --- a block of a run ------------------------------------------------------------------------ */
 
@@ -156,6 +158,34 @@ static void clear_block(Block *block)
     block->rows = 0;
 }
 
+/* Return what was drawn: arrays, names of queries that the gold lacks, and how many documents. */
+static PyObject *drawn(Block *block, int outcome)
+{
+    PyObject *result = NULL;
+    if (outcome == FAILED)
+        PyErr_NoMemory();
+    else if (outcome == DECLINED)
+        result = Py_NewRef(Py_None);
+    else {
+        PyObject *arrays = PyTuple_New(ARRAYS), *extra = as_list(&block->extra);
+        for (int i = 0; arrays && i < ARRAYS; i++) {
+            PyObject *array = as_bytes(&block->drawing.out[i]);
+            if (array == NULL || PyTuple_SetItem(arrays, i, array) != 0)
+                Py_CLEAR(arrays);
+        }
+        if (arrays && extra)
+            result = Py_BuildValue("(NNL)", arrays, extra, (long long)block->rows);
+        else {
+            Py_XDECREF(arrays);
+            Py_XDECREF(extra);
+        }
+    }
+    free_drawing(&block->drawing);
+    free_names(&block->extra);
+    free(block->seen);
+    return result;
+}
+
 static PyObject *index_draw(PyObject *self, PyObject *args)
 {
     Py_buffer data;
@@ -179,29 +209,122 @@ static PyObject *index_draw(PyObject *self, PyObject *args)
         outcome = draw_scattered(&block, begin, end, columns, narrow);
     }
     Py_END_ALLOW_THREADS
-    PyObject *result = NULL;
-    if (outcome == FAILED)
-        PyErr_NoMemory();
-    else if (outcome == DECLINED)
-        result = Py_NewRef(Py_None);
-    else {
-        PyObject *arrays = PyTuple_New(ARRAYS), *extra = as_list(&block.extra);
-        for (int i = 0; arrays && i < ARRAYS; i++) {
-            PyObject *array = as_bytes(&block.drawing.out[i]);
-            if (array == NULL || PyTuple_SetItem(arrays, i, array) != 0)
-                Py_CLEAR(arrays);
-        }
-        if (arrays && extra)
-            result = Py_BuildValue("(NNL)", arrays, extra, (long long)block.rows);
-        else {
-            Py_XDECREF(arrays);
-            Py_XDECREF(extra);
-        }
-    }
-    free_drawing(&block.drawing);
-    free_names(&block.extra);
-    free(block.seen);
+    PyObject *result = drawn(&block, outcome);
     PyBuffer_Release(&data);
+    return result;
+}
+
+/* Draw the rows of a query that is known by its name; one that comes back is declined. */
+static int draw_named(Block *block, Text query, int64_t *number)
+{
+    Drawing *d = &block->drawing;
+    int64_t known = find_query(d->index, query, *number + 1);
+    block->rows += (int64_t)d->count;
+    if (known < 0) {
+        d->count = 0;
+        return add_name(&block->extra, query);
+    }
+    *number = known;
+    if (block->seen[known]++)
+        return DECLINED;
+    if (d->count)
+        return draw_query(d, known);
+    return push(&d->out[ASKED], known) ? FAILED : PLAIN;
+}
+
+static int draw_records(Block *block, Json *json)
+{
+    Text query;
+    int64_t number = -1;
+    int state, outcome;
+    while ((state = next_record(json, &block->drawing, &query, 1)) > 0)
+        if ((outcome = draw_named(block, query, &number)) != PLAIN)
+            return outcome;
+    return state == 0 ? PLAIN : state == -1 ? DECLINED : FAILED;
+}
+
+/* Draw a block of lines of JSON, with the field that holds what was retrieved. */
+static PyObject *index_draw_records(PyObject *self, PyObject *args)
+{
+    Py_buffer data;
+    const char *field;
+    int outcome = DECLINED;
+    if (!PyArg_ParseTuple(args, "y*s", &data, &field))
+        return NULL;
+    if (data.len >= INT32_MAX) {
+        PyBuffer_Release(&data);
+        return Py_NewRef(Py_None);
+    }
+    Block block = {.drawing.index = (Index *)self};
+    Json json = {data.buf, (const char *)data.buf + data.len, {field, strlen(field)}};
+    Py_BEGIN_ALLOW_THREADS
+    block.seen = calloc(size_of(&block.drawing.index->queries) + 1, 1);
+    if (block.seen == NULL)
+        outcome = FAILED;
+    else if (is_plain(json.at, json.end))
+        outcome = draw_records(&block, &json);
+    Py_END_ALLOW_THREADS
+    PyObject *result = drawn(&block, outcome);
+    PyBuffer_Release(&data);
+    return result;
+}
+
+static int draw_columns(Block *block, const Strings *queries, const int32_t *counts,
+                        const Strings *docs, const double *scores, int narrow)
+{
+    size_t row = 0, name = 0, piece = 0;
+    int64_t number = -1;
+    int outcome = PLAIN;
+    for (size_t i = 0; i < size_of(queries) && outcome == PLAIN; i++) {
+        for (int32_t place = 0; place < counts[i] && outcome == PLAIN; place++, row++) {
+            double score = scores ? scores[row] : -(double)place;
+            if (narrow)
+                score = (double)(float)score;
+            Text doc = text_at(docs, row, &piece);
+            outcome = isfinite(score) && !may_be_blank(doc) ? add_row(&block->drawing, doc, score)
+                                                            : DECLINED;
+        }
+        if (outcome == PLAIN)
+            outcome = draw_named(block, text_at(queries, i, &name), &number);
+    }
+    return outcome;
+}
+
+/* Draw columns: queries, how many documents each has, documents, and their scores, if any. */
+static PyObject *index_draw_columns(PyObject *self, PyObject *args)
+{
+    PyObject *names, *ids, *numbers, *result = NULL;
+    Py_buffer counts = {0}, scores = {0};
+    Strings queries = {0}, docs = {0};
+    int narrow, unique, outcome = FAILED;
+    if (!PyArg_ParseTuple(args, "Oy*OOpp", &names, &counts, &ids, &numbers, &narrow, &unique))
+        return NULL;
+    if (take_strings(&queries, names) != 0 || take_strings(&docs, ids) != 0 ||
+        (numbers != Py_None && PyObject_GetBuffer(numbers, &scores, PyBUF_SIMPLE) != 0))
+        goto done;
+    size_t rows = 0;
+    if ((size_t)counts.len == size_of(&queries) * sizeof(int32_t))
+        for (size_t i = 0; i < size_of(&queries); i++)
+            rows += (size_t)((const int32_t *)counts.buf)[i];
+    if ((size_t)counts.len != size_of(&queries) * sizeof(int32_t) || rows != size_of(&docs) ||
+        rows >= INT32_MAX || (scores.obj && (size_t)scores.len != rows * sizeof(double))) {
+        PyErr_SetString(PyExc_ValueError, "the columns do not belong together");
+        goto done;
+    }
+    Block block = {.drawing.index = (Index *)self, .drawing.unique = unique};
+    Py_BEGIN_ALLOW_THREADS
+    block.seen = calloc(size_of(&block.drawing.index->queries) + 1, 1);
+    if (block.seen != NULL)
+        outcome = draw_columns(&block, &queries, counts.buf, &docs, scores.obj ? scores.buf : NULL,
+                               narrow);
+    Py_END_ALLOW_THREADS
+    result = drawn(&block, outcome);
+done:
+    if (scores.obj)
+        PyBuffer_Release(&scores);
+    PyBuffer_Release(&counts);
+    free_strings(&queries);
+    free_strings(&docs);
     return result;
 }
 
@@ -311,6 +434,8 @@ static void index_free(PyObject *self)
 
 static PyMethodDef INDEX_METHODS[] = {
     {"draw", index_draw, METH_VARARGS, "Draw the rows of a block of a run; None: it is not plain."},
+    {"draw_records", index_draw_records, METH_VARARGS, "Draw a block of lines of JSON."},
+    {"draw_columns", index_draw_columns, METH_VARARGS, "Draw lists that stand in columns."},
     {"split", index_split, METH_VARARGS, "Spread the lines of a block by query."},
     {0},
 };
@@ -328,48 +453,7 @@ static PyType_Spec INDEX = {"findwell.io.native._kernel.Index", sizeof(Index), 0
 
 /* --- a block of judgements ------------------------------------------------------------------ */
 
-typedef struct {
-    Names queries;
-    Text *docs;
-    double *grades;
-    size_t count, room;
-    Numbers counts;
-    Text iteration;
-} Judgements;
-
-static int close_query(Drawing *d, Judgements *found)
-{
-    if (!d->count)
-        return PLAIN;
-    if (!number_rows(d))
-        return DECLINED;
-    for (size_t i = 1; i < d->count; i++)
-        if (d->rows[i].score > d->rows[i - 1].score) {
-            sort_rows(d->rows, d->spare, d->count, 0);
-            break;
-        }
-    if (found->count + d->count > found->room) {
-        size_t room = (found->count + d->count) * 2;
-        Text *docs = realloc(found->docs, room * sizeof *docs);
-        if (docs == NULL)
-            return FAILED;
-        found->docs = docs;
-        double *grades = realloc(found->grades, room * sizeof *grades);
-        if (grades == NULL)
-            return FAILED;
-        found->grades = grades;
-        found->room = room;
-    }
-    for (size_t i = 0; i < d->count; i++) {
-        found->docs[found->count] = d->rows[i].doc;
-        found->grades[found->count++] = d->rows[i].score;
-    }
-    int failed = push(&found->counts, (int64_t)d->count);
-    d->count = 0;
-    return failed ? FAILED : PLAIN;
-}
-
-static int read_judgements(Drawing *d, Judgements *found, const char *at, const char *end)
+static int read_judgements(Drawing *d, Lists *found, const char *at, const char *end)
 {
     Text words[WORDS], present = {NULL, 0};
     double grade;
@@ -379,14 +463,11 @@ static int read_judgements(Drawing *d, Judgements *found, const char *at, const 
             begins_blank(words[0]))
             return DECLINED;
         if (!same_text(words[0], present)) {
-            if ((outcome = close_query(d, found)) != PLAIN)
+            if (present.at && (outcome = end_judgements(d, found)) != PLAIN)
                 return outcome;
-            size_t before = found->queries.count;
             present = words[0];
-            if (add_name(&found->queries, present) != PLAIN)
-                return FAILED;
-            if (found->queries.count == before)
-                return DECLINED; /* a query that comes back */
+            if ((outcome = begin_query(found, present)) != PLAIN)
+                return outcome;
         }
         if (found->iteration.at == NULL)
             found->iteration = words[1];
@@ -395,14 +476,27 @@ static int read_judgements(Drawing *d, Judgements *found, const char *at, const 
         if (add_row(d, words[2], grade) != PLAIN)
             return FAILED;
     }
-    return close_query(d, found);
+    return present.at ? end_judgements(d, found) : PLAIN;
 }
 
-static PyObject *read_qrels(PyObject *Py_UNUSED(module), PyObject *args)
+static int read_records(Drawing *d, Lists *found, Json *json)
+{
+    Text query;
+    int state, outcome;
+    while ((state = next_record(json, d, &query, 0)) > 0)
+        if ((outcome = begin_query(found, query)) != PLAIN ||
+            (outcome = end_judgements(d, found)) != PLAIN)
+            return outcome;
+    return state == 0 ? PLAIN : state == -1 ? DECLINED : FAILED;
+}
+
+/* Read a block of judgements: of TREC, or lines of JSON with a field of ids. */
+static PyObject *read_gold(PyObject *Py_UNUSED(module), PyObject *args)
 {
     Py_buffer data;
+    const char *field = NULL;
     int outcome = DECLINED;
-    if (!PyArg_ParseTuple(args, "y*", &data))
+    if (!PyArg_ParseTuple(args, "y*|z", &data, &field))
         return NULL;
     if (data.len >= INT32_MAX) {
         PyBuffer_Release(&data);
@@ -410,35 +504,27 @@ static PyObject *read_qrels(PyObject *Py_UNUSED(module), PyObject *args)
     }
     const char *begin = data.buf, *end = begin + data.len;
     Drawing drawing = {0};
-    Judgements found = {0};
-    Made *queries = NULL, *docs = NULL;
+    Lists found = {0};
+    Columns columns = {0};
+    Text iteration = {0};
     Py_BEGIN_ALLOW_THREADS
-    if (is_plain(begin, end))
-        outcome = read_judgements(&drawing, &found, begin, end);
-    if (outcome == PLAIN) {
-        queries = make_strings(found.queries.names, found.queries.count);
-        docs = make_strings(found.docs, found.count);
-        if (queries == NULL || docs == NULL)
-            outcome = FAILED;
+    if (is_plain(begin, end)) {
+        Json json = {begin, end, {field, field ? strlen(field) : 0}};
+        outcome = field ? read_records(&drawing, &found, &json)
+                        : read_judgements(&drawing, &found, begin, end);
     }
+    iteration = found.iteration;
+    if (outcome == PLAIN)
+        outcome = to_columns(&found, &columns);
     Py_END_ALLOW_THREADS
     PyObject *result = NULL;
     if (outcome == PLAIN)
-        result = Py_BuildValue(
-            "(NNNNy#)", new_column(queries), as_bytes(&found.counts), new_column(docs),
-            PyBytes_FromStringAndSize((const char *)found.grades,
-                                      (Py_ssize_t)(found.count * sizeof *found.grades)),
-            found.iteration.at, (Py_ssize_t)found.iteration.size);
-    else {
-        free_made(queries);
-        free_made(docs);
+        result = Py_BuildValue("(Ny#)", columns_tuple(&columns), iteration.at,
+                               (Py_ssize_t)iteration.size);
+    else
         result = outcome == FAILED ? PyErr_NoMemory() : Py_NewRef(Py_None);
-    }
     free_drawing(&drawing);
-    free_names(&found.queries);
-    free(found.docs);
-    free(found.grades);
-    free(found.counts.data);
+    free_lists(&found);
     PyBuffer_Release(&data);
     return result;
 }
@@ -471,14 +557,15 @@ static PyObject *last_query(PyObject *Py_UNUSED(module), PyObject *args)
 }
 
 static PyMethodDef METHODS[] = {
-    {"read_qrels", read_qrels, METH_VARARGS,
+    {"read_gold", read_gold, METH_VARARGS,
      "Read a block of judgements, the highest grade of each query first; None: it is not plain."},
+    {"pack", pack, METH_VARARGS, "Pack lists by query into columns; None: they are not plain."},
     {"last_query", last_query, METH_VARARGS, "Return where the lines of the last query begin."},
     {0},
 };
 
 /* Raised with every change of what Python sees, so that a kernel built earlier is not used. */
-enum { INTERFACE = 4 };
+enum { INTERFACE = 5 };
 
 static int execute(PyObject *module)
 {
@@ -496,7 +583,7 @@ static PyModuleDef_Slot SLOTS[] = {{Py_mod_exec, execute}, {0}};
 
 static struct PyModuleDef MODULE = {
     PyModuleDef_HEAD_INIT, .m_name = "_kernel",
-    .m_doc = "TREC files, parsed, ranked and matched in one pass.",
+    .m_doc = "Runs and judgements, read, ranked and matched in one pass.",
     .m_methods = METHODS, .m_slots = SLOTS,
 };
 

@@ -97,7 +97,7 @@ static int64_t find_query(const Index *index, Text name, int64_t guess)
 enum { PLAIN, DECLINED, FAILED };
 
 enum { QUERY, RETRIEVED, EDGE_QUERY, EDGE_RANK, EDGE_ITEM, UNIT_QUERY, UNIT_RANK, TIE_QUERY,
-       TIE_FIRST, TIE_LAST, UNSORTED, ARRAYS };
+       TIE_FIRST, TIE_LAST, UNSORTED, ASKED, ARRAYS };
 
 typedef struct {
     const Index *index;
@@ -106,6 +106,7 @@ typedef struct {
     size_t piece;         /* of the gold's documents: where the last one was found */
     Table table;          /* the rows by document; values are row + 1 */
     Numbers found; /* member and row in turns */
+    int unique;    /* whether no document can occur twice in a query */
     Numbers out[ARRAYS];
 } Drawing;
 
@@ -176,6 +177,57 @@ static int by_rank(const void *a, const void *b)
     return x[1] != y[1] ? (x[1] > y[1]) - (x[1] < y[1]) : (x[0] > y[0]) - (x[0] < y[0]);
 }
 
+/* Find the documents of a query in the gold among its rows, in the order of the rows. */
+static int find_rows(Drawing *d, int64_t query)
+{
+    const int64_t *first = d->index->first.buf;
+    int failed = 0;
+    size_t mask = number_rows(d);
+    if (!mask)
+        return DECLINED;
+    for (int64_t member = first[query]; member < first[query + 1]; member++) {
+        Text doc = text_at(&d->index->docs, (size_t)member, &d->piece);
+        uint32_t number = *slot_of(d, doc, hash_text(doc), mask);
+        if (number)
+            failed |= push(&d->found, member) | push(&d->found, number - 1);
+    }
+    if (d->found.count)
+        qsort(d->found.data, d->found.count / 2, 2 * sizeof *d->found.data, by_rank);
+    return failed ? FAILED : PLAIN;
+}
+
+/* The same where no row occurs twice: the rows are looked up among the few documents of the gold. */
+static int find_members(Drawing *d, int64_t query)
+{
+    const int64_t *first = d->index->first.buf;
+    size_t members = (size_t)(first[query + 1] - first[query]), slots = 16;
+    int failed = 0;
+    while (slots < members * 2)
+        slots *= 2;
+    if (slots > d->table.slots) {
+        free(d->table.numbers);
+        if (make_table(&d->table, slots / 2) != 0)
+            return FAILED;
+    }
+    uint32_t *numbers = d->table.numbers;
+    memset(numbers, 0, slots * sizeof *numbers);
+    for (size_t i = 0; i < members; i++) {
+        Text doc = text_at(&d->index->docs, (size_t)first[query] + i, &d->piece);
+        size_t slot = hash_text(doc) & (slots - 1);
+        while (numbers[slot])
+            slot = (slot + 1) & (slots - 1);
+        numbers[slot] = (uint32_t)i + 1;
+    }
+    for (size_t row = 0; row < d->count; row++)
+        for (size_t slot = d->rows[row].hash & (slots - 1); numbers[slot];
+             slot = (slot + 1) & (slots - 1)) {
+            int64_t member = first[query] + numbers[slot] - 1;
+            if (same_text(text_at(&d->index->docs, (size_t)member, &d->piece), d->rows[row].doc))
+                failed |= push(&d->found, member) | push(&d->found, (int64_t)row);
+        }
+    return failed ? FAILED : PLAIN;
+}
+
 /* Rank and match the rows of one query. */
 static int draw_query(Drawing *d, int64_t query)
 {
@@ -202,21 +254,12 @@ static int draw_query(Drawing *d, int64_t query)
                           push(&d->out[TIE_FIRST], (int64_t)i + 1) |
                           push(&d->out[TIE_LAST], (int64_t)j);
         }
-    size_t mask = number_rows(d);
-    if (!mask)
-        return DECLINED;
-    const int64_t *first = index->first.buf;
     const int32_t *item = index->item.buf;
     const uint8_t *judged = index->judged.buf;
     d->found.count = 0;
-    for (int64_t member = first[query]; member < first[query + 1]; member++) {
-        Text doc = text_at(&index->docs, (size_t)member, &d->piece);
-        uint32_t number = *slot_of(d, doc, hash_text(doc), mask);
-        if (number)
-            failed |= push(&d->found, member) | push(&d->found, number - 1);
-    }
-    if (d->found.count)
-        qsort(d->found.data, d->found.count / 2, 2 * sizeof *d->found.data, by_rank);
+    int outcome = d->unique ? find_members(d, query) : find_rows(d, query);
+    if (outcome != PLAIN)
+        return outcome;
     int64_t last = -1; /* the unit that was listed last */
     for (size_t i = 0; i < d->found.count; i += 2) {
         int64_t what = item[d->found.data[i]], rank = d->found.data[i + 1] + 1;
@@ -244,6 +287,13 @@ static void free_names(Names *names)
 {
     free(names->names);
     free(names->table.numbers);
+}
+
+static void clear_names(Names *names)
+{
+    if (names->count)
+        memset(names->table.numbers, 0, names->table.slots * sizeof *names->table.numbers);
+    names->count = 0;
 }
 
 static int add_name(Names *names, Text name)

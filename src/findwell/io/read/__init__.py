@@ -19,6 +19,7 @@ from findwell.core.errors import FindwellError, InputError, choose, naming_files
 from findwell.core.forks import not_after_fork, refuse_after_fork
 from findwell.core.frames import changed
 from findwell.io.read.format import FORMATS, Format, Look, ReadContext, Source
+from findwell.io.read.packed import IdLists, begins_with_ids, is_plain, pack_gold, pack_run
 
 if TYPE_CHECKING:
     from findwell.core.data import NamedBy
@@ -26,12 +27,22 @@ if TYPE_CHECKING:
     from findwell.io.read.in_memory import GoldLike as GoldLike
     from findwell.io.read.in_memory import PathLike, Records, TableLike
     from findwell.io.read.in_memory import RunLike as RunLike
+    from findwell.io.read.mapping import Fields
     from findwell.io.read.traces.run import TraceSource
 
 # what reads objects, folders and traces is imported where there are any: TREC files need none of it
 
 # the methods by which frameworks ask their retrievers, tried in this order
 RETRIEVER_METHODS = ("invoke", "retrieve", "run", "ainvoke", "aretrieve", "run_async", "arun")
+NO_FIELDS: Fields = {}  # nothing is mapped
+# other kinds of files that people give by accident, and how they begin
+FOREIGN = {
+    b"PK\x03\x04": "a zip archive",
+    b"\x28\xb5\x2f\xfd": "a zstd file",
+    b"BZh": "a bzip2 file",
+    b"\xfd7zXZ\x00": "an xz file",
+    b"SQLite format 3": "an SQLite database",
+}
 NAMED_AT_MOST = 1000  # entries of a dict that are looked at: one by query may have millions
 
 
@@ -62,10 +73,11 @@ KINDS: dict[Kind, Any] = {  # by type; the first that fits
 }
 
 
-def kind_of(data: object) -> Kind:
+def kind_of(data: object, mapped: Fields = NO_FIELDS) -> Kind:
     """Say what was given: everything that takes inputs asks this function.
 
-    A class of a later room says by itself what its objects are, in `input_kind`.
+    A class of a later room says by itself what its objects are, in `input_kind`. `mapped` are
+    fields of records of which a user says what they mean.
 
     >>> kind_of({"q1": {"d1": 0.5}}), kind_of({"bm25": {"q1": {"d1": 0.5}}})
     (<Kind.BY_QUERY: 9>, <Kind.NAMED: 7>)
@@ -77,7 +89,7 @@ def kind_of(data: object) -> Kind:
     if known is not None:
         return known
     if isinstance(data, Mapping):
-        return Kind.NAMED if _is_named(data) else Kind.BY_QUERY
+        return Kind.NAMED if _is_named(data, mapped) else Kind.BY_QUERY
     if isinstance(data, list | tuple):
         listed = data and kind_of(data[0]) in {Kind.PATH, Kind.SOURCE, Kind.RUN}
         return Kind.LISTED if listed else Kind.RECORDS
@@ -90,7 +102,7 @@ def kind_of(data: object) -> Kind:
     return Kind.RECORDS if readable else Kind.OTHER
 
 
-def _is_named(data: Mapping[Any, Any]) -> bool:
+def _is_named(data: Mapping[Any, Any], mapped: Fields) -> bool:
     """Tell whether this is a dict of inputs by name rather than one by query."""
     values = list(islice(data.values(), NAMED_AT_MOST))
     kinds = [Kind.OTHER if isinstance(x, Mapping | list | tuple) else kind_of(x) for x in values]
@@ -98,25 +110,61 @@ def _is_named(data: Mapping[Any, Any]) -> bool:
         return bool(values)
     if not {Kind.RESULT, Kind.RETRIEVER}.isdisjoint(kinds):
         return True
+    first: Any = values[0]
+    inner = first.values() if isinstance(first, dict) else first if isinstance(first, list) else ()
+    plain = isinstance(next(iter(inner), None), int | float | str)  # scores, grades, ids
+    return False if plain else _first_is_input(first, kinds[0], mapped)
+
+
+def _first_is_input(first: Any, kind: Kind, mapped: Fields) -> bool:  # noqa: ANN401
+    """Tell by the first of several things whether they are inputs, or lists of one query each."""
+    from findwell.io.read.mapping import reach  # noqa: PLC0415
     from findwell.io.read.objects import is_answer  # noqa: PLC0415
     from findwell.io.read.shapes import shape_of  # noqa: PLC0415
 
-    first: Any = values[0]
     if is_answer(first):  # to one query
         return False
     if isinstance(first, Mapping):
         return isinstance(next(iter(first.values()), None), Mapping | list | tuple)
     if isinstance(first, list):  # of records, not of ids
-        return bool(first and isinstance(first[0], Mapping) and shape_of(first[0], "run"))
-    return kinds[0] is Kind.TABLE
+        is_record = bool(first) and isinstance(first[0], Mapping)
+        return is_record and shape_of(reach(first[0], mapped), "run", mapped) is not None
+    return kind is Kind.TABLE
 
 
-def each_input(data: Any) -> list[tuple[str, Any]]:  # noqa: ANN401
+def path_of(data: object, otherwise: str = "") -> str:
+    """Return the path of an input that is one, to say where something is; else `otherwise`.
+
+    >>> path_of("bm25.trec"), path_of({"q1": ["d1"]}, "the run")
+    ('bm25.trec', 'the run')
+    """
+    return os.fspath(data) if kind_of(data) is Kind.PATH else otherwise  # type: ignore[call-overload]
+
+
+def each_input(data: Any, mapped: Fields = NO_FIELDS) -> list[tuple[str, Any]]:  # noqa: ANN401
     """Return each of several inputs with its name, "" where it has none, or the one that it is."""
-    kind = kind_of(data)
+    kind = kind_of(data, mapped)
     if kind is Kind.NAMED:
         return [(str(name), each) for name, each in data.items()]
     return [("", each) for each in data] if kind is Kind.LISTED else [("", data)]
+
+
+def several_inputs(data: Any) -> list[tuple[str, Any]]:  # noqa: ANN401
+    """Return the runs of a dict by name, or of a list, which holds several; none if it is neither.
+
+    >>> several_inputs([{"q1": ["d1"]}, {"q1": ["d2"]}]), several_inputs("bm25.trec")
+    ([('', {'q1': ['d1']}), ('', {'q1': ['d2']})], [])
+    """
+    kind = kind_of(data)
+    if kind is Kind.NAMED:
+        return [(str(name), each) for name, each in data.items()]
+    listed = kind in {Kind.LISTED, Kind.RECORDS, Kind.ITERATOR}
+    return [("", each) for each in data] if listed else []
+
+
+def readable_again(data: Any) -> Any:  # noqa: ANN401
+    """Return an input that can be read again, as an iterator cannot."""
+    return list(data) if kind_of(data) is Kind.ITERATOR else data
 
 
 class Given(NamedTuple):
@@ -128,26 +176,30 @@ class Given(NamedTuple):
     readable: Any  # which can be read again, as an iterator and a pipe cannot
 
 
-def open_inputs(data: object, named: str | None = None, id_from: str | None = None) -> list[Given]:
+def open_inputs(
+    data: object,
+    named: str | None = None,
+    id_from: str | None = None,
+    search_span: str | None = None,
+    fields: object = None,
+) -> list[Given]:
     """Return each of several inputs, or the one that it is, all of them to be read.
 
     A path of traces is replaced by the runs that they hold, two where lists were reranked, unless
     it has a name, which is for one. `named` is the format of the runs.
     """
     found: list[Given] = []
-    for name, each in each_input(data):
+    for name, each in each_input(data, _mapped(fields, "run")):
         is_path = not name and kind_of(each) is Kind.PATH
-        traces = trace_sources(each, named, id_from) if is_path else []
+        traces = trace_sources(each, named, id_from, search_span) if is_path else []
         found += [open_input(run, name) for run in traces or [each]]
     return found
 
 
 def open_input(data: Any, name: str = "") -> Given:  # noqa: ANN401
     """Return an input to be read."""
-    kind, readable = kind_of(data), data
-    if kind is Kind.ITERATOR:
-        readable = list(data)
-    elif kind is Kind.PATH and not os.path.isdir(data):  # noqa: PTH112 - errors mean no
+    kind, readable = kind_of(data), readable_again(data)
+    if kind is Kind.PATH and not os.path.isdir(data):  # noqa: PTH112 - errors mean no
         readable = Source.of(data)
     return Given(name, kind, data, readable)
 
@@ -165,6 +217,8 @@ def load_run(
     names: NamedBy = "id",
     id_from: str | None = None,
     query_from: str | None = None,
+    search_span: str | None = None,
+    fields: object = None,
 ) -> RunStream:
     """Return a run: a path, a table, {query: {doc: score}}, {query: [doc]}, or records.
 
@@ -172,9 +226,11 @@ def load_run(
     read whole. Without it the first such record is an error. With `texts` the texts and offsets
     next to the ids are kept, with `about` everything that describes the queries. `names` is what
     names the queries: the `id` of a record, by default, or its `question` or its `position`, which
-    are also used where a record has no id. Retrieved things may be objects of other frameworks
-    (docs/inputs.md); `id_from` is the field that holds their ids, such as `metadata.chunk`. Of
-    traces (docs/traces.md) `query_from` is the attribute that holds the ids of queries.
+    are also used where a record has no id. Retrieved things may be objects of other frameworks;
+    `id_from` is the field that holds their ids, such as `metadata.chunk`. Of traces, `query_from`
+    is the attribute that holds the ids of queries, and `search_span` the name of spans that are
+    searches, if their type does not say so. `fields` says what fields of other names mean:
+    `{"run.hits": "retrieved"}`.
     """
     given: Any = data
     kind = kind_of(data)
@@ -187,13 +243,17 @@ def load_run(
         names=names,
         id_from=id_from,
         query_from=query_from,
+        search_span=search_span,
+        fields=_mapped(fields, "run"),
     )
     if kind in {Kind.PATH, Kind.SOURCE}:
         source = replace(Source.of(given) if kind is Kind.PATH else given, reading=reading)
         chosen = _format(source, "run", "traces" if hasattr(source, "calls") else format)
-        if query_from is not None and chosen.name != "traces":
-            raise _no_attributes(source.where)
+        if (query_from or search_span) is not None and chosen.name != "traces":
+            raise _no_attributes(source.where, "query_from" if query_from else "search_span")
         stream = chosen.run(source, name or source.name)
+    elif kind is Kind.BY_QUERY and is_plain(reading) and (packed := pack_run(given, name or "run")):
+        stream = packed
     else:
         from findwell.io.read import in_memory  # noqa: PLC0415
         from findwell.io.read.traces.run import TraceCalls, run_of_calls, trace_rows  # noqa: PLC0415
@@ -201,13 +261,13 @@ def load_run(
         FORMATS.known()  # plugins may bring shapes
         spans = trace_rows(data)
         if spans is not None:
-            calls = TraceCalls.of_rows(spans, "run", id_from)
+            calls = TraceCalls.of_rows(spans, "run", id_from, search_span)
             stream = run_of_calls(calls, name or "run", reading, calls.lists[-1])
-        elif query_from is not None:
-            raise _no_attributes("run")
+        elif (query_from or search_span) is not None:
+            raise _no_attributes("run", "query_from" if query_from else "search_span")
         else:
             stream = in_memory.run_from_objects(data, name or "run", reading=reading)
-    stream = replace(stream, found=reading.findings)
+    stream = replace(stream, found=reading.findings, others=lambda: reading.notes.others)
     return _whole(stream, reading) if skip_bad else stream
 
 
@@ -220,38 +280,42 @@ def load_gold(
     skip_bad: bool = False,
     texts: bool = False,
     id_from: str | None = None,
+    fields: object = None,
 ) -> Gold:
     """Return the gold: a path, a table, {query: {doc: grade}}, {query: [doc | [doc, …]]}, records.
 
     A path may also be the folder of a BEIR dataset, or of a pool with labels, or its labels.db.
     Records may be one per pair, with a question, a chunk and a label, as `findwell.judges.card`
-    takes them.
+    takes them. `fields` says what fields of other names mean: `{"gold.correct_chunks": "gold"}`.
     """
     given: Any = data
     kind = kind_of(data)
     if kind is Kind.GOLD:
         return given  # type: ignore[no-any-return]
-    reading = ReadContext(skip=skip_bad, texts=texts, id_from=id_from)
+    mapped = _mapped(fields, "gold")
+    reading = ReadContext(skip=skip_bad, texts=texts, id_from=id_from, fields=mapped)
     if kind in {Kind.PATH, Kind.SOURCE}:
         if kind is Kind.PATH and os.path.isdir(given):  # noqa: PTH112 - errors mean no
-            from findwell.io.read.beir import BeirFolder  # noqa: PLC0415
+            from findwell.io.read.beir import judgements_of  # noqa: PLC0415
 
-            if (beir := BeirFolder.at(given)) is not None:
-                again = load_gold(beir.qrels, format=format, skip_bad=skip_bad, texts=texts)
-                return beir.gold(again)
+            if (found := judgements_of(given)) is not None:
+                gold = load_gold(found[0], format=format, skip_bad=skip_bad, texts=texts)
+                return changed(gold, findings=(*gold.findings, *found[1]))
         source = _opened(given, reading)
         try:
             gold = _format(source, "gold", format).gold(source)
         except FindwellError as error:
             raise error.in_files({"gold": source.where})  # noqa: B904 - it is the same error
+    elif kind is Kind.BY_QUERY and is_plain(reading) and (packed := pack_gold(given)) is not None:
+        gold = packed
     else:
         from findwell.io.read import in_memory  # noqa: PLC0415
 
         FORMATS.known()  # plugins may bring shapes
         gold = in_memory.gold_from_objects(data, reading=reading)
     reading.check_rest(gold.n)
-    found = reading.findings()
-    return changed(gold, findings=(*gold.findings, *found)) if found else gold
+    noted = reading.findings()
+    return changed(gold, findings=(*gold.findings, *noted)) if noted else gold
 
 
 def load_samples(
@@ -262,10 +326,12 @@ def load_samples(
     skip_bad: bool = False,
     texts: bool = False,
     id_from: str | None = None,
+    fields: object = None,
 ) -> Samples:
     """Return run and gold of records that hold both: a path, a table or a list of dicts."""
     refuse_after_fork()
-    reading = ReadContext(skip=skip_bad, texts=texts, id_from=id_from)
+    mapped = _mapped(fields, "run", "gold")
+    reading = ReadContext(skip=skip_bad, texts=texts, id_from=id_from, fields=mapped)
     given: Any = data
     if kind_of(data) in {Kind.PATH, Kind.SOURCE}:
         source = _opened(given, reading)
@@ -281,6 +347,15 @@ def load_samples(
     return replace(samples, gold=gold)
 
 
+def _mapped(fields: object, *roles: str) -> Fields:
+    """Return what the fields of these roles mean; most inputs have none that is mapped."""
+    if not fields:
+        return NO_FIELDS
+    from findwell.io.read.mapping import fields_for  # noqa: PLC0415
+
+    return fields_for(fields, *roles)
+
+
 def _opened(data: Any, reading: ReadContext) -> Source:  # noqa: ANN401
     """Return a file to be read so, also one that was opened already."""
     if kind_of(data) is Kind.SOURCE:
@@ -292,9 +367,10 @@ def _opened(data: Any, reading: ReadContext) -> Source:  # noqa: ANN401
     return Source.of(data, reading)
 
 
-def _no_attributes(where: str) -> InputError:
+def _no_attributes(where: str, option: str) -> InputError:
+    what = "an attribute of traces" if option == "query_from" else "spans of traces"
     return InputError(
-        "query_from (--read query_from) names an attribute of traces, and this run has no traces",
+        f"{option} (--read {option}) names {what}, but this run is not made of traces",
         where=where,
         fix="leave it out: records name their queries themselves",
     )
@@ -308,13 +384,17 @@ def _whole(stream: RunStream, reading: ReadContext) -> RunStream:
     return replace(stream, batches=batches, findings=run.findings, whole=run.rows, found=tuple)
 
 
-def trace_sources(data: PathLike, named: str | None, id_from: str | None) -> list[TraceSource]:
+def trace_sources(
+    data: PathLike, named: str | None, id_from: str | None, search_span: str | None
+) -> list[TraceSource]:
     """Return the runs of a path of traces: one, or two where lists were reranked; else none."""
-    if named is None and os.path.isfile(data) and Look.at(Source.of(data)).only_columns:  # noqa: PTH113
-        return []
+    if named is None and os.path.isfile(data):  # noqa: PTH113
+        source = Source.of(data)
+        if Look.at(source).only_columns or begins_with_ids(source, "run"):
+            return []
     from findwell.io.read.traces import run  # noqa: PLC0415
 
-    return run.trace_sources(data, named, id_from)
+    return run.trace_sources(data, named, id_from, search_span)
 
 
 def known_formats() -> dict[str, Format]:
@@ -329,7 +409,7 @@ def _in_order(formats: Mapping[str, Format]) -> dict[str, Format]:
 
 
 def _format(source: Source, role: str, named: str | None) -> Format:
-    if named is None and (quick := _of_columns(Look.at(source), role)) is not None:
+    if named is None and (quick := _quick_format(source, role)) is not None:
         return quick
     formats = known_formats()
     able = {name: entry for name, entry in formats.items() if role in entry.roles}
@@ -361,10 +441,11 @@ def _unrecognised(
     look: Look, role: str, source: Source, able: Iterable[str], other: str
 ) -> InputError:
     """Return the error for a file of a format that no reader for this role knows."""
-    foreign = look.foreign
+    foreign = next((kind for mark, kind in FOREIGN.items() if look.head.startswith(mark)), "")
+    begins = look.head[:40].decode("utf-8", "replace")
     named_by = f"name it with --{'gold' if role == 'gold' else 'run'}-format: {', '.join(able)}"
     return InputError(
-        f"the format of this {role} file was not recognised; it begins with {look.excerpt!r}"
+        f"the format of this {role} file was not recognised; it begins with {begins!r}"
         + (f" (it looks like {other}, which cannot hold a {role})" if other else "")
         + (f" (it is {foreign})" if foreign else ""),
         where=source.where,
@@ -372,10 +453,15 @@ def _unrecognised(
     )
 
 
-def _of_columns(look: Look, role: str) -> Format | None:
-    """Find the format of a file that begins as those of TREC; no other of ours does (tested)."""
+def _quick_format(source: Source, role: str) -> Format | None:
+    """Find the format of a file that begins as those of TREC, or as lists of ids.
+
+    No other of ours does (tested), so that their modules are not needed.
+    """
+    look = Look.at(source)
     if not look.only_columns:
-        return None
+        found = begins_with_ids(source, role) and not _has_own_formats()
+        return IdLists() if found else None
     if not FORMATS.plugged:
         FORMATS.built_in("trec")  # its module registers those of judgements, too
         FORMATS.load_plugins()
@@ -383,13 +469,19 @@ def _of_columns(look: Look, role: str) -> Format | None:
     return next((entry for entry in able if entry.sniff(look, role)), None)
 
 
+def _has_own_formats() -> bool:
+    """Tell whether plugins bring formats, which are asked first."""
+    FORMATS.load_plugins()
+    modules = (type(each).__module__ for each in FORMATS.registered.values())
+    return not all(module.startswith(f"{__name__}.") for module in modules)
+
+
 def _no_gold(name: str, source: Source) -> InputError:
     """Return the error for a file alone that cannot hold both run and gold."""
     from findwell.io.read.shapes import GIVE_GOLD  # noqa: PLC0415
 
     return InputError(
-        f"a file of the format {name} does not hold both what was retrieved and what should be "
-        "found",
+        f"a file of the format {name} does not hold both a run and gold labels",
         where=source.where,
         fix=f"give what should be found, too: {GIVE_GOLD}",
     )
@@ -406,4 +498,6 @@ __all__ = [
     "load_samples",
     "open_input",
     "open_inputs",
+    "readable_again",
+    "several_inputs",
 ]

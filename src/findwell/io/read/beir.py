@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import os
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -17,48 +17,36 @@ from findwell.io.read.json import all_entries
 
 if TYPE_CHECKING:
     from findwell.core.data import Gold
+    from findwell.core.findings import Finding
 
 QUERIES, QRELS = "queries.jsonl", "qrels"
 
 
-@dataclass(frozen=True, slots=True)
-class BeirFolder:
-    """A dataset folder and the judgements in it that count."""
+def judgements_of(path: str | os.PathLike[str]) -> tuple[Path, list[Finding]] | None:
+    """Return the judgements of a dataset that count, and whether it has others.
 
-    folder: Path
-    qrels: Path
-    unused: tuple[str, ...] = ()  # further judgements in the folder
-
-    @classmethod
-    def at(cls, path: str | os.PathLike[str]) -> BeirFolder | None:
-        """Return the dataset at a path; None if it is not the folder of one."""
-        place = Path(path)
-        try:
-            if not place.is_dir():
-                return None
-            splits = sorted(place.joinpath(QRELS).glob("*.tsv"))
-        except (OSError, ValueError):  # reported when it is opened
-            return None
-        if not splits:
-            return None
-        chosen = next((split for split in splits if split.stem == "test"), splits[0])
-        if len(splits) > 1 and chosen.stem != "test":
-            raise InputError(
-                f"the folder holds several judgements: {', '.join(s.name for s in splits)}",
-                where=str(place),
-                fix=f"name one, such as {splits[0]}",
-            )
-        return cls(place, chosen, tuple(s.name for s in splits if s != chosen))
-
-    def gold(self, gold: Gold) -> Gold:
-        """Add to the gold of the judgements that the folder has others."""
-        unused = finding_about(
-            "unused-split",
-            self.unused,
-            f"judgements next to {self.qrels.name} that were not used",
-            "to use others, name their file instead of the folder",
+    None if the path is not the folder of a dataset.
+    """
+    place = Path(path)
+    try:
+        splits = sorted(place.joinpath(QRELS).glob("*.tsv"))
+    except (OSError, ValueError):  # reported when it is opened
+        return None
+    if not splits:
+        return None
+    chosen = next((split for split in splits if split.stem == "test"), splits[0])
+    if len(splits) > 1 and chosen.stem != "test":
+        raise InputError(
+            f"the folder holds several judgements: {', '.join(s.name for s in splits)}",
+            where=str(place),
+            fix=f"name one, such as {splits[0]}",
         )
-        return replace(gold, findings=(*gold.findings, *unused))
+    return chosen, finding_about(
+        "unused-split",
+        [split.name for split in splits if split != chosen],
+        f"# file|files of judgements next to {chosen.name} was|were not used.",
+        "to use others, name their file instead of the folder",
+    )
 
 
 def _questions(source: Source) -> pl.DataFrame:

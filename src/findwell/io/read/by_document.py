@@ -17,6 +17,7 @@ from findwell.core.findings import finding_about
 from findwell.core.frames import pl
 from findwell.io.read.format import STRICT, ReadContext, text_as_id, two_names
 from findwell.io.read.labels_database import disputed, final_grades
+from findwell.io.read.mapping import NO_FIELDS, SIDES, Fields, renamed
 from findwell.io.read.shapes import shape_of
 from findwell.io.read.values import UNDERSTOOD, grades, no_column
 from findwell.io.read.vocabulary import ACCEPTED_COLUMNS, QUESTION_COLUMNS, TABLE_COLUMNS
@@ -34,6 +35,9 @@ COMMA = re.compile(r"[-+]?\d*,\d+")  # a decimal as some languages write it
 SAID = ("annotator", "state")  # who said it, and whether it is a label or an adjudication
 TEXTS = (*IDS, *SAID, "group", "text")
 FACTS = ("text", "start", "end")  # what a row may say in addition to the id
+# names of scores that are not read as such
+OTHER_SCORES = {"distance", "_distance", "cosine_distance", "_score", "_relevance_score"}
+OTHER_SCORES |= {"relevance_score", "rerank_score", "similarity_score", "cosine_similarity"}
 MAY_LACK = ("group", *SAID, *FACTS)  # columns in which a row may have nothing
 
 
@@ -70,7 +74,7 @@ def _found(columns: list[str], spellings: Mapping[str, Sequence[str]]) -> dict[s
     """Map findwell's names to all columns that these spellings name, the one that counts first."""
     folded: dict[str, list[str]] = {}
     for column in columns:
-        folded.setdefault(_undoubled(column).strip().casefold(), []).append(column)
+        folded.setdefault(undoubled(column).strip().casefold(), []).append(column)
     every = {
         name: [column for word in words for column in folded.get(word, ())]
         for name, words in spellings.items()
@@ -78,7 +82,7 @@ def _found(columns: list[str], spellings: Mapping[str, Sequence[str]]) -> dict[s
     return {name: found for name, found in every.items() if found}
 
 
-def _undoubled(column: str) -> str:
+def undoubled(column: str) -> str:
     """Return the name that a column had before polars renamed it."""
     return DOUBLED.sub("", column)
 
@@ -108,8 +112,8 @@ def note_columns(columns: list[str], role: str, reading: ReadContext) -> None:
     for name in ("query", "doc", number, *(FACTS if reading.texts else ())):
         chosen, *others = every.get(name, [""])
         if others:
-            what = f"column that could be the {name}, too,"
-            reading.note(two_names(len(others), chosen, tuple(map(_undoubled, others)), what))
+            what = f"# column|columns could be the {name}, too"
+            reading.note(two_names(len(others), chosen, tuple(map(undoubled, others)), what))
 
 
 def is_text(column: str) -> bool:
@@ -133,7 +137,28 @@ def run_rows(
     if "rank" in names:
         # rank order is score order: the rank, negated, serves as the score
         return rows.select(*kept, score=-pl.col("rank")), "mapped"
+    _refuse_unordered(table, names["query"], place)
     return rows, "listed"
+
+
+def _refuse_unordered(table: pl.DataFrame, query: str, place: TablePlace) -> None:
+    """Refuse rows by position where their only score, under a name of its own, orders others first.
+
+    Either order may be meant.
+    """
+    names = [name for name in table.columns if name.strip().casefold() in OTHER_SCORES]
+    if len(names) != 1:
+        return
+    name, lower = names[0], "distance" in names[0].casefold()
+    step = table[name].cast(pl.Float64, strict=False).diff() * (-1 if lower else 1)
+    above = (step > 0) & (table[query] == table[query].shift())
+    if above.any():
+        raise InputError(
+            f"the rows of a query are not in the order of {name!r}, and no column is a known score",
+            where=place.row((above.arg_max() or 0) + 1),
+            fix="sort the rows of each query, or give their order in a column rank"
+            + ("" if lower else f"; or read the scores: --map run.{name}=score"),
+        )
 
 
 def gold_of(
@@ -160,7 +185,7 @@ def gold_of(
     return replace(Gold.build(rows, queries=queries), carries=carried(table.columns), named_by=by)
 
 
-def records_of_pairs(given: Sequence[object]) -> pl.DataFrame | None:
+def records_of_pairs(given: Sequence[object], mapped: Fields = NO_FIELDS) -> pl.DataFrame | None:
     """Return records of which each is a question, a chunk and a label as a table; else None.
 
     >>> records_of_pairs([{"question": "Why?", "chunk": "Because.", "label": 1}]).columns
@@ -169,7 +194,7 @@ def records_of_pairs(given: Sequence[object]) -> pl.DataFrame | None:
     True
     """
     first = given[0] if given else None
-    if not isinstance(first, Mapping) or not _is_pair(first):
+    if not isinstance(first, Mapping) or not ("doc" in mapped.values() or _is_pair(first, mapped)):
         return None
     if not all(isinstance(record, Mapping) for record in given):
         return None
@@ -179,9 +204,13 @@ def records_of_pairs(given: Sequence[object]) -> pl.DataFrame | None:
     return pl.DataFrame([_column(name, values) for name, values in columns.items()])
 
 
-def _is_pair(record: Mapping[str, Any]) -> bool:
+def _is_pair(record: Mapping[str, Any], mapped: Fields) -> bool:
     """Tell whether a record is about one document, and says its grade."""
-    columns = [str(name) for name in record]
+    if not SIDES.isdisjoint(mapped.values()):
+        return False
+    names = renamed(map(str, record), mapped)
+    record = {new: record[old] for old, new in names.items()}
+    columns = list(record)
     found = _found(columns, ACCEPTED_COLUMNS)
     if not found.keys() >= {*IDS, "grade"} or "grade" not in _found(columns, TABLE_COLUMNS):
         return False
@@ -210,7 +239,7 @@ def _labelled(
         *finding_about(
             "no-label",
             [place.row(number + 1) for number in blank.arg_true()],
-            "pair without a label: left out",
+            "# pair|pairs has|have no label and is|are left out.",
             "label it, or remove it",
         )
     )
@@ -241,7 +270,7 @@ def _unpadded(table: pl.DataFrame, names: dict[str, str], reading: ReadContext) 
             *finding_about(
                 "padded-id",
                 list(map(repr, column.filter(padded & (bare != "")))),
-                f"row with blanks around the {name}: they are left out",
+                f"# row|rows had blanks around the {name}, which are removed.",
                 "write ids without blanks around them",
             )
         )
@@ -279,7 +308,7 @@ def _typed(
     if not reading.texts and is_text(names["doc"]):  # what contains white space is not an id
         texts = int(rows["doc"].str.contains(r"\s").sum())
         if texts:
-            reading.note(text_as_id(texts, (names["doc"],), "row"))
+            reading.note(text_as_id(texts, (names["doc"],), "row|rows"))
     return rows
 
 

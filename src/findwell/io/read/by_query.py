@@ -13,9 +13,11 @@ from itertools import islice
 from typing import TYPE_CHECKING, Any
 
 from findwell.core.columns import blank_ids
+from findwell.core.errors import InputError
 from findwell.core.frames import pl
-from findwell.core.timing import TIMED
-from findwell.io.read.by_document import known_columns
+from findwell.core.timing import TIME_COLUMNS
+from findwell.io.read.by_document import known_columns, undoubled
+from findwell.io.read.mapping import NO_FIELDS, SIDES, Fields, reach, renamed
 from findwell.io.read.records import (
     FIRST_RECORDS,
     GOLD,
@@ -50,10 +52,13 @@ NUMBERS = (pl.Int64, pl.Float64, pl.Null)
 PLAIN = (pl.String, pl.Int64, pl.Float64, pl.Boolean, pl.Null)
 
 
-def is_by_query(columns: list[str], role: str) -> bool:
+def is_by_query(columns: list[str], role: str, mapped: Fields = NO_FIELDS) -> bool:
     """Tell a table with one row per query from one with one row per document."""
-    by_document = {"query", "doc"} <= known_columns(columns).keys()
-    return not by_document and shape_of(columns, role) is not None
+    named = known_columns(list(renamed(columns, mapped).values())).keys()
+    by_document = {"query", "doc"} <= named and SIDES.isdisjoint(mapped.values())
+    found = {name.partition(".")[0] for name in mapped if name not in columns} <= set(columns)
+    paths = [name for name in mapped if found and name not in columns]  # inside objects
+    return not by_document and shape_of([*columns, *paths], role, mapped) is not None
 
 
 def read_frame(
@@ -63,21 +68,37 @@ def read_frame(
 
     With `cells` every value is a text, as in a CSV file.
     """
-    shape = find_shape(islice(_rows(frame, place), 1), role)
+    mapped = reading.fields
+    rows = functools.partial(_rows, frame, place, mapped)
+    shape = find_shape(islice(rows(), FIRST_RECORDS), role, mapped=mapped)
+    _refuse_doubled(frame.columns, shape, place.where)
     state = RecordScan(shape, role, reading)
-    part = None if cells else columnar_part(frame, state)
+    inside = any(name not in frame.columns for name in mapped)
+    part = None if cells or inside else columnar_part(frame, state)
     if part is None:
-        part = read_part(_rows(frame, place, cells=cells), state)
-    first = list(islice(_rows(frame, place, cells=cells), FIRST_RECORDS))
-    texts = texts_as_ids(state, _rows(frame, place) if shape.texts else ())
+        part = read_part(rows(cells=cells), state)
+    first = list(islice(rows(cells=cells), FIRST_RECORDS))
+    texts = texts_as_ids(state, rows() if shape.texts else ())
     return Collected([part], state, first, texts)
 
 
-def _rows(frame: pl.DataFrame, place: TablePlace, *, cells: bool = False) -> Iterator[Entry]:
+def _refuse_doubled(columns: list[str], shape: Shape, where: str) -> None:
+    """Refuse two columns of one name that counts: one of them would be lost."""
+    names = [name for name in map(undoubled, columns) if name in shape.main()]
+    twice = next((name for name in names if names.count(name) > 1), None)
+    if twice is not None:
+        raise InputError(
+            f"the column {twice!r} occurs more than once", where=where, fix="keep one of them"
+        )
+
+
+def _rows(
+    frame: pl.DataFrame, place: TablePlace, mapped: Fields, *, cells: bool = False
+) -> Iterator[Entry]:
     """Go through the rows as records, without empty rows."""
     for number, row in enumerate(frame.iter_rows(named=True), start=1):
         if any(value is not None for value in row.values()):
-            yield Entry(row, number, functools.partial(place.row, number), cells)
+            yield Entry(reach(row, mapped), number, functools.partial(place.row, number), cells)
 
 
 class _DoubtError(Exception):
@@ -107,7 +128,7 @@ def columnar_part(frame: pl.DataFrame, state: RecordScan) -> RecordRows | None:
             about = _about(frame, query, shape)
         else:
             about = query.to_frame().with_columns(
-                _described(frame[name]) for name in TIMED if name in frame.schema
+                _described(frame[name]) for name in TIME_COLUMNS if name in frame.schema
             )
     except _DoubtError:
         return None
@@ -298,7 +319,9 @@ def _about(frame: pl.DataFrame, query: pl.Series, shape: Shape) -> pl.DataFrame:
             _doubt_if((column.list.len() != 1).any())
             column = column.list.first()
         columns[name] = _described(column)
-    columns |= {name: _described(frame[name]) for name in shape.rest(frame.columns)}
+    known = {*columns, "retrieved", "gold"}  # none of the others replaces what was picked
+    rest = (name for name in shape.rest(frame.columns) if name not in known)
+    columns |= {name: _described(frame[name]) for name in rest}
     return pl.DataFrame({"query": query} | columns)
 
 

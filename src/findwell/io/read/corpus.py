@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from findwell.core.columns import blank_ids
-from findwell.core.errors import InputError
+from findwell.core.errors import InputError, takes_options
 from findwell.core.forks import refuse_after_fork
 from findwell.core.frames import pl
 from findwell.io.read.by_query import COERCED
@@ -23,13 +23,7 @@ from findwell.io.read.delimited import TablePlace
 from findwell.io.read.format import BYTE_ORDER_MARK, EntryNotes, Source, not_readable, not_utf8
 from findwell.io.read.json import all_entries as json_lines
 from findwell.io.read.json import read as read_json
-from findwell.io.read.objects import (
-    is_answer,
-    is_result,
-    known_source,
-    make_entries,
-    results_of,
-)
+from findwell.io.read.objects import is_answer, is_result, known_source, make_entries, results_of
 from findwell.io.read.records import Entry, entries
 from findwell.io.read.tables import frame, read_table
 from findwell.io.read.values import HALF_PAIR, identifier, loads, no_column, refuse_repeated
@@ -46,6 +40,7 @@ FILES = (".txt", ".md")
 BEIR = "corpus.jsonl"
 
 
+@takes_options()
 def load_corpus(source: object, *, id_from: str | None = None) -> pl.DataFrame:
     """Return a table with one row per text: doc, text and, where given, source, start and end.
 
@@ -54,8 +49,8 @@ def load_corpus(source: object, *, id_from: str | None = None) -> pl.DataFrame:
     (AutoRAG's corpus.parquet among them), CSV and TSV with a header, TSV of id and text without
     one, a text file, a folder of text files (*.txt, *.md; the id is the path inside it), and the
     folder of a BEIR dataset. The text may be missing where source, start and end are given.
-    Documents, nodes and points of retrieval frameworks (docs/inputs.md) are records, too; `id_from`
-    is the field that holds their ids, such as `metadata.chunk`, if not the usual one.
+    Documents, nodes and points of retrieval frameworks are records, too; `id_from` is the field
+    that holds their ids, such as `metadata.chunk`, if not the usual one.
 
     >>> load_corpus({"a": "one", "b": {"title": "Two", "text": "two"}}).rows()
     [('a', 'one'), ('b', 'two')]
@@ -279,7 +274,10 @@ def _row(record: object, columns: tuple[str, ...]) -> tuple[object, ...]:
     if text is not None and not isinstance(text, str):
         raise InputError(f"the text of {doc!r} is a {type(text).__name__}", fix="give a text")
     if text and not text.isascii() and any("\ud800" <= each <= "\udfff" for each in set(text)):
-        raise InputError(f"the text of {doc!r} holds half a surrogate pair", fix="write it again")
+        raise InputError(
+            f"the text of {doc!r} holds half of a character (a lone surrogate)",
+            fix="write it again",
+        )
     marks = (None if given.get(name) is None else str(given[name]) for name in MARKS)
     return doc, text, None if source is None else str(source), start, end, *marks
 

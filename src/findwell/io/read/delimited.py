@@ -97,7 +97,7 @@ def why_broken(source: Source, separator: str) -> InputError | None:
             return InputError(
                 f"found {row.columns} columns, and the header names {header.columns}",
                 where=f"{source.where}, line {row.line}",
-                fix=f"put a text that holds {separator!r} in quotes, or drop what is too much",
+                fix=f"put a text that holds {separator!r} in quotes, or remove the extra columns",
             )
     return None if stray is None else _quote_error(source, stray, names)
 

@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from findwell.core.errors import FindwellError, InputError, nearest
 from findwell.core.findings import (
     EXAMPLES,
+    HASHED,
     Finding,
     FindingKind,
     finding_about,
@@ -34,6 +35,10 @@ if TYPE_CHECKING:
     from typing import Any
 
     from findwell.core.data import Gold, NamedBy, RunStream
+    from findwell.io.read.mapping import Fields
+
+
+OTHERS = 1000  # values of a field that are kept
 
 
 @dataclass(slots=True)
@@ -44,6 +49,8 @@ class EntryNotes:
     fields: dict[str, list[str]] = field(default_factory=dict)
     shared: dict[str, list[str]] = field(default_factory=dict)  # by field: ids of several chunks
     placed: int = 0  # ids that are places
+    chunks: dict[tuple[str, str], tuple[Any, Any]] = field(default_factory=dict)  # by field and id
+    others: dict[str, set[str]] = field(default_factory=dict)  # by field: what is not the id
 
     def findings(self) -> list[Finding]:
         """Return what should be known about the ids."""
@@ -52,7 +59,7 @@ class EntryNotes:
                 "id-from-metadata",
                 len(ids),
                 tuple(ids[:EXAMPLES]),
-                f"object without an id of its own: metadata.{name} serves as its id",
+                f"# object|objects has|have no id. metadata.{name} serves as the id.",
                 f"if that is right, say so: --read id_from=metadata.{name} (id_from=)",
             )
             for name, ids in self.fields.items()
@@ -61,8 +68,8 @@ class EntryNotes:
             found += finding_about(
                 FindingKind.SHARED_ID,
                 ids,
-                f"chunk with the same id as a different chunk of its list, from {name}: chunks of "
-                "one document count as one",
+                "# chunk|chunks has|have the same id as a different chunk of the list, from "
+                f"{name}. Chunks of one document count as one.",
                 "if the gold labels whole documents, this is right; otherwise name a field that "
                 "differs for each chunk (--read id_from, id_from=)",
             )
@@ -72,8 +79,7 @@ class EntryNotes:
                     FindingKind.TEXT_AS_ID,
                     len(self.hashed),
                     tuple(self.hashed[:EXAMPLES]),
-                    "object without an id: a hash of its text serves as one, so only "
-                    "objects with equal texts match",
+                    f"{HASHED}, so only objects with equal texts match.",
                     "give each chunk an id of its own, or name the field that holds one "
                     "(--read id_from, id_from=); or match texts (--by rouge)",
                 )
@@ -86,6 +92,30 @@ class EntryNotes:
 
         self.hashed.append(shorten(text))
         return text_id(text)
+
+    def id_from_field(self, name: str, doc: str, entry: Mapping[str, Any]) -> str:
+        """Return an id from metadata, and remember that; it must not name chunks of two documents.
+
+        Splitters often count the chunks of each document from 0.
+        """
+        chunk = entry["source"], entry["text"]
+        first = self.chunks.setdefault((name, doc), chunk)
+        if None not in (first[0], chunk[0]) and first[0] != chunk[0] and first[1] != chunk[1]:
+            raise InputError(
+                f"metadata.{name} is {shorten(doc)!r} in chunks of {shorten(str(first[0]))!r} and "
+                f"of {shorten(str(chunk[0]))!r}, so it is not the id of a chunk",
+                fix="give each chunk an id of its own, or name the field that holds one "
+                "(--read id_from, id_from=); or match texts (--by rouge)",
+            )
+        self.fields.setdefault(name, []).append(doc)
+        return doc
+
+    def keep_others(self, entry: Mapping[str, Any]) -> None:
+        """Remember what else may be the id of something that has one; of the first results only."""
+        named = {f"metadata.{name}": value for name, value in (entry["metadata"] or {}).items()}
+        for name, value in (named | {"source": entry["source"]}).items():
+            if isinstance(value, str) and len(held := self.others.setdefault(name, set())) < OTHERS:
+                held.add(value)
 
     def note_shared(self, entries: Sequence[Mapping[str, Any]], name: str) -> None:
         """Remember the ids that a field gives to several different chunks of one list."""
@@ -105,7 +135,8 @@ class ReadContext:
     everything that describes the queries of a run, such as the questions, and not only what its
     timing needs. `names` is what names a query; a record without it is named by the next best.
     `id_from` is the field of retrieved objects that holds their ids, `query_from` the attribute of
-    traces that holds the ids of queries.
+    traces that holds the ids of queries, `search_span` the name of spans that are searches;
+    `fields` says what fields of other names mean.
 
     >>> from findwell.core.errors import InputError
     >>> reading = ReadContext(skip=True)
@@ -120,6 +151,8 @@ class ReadContext:
     names: NamedBy = "id"
     id_from: str | None = None
     query_from: str | None = None
+    search_span: str | None = None
+    fields: Fields = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         """Begin with nothing found."""
@@ -162,7 +195,7 @@ class ReadContext:
             FindingKind.SKIPPED_RECORD,
             self._count,
             tuple(f"{error.where}: {error.what}" for error in self._first),
-            "record that cannot be read: left out",
+            "# record|records cannot be read and is|are left out.",
             "correct the input; without --read skip_bad=yes (skip_bad=True) the first one is an "
             "error",
         )
@@ -175,18 +208,18 @@ def two_names(count: int, chosen: str, others: tuple[str, ...], what: str) -> Fi
         "two-names",
         count,
         others[:EXAMPLES],
-        f"{what} besides {chosen!r}, which counts",
+        f"{what}; {chosen!r} counts.",
         "drop or rename what should not count",
     )
 
 
-def text_as_id(count: int, names: tuple[str, ...], what: str = "record") -> Finding:
+def text_as_id(count: int, names: tuple[str, ...], what: str = "record|records") -> Finding:
     """Return the finding that texts served as ids."""
     return Finding(
         FindingKind.TEXT_AS_ID,
         count,
         names,
-        f"{what} with texts but without ids: a text serves as its id, so only equal texts match",
+        f"# {what} has|have texts but no ids. A text serves as its id, so only equal texts match.",
         'give ids with the texts, or match by similar text (--by rouge, by="rouge")',
     )
 
@@ -200,16 +233,6 @@ class Samples:
 
     run: RunStream
     gold: Gold
-
-
-# other kinds of files that people give by accident, and how they begin
-FOREIGN = {
-    b"PK\x03\x04": "a zip archive or an Excel file",
-    b"\x28\xb5\x2f\xfd": "a zstd file",
-    b"BZh": "a bzip2 file",
-    b"\xfd7zXZ\x00": "an xz file",
-    b"SQLite format 3": "an SQLite database",
-}
 
 
 # endings that name a format, and what the first line of other formats begins with or is cut by
@@ -226,17 +249,14 @@ class Look:
     suffix: str
     head: bytes
     columns: frozenset[str] = frozenset()  # of Parquet, which names them at its end
+    mapped: frozenset[str] = frozenset()  # fields of which a user says what they mean
 
     @classmethod
     def at(cls, source: Source) -> Look:
         """Look at the first bytes."""
         head = source.head().removeprefix(b"\xef\xbb\xbf")
-        return cls(source.suffix, head, _parquet_columns(source, head))
-
-    @property
-    def excerpt(self) -> str:
-        """The beginning, short enough for a message."""
-        return self.head[:40].decode("utf-8", "replace")
+        mapped = frozenset(source.reading.fields)
+        return cls(source.suffix, head, _parquet_columns(source, head), mapped)
 
     @property
     def lines(self) -> list[bytes]:
@@ -267,11 +287,6 @@ class Look:
         if len(first.split()) < 4 or self.suffix in NAMED_SUFFIXES:
             return False
         return OTHER_MARKS.isdisjoint(first) and b"\0" not in self.head
-
-    @property
-    def foreign(self) -> str:
-        """What other kind of file this is, if it is one of those people give by accident."""
-        return next((kind for mark, kind in FOREIGN.items() if self.head.startswith(mark)), "")
 
     @property
     def binary(self) -> bool:

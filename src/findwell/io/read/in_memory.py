@@ -76,7 +76,7 @@ def run_from_objects(
     if table is not None:
         return frame_run(table, name, TablePlace(where), reading)
     if _holds_records(data):
-        return read_records(entries(data, where), "run", reading).run(name)
+        return read_records(entries(data, where), "run", reading, reading.fields).run(name)
     raise _not_understood(data, "run", "{query: {doc: score}}, {query: [doc]}")
 
 
@@ -102,9 +102,9 @@ def gold_from_objects(
     table = frame(data)
     if table is None and _holds_records(data):
         listed = list(data)
-        table = records_of_pairs(listed)
+        table = records_of_pairs(listed, reading.fields)
         if table is None:
-            return read_records(entries(listed, where), "gold", reading).gold()
+            return read_records(entries(listed, where), "gold", reading, reading.fields).gold()
     if table is None:
         raise _not_understood(data, "gold", "{query: {doc: grade}}, {query: [doc, [doc, doc]]}")
     return frame_gold(table, TablePlace(where), reading)
@@ -126,7 +126,7 @@ def samples_from_objects(
             where=where,
             fix=f"give {GIVE_GOLD}, or records with the fields retrieved and gold",
         )
-    return read_records(entries(data, where), "samples", reading).samples(name)
+    return read_records(entries(data, where), "samples", reading, reading.fields).samples(name)
 
 
 def _holds_records(data: object) -> bool:
@@ -208,7 +208,7 @@ def _id_mix(data: Mapping[Any, Any]) -> tuple[Finding, ...]:
     found = finding_about(
         "id-type-mix",
         [repr(kinds[name]) for name in names] if len(names) > 1 else [],
-        f"query ids of several types ({', '.join(names)}): all are read as text",
+        f"# types of query ids are mixed ({', '.join(names)}); all are read as text.",
         "use one type for all ids",
     )
     return tuple(found)

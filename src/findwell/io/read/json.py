@@ -22,6 +22,7 @@ from findwell.io.read.by_document import gold_of, records_of_pairs
 from findwell.io.read.by_query import columnar_part
 from findwell.io.read.delimited import TablePlace, record_lines
 from findwell.io.read.format import Format, Look, ReadContext, Samples, not_utf8, register_format
+from findwell.io.read.mapping import reach, rename
 from findwell.io.read.records import (
     FIRST_RECORDS,
     Collected,
@@ -37,6 +38,7 @@ from findwell.io.read.records import (
 )
 from findwell.io.read.shapes import known_shapes, shape_of
 from findwell.io.read.values import HALF_PAIR, NEWLINE, loads, parse_json
+from findwell.io.read.vocabulary import tools
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -75,10 +77,36 @@ class Json(Format):
 
 def _read_some(source: Source) -> Any:  # noqa: ANN401
     """Parse a file of JSON that must hold something."""
-    value = read(source)
+    value = records_inside(read(source), source.where)
     if value in ({}, []):
         raise InputError("the file contains no queries", where=source.where, fix="write it again")
     return value
+
+
+def records_inside(value: Any, where: str) -> Any:  # noqa: ANN401
+    """Return the records that a tool puts inside its file; any other value stays as it is."""
+    if not isinstance(value, dict):
+        return value
+    for path, entry in tools()["files"].items():
+        found = reach(value, {path: ""}).get(path)
+        if isinstance(found, list) and all(isinstance(each, dict) for each in found):
+            _refuse_several(found, entry, where)
+            inside = dict.fromkeys(known_shapes()[entry["name"]].known(), "")
+            return [reach(each, inside) for each in found]
+    return value
+
+
+def _refuse_several(records: list[dict[str, Any]], entry: dict[str, str], where: str) -> None:
+    """Refuse what several systems answered, whose records would be mixed up."""
+    systems = {str(each[entry["system"]]) for each in records if entry.get("system") in each}
+    if len(systems) > 1:
+        raise InputError(
+            f"the file of {entry['name']} holds {len(systems)} systems ({entry['system']} "
+            f"{', '.join(sorted(systems)[:5])})",
+            where=where,
+            fix="write one file for each: promptfoo eval --filter-providers NAME (or "
+            "--filter-prompts NAME) -o FILE.json",
+        )
 
 
 def read(source: Source) -> Any:  # noqa: ANN401
@@ -112,8 +140,10 @@ class JsonLines(Format):
             return named or _begins_as_record(first)
         if not isinstance(record, dict):
             return named
-        known = {"query", "question", "reference"}.intersection(record)
-        return several or bool(known) or any(shape_of(record, each) for each in ("run", "gold"))
+        known = {"query", "question", "reference", *look.mapped}.intersection(record)
+        mixed = named and len({type(value) for value in record.values()}) > 1  # not one by query
+        fits = any(shape_of(record, each) for each in ("run", "gold"))
+        return several or mixed or bool(known) or fits
 
     def run(self, source: Source, name: str) -> RunStream:
         """Read what was retrieved, block by block."""
@@ -125,7 +155,7 @@ class JsonLines(Format):
     def gold(self, source: Source) -> Gold:
         """Read what is gold, one record per query or one per labelled pair."""
         first = [entry.value for entry in _first(source)]
-        if records_of_pairs(first[:1]) is not None:
+        if records_of_pairs(first[:1], source.reading.fields) is not None:
             return _gold_of_pairs(source)
         return _collect(source, _begin(source, "gold")).gold()
 
@@ -140,12 +170,14 @@ class JsonLines(Format):
 def _gold_of_pairs(source: Source) -> Gold:
     """Read records of a question, a chunk and a label."""
     listed = list(all_entries(source))
-    table = records_of_pairs([entry.value for entry in listed])
+    mapped = source.reading.fields
+    table = records_of_pairs([entry.value for entry in listed], mapped)
     if table is None:
         other = next(entry for entry in listed if not isinstance(entry.value, dict))
         what = f"a {type(other.value).__name__} is not an object"
         raise InputError(what, where=other.where(), fix="write one JSON object per line")
-    return gold_of(table, TablePlace(source.where, record_lines(source)), source.reading)
+    place = TablePlace(source.where, record_lines(source))
+    return gold_of(rename(table, mapped, source.where), place, source.reading)
 
 
 def _collect(source: Source, state: RecordScan) -> Collected:
@@ -166,8 +198,7 @@ def _stream(source: Source, state: RecordScan, name: str, first: list[Entry]) ->
             about.append(part.about)
             yield part.run
         if not about:  # it was cut since its first records were looked at
-            what, fix = "the file contains no records", "write it again"
-            raise InputError(what, where=source.where, fix=fix)
+            raise InputError("the file has no records", where=source.where, fix="write it again")
 
     return RunStream(
         name,
@@ -188,13 +219,16 @@ def _begins_as_record(line: bytes) -> bool:
 def _begin(source: Source, role: str) -> RecordScan:
     """Find the shape of the first records."""
     probe = replace(source, reading=source.reading.afresh())
-    shape = find_shape(all_entries(probe), role, skip=probe.reading.skip)
+    shape = find_shape(
+        all_entries(probe), role, skip=probe.reading.skip, mapped=probe.reading.fields
+    )
     return RecordScan(shape, role, source.reading)
 
 
 def _first(source: Source) -> list[Entry]:
     """Return the first records, by which others are judged."""
-    return list(islice(all_entries(replace(source, reading=ReadContext(skip=True))), FIRST_RECORDS))
+    reading = ReadContext(skip=True, fields=source.reading.fields)
+    return list(islice(all_entries(replace(source, reading=reading)), FIRST_RECORDS))
 
 
 def _texts(state: RecordScan, first: list[Entry]) -> list[Finding]:
@@ -212,7 +246,7 @@ def _parts(source: Source, state: RecordScan) -> Iterator[RecordRows]:
     for block in source.blocks():
         frame = frame_of(block.data, like)
         part = None
-        if frame is not None:
+        if frame is not None and frame.schema.keys() >= state.reading.fields.keys():
             like = frame.schema
             part = columnar_part(frame, state)
         yield read_part(_entries(block, state.records), state) if part is None else part
@@ -239,7 +273,8 @@ def _entries(block: Block, before: int) -> Iterator[Entry]:
         number += 1
         where = functools.partial(block.where, line)
         try:
-            yield Entry(parse_json(raw, fix="write one JSON object per line"), number, where)
+            value = parse_json(raw, fix="write one JSON object per line")
+            yield Entry(reach(value, block.source.reading.fields), number, where)
         except UnicodeDecodeError as error:
             block.source.reading.meet(not_utf8(error, where()))
         except InputError as error:

@@ -84,10 +84,10 @@ def typed(rows: pl.DataFrame, names: Iterable[str]) -> list[pl.Expr]:
     ]
 
 
-def database_at(path: str | os.PathLike[str]) -> Path | None:
+def database_at(data: Any) -> Path | None:  # noqa: ANN401
     """Return the file of a labels database, given it or the folder that holds it; else None."""
-    with contextlib.suppress(OSError, ValueError):
-        found = Path(path)
+    with contextlib.suppress(OSError, ValueError, TypeError):
+        found = Path(data)
         if found.is_dir():
             found /= FILE
         if not found.is_file():  # a pipe can be read only once
@@ -191,9 +191,8 @@ def disputed(labels: pl.DataFrame) -> list[Finding]:
     return finding_about_rows(
         "disputed-label",
         labels.filter("disputed"),
-        "pair that annotators label differently, not adjudicated: the middle grade counts, of two "
-        "the lower",
-        "adjudicate it: findwell labels serve",
+        "# pair|pairs has|have labels that disagree. The median grade counts, of two the lower.",
+        "settle it: findwell labels serve",
     )
 
 
@@ -217,7 +216,9 @@ def gold_of_labels(connection: sqlite3.Connection, *, texts: bool = False) -> Go
     carries = {"texts"} | ({"places", "chunks"} if labels["source"].count() else set())
     columns = ["query", "doc", "grade", *(("text", "start", "end", "source") if texts else ())]
     if (labels["subtopic"] != "").any():
-        labels = _by_subtopic(labels)
+        from findwell.io.read.trec import by_subtopic  # noqa: PLC0415 - few name subtopics
+
+        labels = by_subtopic(labels.with_columns(group=pl.col("subtopic").replace("", None)))
         columns.append("group")
     gold = Gold.build(labels.select(columns), queries=named, findings=disputed(labels))
     return replace(gold, carries=frozenset(carries))
@@ -236,18 +237,6 @@ def _with_places(labels: pl.DataFrame, places: pl.DataFrame) -> pl.DataFrame:
         start=pl.when(picked).then(origin + pl.col("start")).otherwise("source_start"),
         end=pl.when(picked).then(origin + pl.col("end")).otherwise("source_end"),
     )
-
-
-def _by_subtopic(labels: pl.DataFrame) -> pl.DataFrame:
-    """Make each subtopic an item; a document that is relevant to none is judged not relevant."""
-    relevant = labels.filter(pl.col("grade") > 0)
-    rejected = (
-        labels.filter(pl.col("grade") <= 0)
-        .join(relevant, on=["query", "doc"], how="anti")
-        .unique(["query", "doc"], maintain_order=True)
-    )
-    group = pl.when((pl.col("subtopic") != "") & (pl.col("grade") > 0)).then("subtopic")
-    return pl.concat([relevant, rejected]).with_columns(group=group)
 
 
 @register_format

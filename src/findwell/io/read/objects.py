@@ -26,6 +26,7 @@ from findwell.core.findings import shorten
 from findwell.core.frames import pl
 from findwell.core.plugins import Registry
 from findwell.io.read.format import EntryNotes
+from findwell.io.read.values import identifier
 from findwell.io.read.vocabulary import (
     END_NAMES,
     ID_NAMES,
@@ -256,17 +257,19 @@ def _only(answers: list[Any]) -> Any:  # noqa: ANN401
     """Return the answer to the only query of a batch."""
     if len(answers) > 1:
         raise InputError(
-            f"the answers to {len(answers)} queries, where those to one are expected",
-            fix="take them apart: give every query its own",
+            f"answers to {len(answers)} queries were given, where those to one are expected",
+            fix="split them: give every query its own answers",
         )
     return answers[0]
 
 
 def _column_names(value: object) -> list[str] | None:
     """Return the columns of a table of polars, pandas or Arrow; None if it is not a table."""
+    if isinstance(value, Mapping | list | tuple):
+        return None
     if isinstance(value, pl.LazyFrame):
         return value.collect_schema().names()
-    if isinstance(value, Mapping) or not hasattr(value, "columns"):
+    if not hasattr(value, "columns"):
         return None
     return [str(name) for name in getattr(value, "column_names", value.columns)]
 
@@ -498,12 +501,12 @@ def _id(
         others = [name for name in result if name not in source.needs]
         own = result[others[0]] if len(others) == 1 else None
     if own is not None:
+        notes.keep_others(entry)
         return id_text(own)
     for name in chunk_names(placed=entry["start"] is not None):
         value = metadata.get(name)
         if value is not None:
-            notes.fields.setdefault(name, []).append(id_text(value))
-            return id_text(value)
+            return notes.id_from_field(name, id_text(value), entry)
     if entry["source"] is not None and entry["start"] is not None:
         notes.placed += 1
         return place_id(entry["source"], entry["start"])
@@ -553,12 +556,4 @@ def place_id(source: object, start: int) -> str:
 
 def id_text(value: object) -> str:
     """Return an id as text: texts, whole numbers and UUIDs are ids."""
-    if isinstance(value, str | UUID):
-        return str(value)
-    if isinstance(value, int) and not isinstance(value, bool):
-        return str(value)
-    if hasattr(value, "item"):  # a NumPy scalar
-        return id_text(value.item())
-    raise InputError(
-        f"{shorten(repr(value), 40)} is not an id", fix="ids are texts or whole numbers"
-    )
+    return str(value) if isinstance(value, str | UUID) else identifier(value)

@@ -105,10 +105,7 @@ def _by_position(stream: RunStream, gold: Gold) -> RunStream:
 
 
 def _renamed(
-    stream: RunStream,
-    named: Callable[[pl.DataFrame], pl.DataFrame],
-    by: NamedBy,
-    names: pl.Series,
+    stream: RunStream, named: Callable[[pl.DataFrame], pl.DataFrame], by: NamedBy, names: pl.Series
 ) -> RunStream:
     """Return the run with other names, and the finding that reports it."""
 
@@ -119,7 +116,7 @@ def _renamed(
     joined = finding_about(
         f"joined-by-{by}",
         names,
-        f"record of the run without an id: joined with the gold by its {by}",
+        f"# record|records of the run has|have no id and is|are joined with the gold by the {by}.",
         "give every record the id of its query",
     )
     return replace(

@@ -33,6 +33,7 @@ from findwell.core.findings import EXAMPLES, Finding, finding_about, shorten
 from findwell.core.frames import pl
 from findwell.core.timing import timed
 from findwell.io.read.format import EntryNotes, ReadContext, Samples, text_as_id, two_names
+from findwell.io.read.mapping import NO_FIELDS, Fields, reach, require_fields
 from findwell.io.read.objects import (
     is_answer,
     is_number,
@@ -47,6 +48,7 @@ from findwell.io.read.values import (
     digits,
     grade,
     identifier,
+    is_joined,
     refuse_repeated,
     repeated,
     whole_letters,
@@ -259,6 +261,10 @@ def parse(entry: Entry, shape: Shape, sides: tuple[str, ...], reading: ReadConte
         fields = shape.native(record, cells=entry.cells, texts=texts)
     except InputError as error:
         raise InputError(f"record {entry.number}: {error.what}", fix=error.fix) from None
+    if shape.separator:
+        joined = [name for name in shape.texts if is_joined(record.get(name), shape.separator)]
+        if any(shape.separator in record[name] for name in joined):
+            reading.note(_cut(shape, tuple(joined)))
     named_by = name_of(fields, reading.names)
     query = {
         "id": lambda: identifier(fields["query"], ""),
@@ -283,6 +289,17 @@ def parse(entry: Entry, shape: Shape, sides: tuple[str, ...], reading: ReadConte
         whole_letters(str(key)): flat(value) for key, value in fields.items() if key not in SIDES
     }
     return Parsed(query, units, items, about, named_by, repeated(record), tuple(rivals))
+
+
+def _cut(shape: Shape, names: tuple[str, ...]) -> Finding:
+    return Finding(
+        "cut-texts",
+        1,
+        tuple(sorted(names)),
+        f"# record|records of {shape.name} has|have texts joined by {shape.separator!r}. They "
+        "are cut there, and so is a text that contains it.",
+        f"save them as JSON instead: then {shape.name} writes lists",
+    )
 
 
 def _rivals(entries: object, names: tuple[str, str]) -> list[tuple[str, str]]:
@@ -315,8 +332,9 @@ def _in_order(retrieved: object, query: str) -> Iterable[object]:
     """Refuse what has no order, or is not a list at all."""
     if retrieved is None:
         return ()
-    if isinstance(retrieved, Iterable) and not isinstance(
-        retrieved, Mapping | set | frozenset | str | bytes
+    labelled = hasattr(retrieved, "to_dict")  # as a series of pandas, whose index may be the ids
+    if isinstance(retrieved, Iterable) and not (
+        labelled or isinstance(retrieved, Mapping | set | frozenset | str | bytes)
     ):
         return retrieved
     raise InputError(
@@ -441,7 +459,7 @@ def _converted(convert: Callable[[object], T], value: object, query: str) -> T:
 
 
 def _no_field(record: Mapping[Any, Any], names: tuple[str, ...], query: str) -> InputError:
-    guesses = (nearest(str(key), [names[0]]) for key in record)
+    guesses = (nearest(str(key), [names[0]]) for key in record if "." not in str(key))
     return InputError(
         f"the record of query {query!r} has no field {' or '.join(map(repr, names))}, "
         f"only {_keys(record)}",
@@ -571,23 +589,35 @@ class Collected:
         return Samples(self.run(name), self.gold())
 
 
-def read_records(given: Iterable[Entry], role: str, reading: ReadContext) -> Collected:
+def read_records(
+    given: Iterable[Entry], role: str, reading: ReadContext, mapped: Fields = NO_FIELDS
+) -> Collected:
     """Read records one by one; their shape is that of the first one that has any."""
     listed = list(given)
-    state = RecordScan(find_shape(listed, role, skip=reading.skip), role, reading)
+    if mapped:
+        listed = [replace(each, value=reach(each.value, mapped)) for each in listed]
+    shape = find_shape(listed, role, skip=reading.skip, mapped=mapped)
+    state = RecordScan(shape, role, reading)
     part = read_part(listed, state)
     return Collected([part], state, listed, texts_as_ids(state, listed))
 
 
-def find_shape(listed: Iterable[Entry], role: str, *, skip: bool = False) -> Shape:
+def find_shape(
+    listed: Iterable[Entry], role: str, *, skip: bool = False, mapped: Fields = NO_FIELDS
+) -> Shape:
     """Return the shape of the first record, or of the first that has one if others are skipped."""
     unknown: InputError | None = None
+    if mapped:
+        listed = list(islice(listed, FIRST_RECORDS))
+        records = [entry.value for entry in listed if isinstance(entry.value, Mapping)]
+        if records:
+            require_fields(mapped, chain.from_iterable(records), listed[0].where())
     for entry in listed:
         if isinstance(entry.value, Mapping):
-            shape = shape_of(entry.value, role)
+            shape = shape_of(entry.value, role, mapped)
             if shape is not None:
                 return shape
-            unknown = unknown or unknown_shape(entry.value, role, entry.where())
+            unknown = unknown or unknown_shape(entry.value, role, entry.where(), mapped)
         if not skip:
             break
     if unknown is not None:
@@ -617,7 +647,7 @@ def read_part(entries: Iterable[Entry], state: RecordScan) -> RecordRows:
         known.add(parsed.query)
         understood[parsed.query] = parsed
         if parsed.twice:
-            message = "record in which a field occurs more than once: the last one counts"
+            message = "# record|records repeats|repeat a field; the last one counts."
             names = parsed.twice[:EXAMPLES]
             state.reading.note(Finding("repeated-field", 1, names, message, "keep one of them"))
         for chosen, other in parsed.rivals:
@@ -625,7 +655,7 @@ def read_part(entries: Iterable[Entry], state: RecordScan) -> RecordRows:
     state.findings += finding_about(
         "replaced-gold",
         replaced,
-        "query with more than one gold: the last one counts",
+        "# query|queries has|have more than one gold; the last one counts.",
         "keep one reference per query",
     )
     return _part(list(understood.values()), state)
@@ -763,5 +793,5 @@ def _holds_ids(value: object) -> bool:
 def note_rivals(state: RecordScan, chosen: str, other: str, count: int = 1) -> None:
     """Report that one field counts, and another one of the same meaning does not."""
     if count:
-        what = "record with another field of the same meaning"
+        what = "# record|records has|have another field of the same meaning"
         state.reading.note(two_names(count, chosen, (other,), what))

@@ -8,13 +8,14 @@ from __future__ import annotations
 
 import contextlib
 import functools
+import re
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from typing import Any
 
-from findwell.core.errors import InputError, nearest
-from findwell.core.findings import shorten
+from findwell.core.errors import InputError, nearest, takes_options
 from findwell.core.plugins import Registry
+from findwell.io.read.mapping import NO_FIELDS, SIDES, TEXTS, Fields, list_names, suggestion
 from findwell.io.read.values import listed
 from findwell.io.read.vocabulary import tools
 
@@ -24,8 +25,10 @@ GIVE_GOLD = "--gold FILE (in Python gold=)"
 # what an entry of several searches says: which of them found it, and how many there were
 HOP, CALLS = "\0hop", "\0calls"
 MEANS = {"retrieved": "what was retrieved", "gold": "what should be found"}
+NAME_LETTERS = 60  # longest name of a field that is suggested
 
 
+@takes_options()
 @dataclass(frozen=True, slots=True)
 class Shape:
     """The fields of one tool's records under findwell's names, the preferred ones first.
@@ -50,6 +53,8 @@ class Shape:
     last_wins: bool = False  # of two golds of one query the later counts
     searches: bool = False  # what was retrieved is a list of searches
     documents: bool = True  # it names documents, not labels or places
+    separator: str = ""  # by which texts are joined where a field holds one text
+    one_text: str = ""  # what to do where a field holds one text instead of a list
 
     def known(self) -> tuple[str, ...]:
         """Return every field of the shape."""
@@ -105,15 +110,18 @@ class Shape:
         ... )
         [('qid', 'id')]
         """
-        if all(len(getattr(self, role)) < 2 for role in MAIN):
+        if all(getattr(self, role) in ((), (role,)) for role in MAIN):
             return []
         given = set(names)
-        return [
+        picked = self.pick(given)
+        found = [
             (chosen, other)
-            for role, chosen in self.pick(given).items()
+            for role, chosen in picked.items()
             for other in getattr(self, role)
             if other in given - {chosen} and (other in self.texts) == (chosen in self.texts)
         ]
+        own = given - self.main()  # a field of findwell's own name that the shape does not know
+        return found + [(chosen, role) for role, chosen in picked.items() if role in own]
 
     def pick_text(self, names: Iterable[str], side: str) -> str | None:
         """Return the field that holds the texts of a side, if there is one."""
@@ -125,6 +133,12 @@ class Shape:
         taken = {*self.query, *self.question, *self.retrieved, *self.gold, *self.scores}
         taken |= {"query", *self.reference}
         return [name for name in names if name not in taken]
+
+    def _listed(self, value: object, name: str, *, strict: bool) -> Any:  # noqa: ANN401
+        found = listed(value, name, strict=strict, separator=self.separator * (name in self.texts))
+        if self.one_text and name in self.retrieved and isinstance(found, str):
+            raise InputError(f"{name} is one text, not a list", fix=self.one_text)
+        return found
 
     def native(
         self, record: Mapping[str, Any], *, cells: bool = False, texts: bool = False
@@ -140,7 +154,7 @@ class Shape:
         found = {name: record[entry] for name, entry in picked.items()}
         for name in ("retrieved", "gold", "scores"):
             if name in found:
-                found[name] = listed(found[name], picked[name], strict=cells)
+                found[name] = self._listed(found[name], picked[name], strict=cells)
         if self.items is not None and found.get("gold") is not None:
             found["gold"] = self.items(found["gold"])
         if found.get("scores") is not None:
@@ -150,12 +164,13 @@ class Shape:
         for side in ("retrieved", "gold"):
             field_ = self.pick_text(given, side) if texts and found.get(side) is not None else None
             if field_ is not None:
-                values = _texts_of(listed(record[field_], field_, strict=cells))
+                values = _texts_of(self._listed(record[field_], field_, strict=cells))
                 extra = (field_, "text", values)
                 found[side] = _put_beside(found[side], picked[side], *extra)
         if "reference" in found:
             found["reference"] = _answer(found["reference"], cells=cells)
-        found |= {name: record[name] for name in self.rest(record)}
+        # none of the others replaces what was picked, even if it has that name
+        found |= {name: record[name] for name in self.rest(record) if name not in found}
         if self.adapt is not None:
             self.adapt(found, record, texts=texts)
         return found
@@ -209,6 +224,51 @@ def join_searches(found: dict[str, Any], _record: Mapping[str, Any], *, texts: b
             for number, entries in enumerate(each, start=1)
             for entry in entries
         ]
+
+
+SOURCED = re.compile(r"deepeval_source=.*?,deepeval_context=(?P<context>.*)", re.DOTALL)
+
+
+def take_contexts(found: dict[str, Any], *_: object, **_options: bool) -> None:
+    """Take the texts of deepeval's contexts that carry their source."""
+    entries: Any = found.get("retrieved")
+    if isinstance(entries, list):
+        found["retrieved"] = [_context(entry) for entry in entries]
+
+
+def _context(entry: Any) -> Any:  # noqa: ANN401
+    if isinstance(entry, Mapping):
+        texts = {name: _context(entry[name]) for name in ("doc", "docs", "text") if name in entry}
+        return {**entry, **texts}
+    sourced = SOURCED.fullmatch(entry) if isinstance(entry, str) else None
+    return entry if sourced is None else sourced["context"]
+
+
+def take_pairs(found: dict[str, Any], record: Mapping[str, Any], **_: bool) -> None:
+    """Make an id of each document and number of Anthropic's contextual retrieval, with its text."""
+    pairs: Any = found.get("gold")
+    chunks: Any = record.get("golden_chunks")
+    texts = {
+        (chunk.get("doc_uuid"), chunk.get("index")): chunk.get("content")
+        for chunk in (chunks if isinstance(chunks, list) else ())
+        if isinstance(chunk, Mapping)
+    }
+    if _is_list(pairs):
+        found["gold"] = [_chunk(pair, texts) for pair in pairs]
+    for name in ("golden_chunks", "golden_documents"):  # all of their texts
+        found.pop(name, None)
+
+
+def _chunk(pair: Any, texts: Mapping[Any, Any]) -> dict[str, Any]:  # noqa: ANN401
+    if not isinstance(pair, list | tuple) or len(pair) != 2:
+        raise InputError(
+            f"{str(pair)[:60]!r} is not a pair of a document and the number of its chunk",
+            fix='write ["UUID", 0], as the contextual retrieval cookbook does',
+        )
+    doc, index = pair
+    chunk = {"doc": f"{doc}_chunk_{index}"}
+    text = texts.get((doc, index))
+    return chunk if text is None else {**chunk, "text": text}
 
 
 ANSWER = "answer"  # what is retrieved where nuggets were looked for in one answer
@@ -322,7 +382,8 @@ def _declared(name: str, entry: Mapping[str, Any]) -> Shape:
 
 
 FUNCTIONS: dict[str, Callable[..., Any]] = {
-    each.__name__: each for each in (or_groups, join_searches, take_nuggets, take_references)
+    each.__name__: each
+    for each in (or_groups, join_searches, take_nuggets, take_references, take_contexts, take_pairs)
 }
 
 
@@ -338,8 +399,57 @@ def known_shapes() -> dict[str, Shape]:
     return SHAPES.known()
 
 
-def shape_of(names: Iterable[str], role: str) -> Shape | None:
+def with_fields(shape: Shape, mapped: Fields) -> Shape:
+    """Return a shape in which fields mean what a user says, and nothing else.
+
+    >>> with_fields(Shape("x", ("docs",), ("gold",)), {"truth": "gold"}).gold
+    ('truth',)
+    """
+    roles: dict[str, list[str]] = {}
+    for name, meaning in mapped.items():
+        roles.setdefault(TEXTS.get(meaning, meaning), []).append(name)
+    texts = {name for name, meaning in mapped.items() if meaning in TEXTS}
+    free = {role: [n for n in getattr(shape, role) if n not in mapped] for role in MAIN}
+    changed: dict[str, Any] = {role: tuple(roles.get(role, names)) for role, names in free.items()}
+    own_gold = "gold" not in roles
+    return replace(
+        shape,
+        **changed,
+        texts=(shape.texts - mapped.keys()) | texts,
+        others=tuple(name for name in shape.others if name not in mapped),
+        items=shape.items if own_gold else refuse_pairs,
+        last_wins=shape.last_wins and own_gold,
+    )
+
+
+def refuse_pairs(gold: Any) -> Any:  # noqa: ANN401
+    """Refuse pairs of a text and a number: in gold labels a list is a group of equal documents."""
+    pairs = gold if isinstance(gold, list | tuple) else ()
+    for pair in pairs:
+        if isinstance(pair, list | tuple) and {str, int} == {type(each) for each in pair}:
+            raise InputError(
+                f"{str(list(pair))[:60]} holds a text and a number; in gold labels a list inside "
+                "the list names documents of which any one will do",
+                fix="write one id for each, such as 'guide-7'",
+            )
+    return gold
+
+
+@functools.cache
+def _any_shape() -> Shape:
+    """Return the usual names of all shapes without a rule of their own, for mapped records."""
+    known = [known_shapes()[name] for name in ("ragas", "findwell", "deepeval", "continuous-eval")]
+    names: dict[str, Any] = {
+        role: tuple(dict.fromkeys(name for shape in known for name in getattr(shape, role)))
+        for role in MAIN
+    }
+    return Shape("mapped", **names, texts=frozenset().union(*(shape.texts for shape in known)))
+
+
+def shape_of(names: Iterable[str], role: str, mapped: Fields = NO_FIELDS) -> Shape | None:
     """Return the shape that a record with these fields has, the one with most of them.
+
+    `mapped` are fields of which a user says what they mean.
 
     >>> shape_of(["qid", "query", "retrieval_gt"], "gold").name
     'autorag'
@@ -347,25 +457,39 @@ def shape_of(names: Iterable[str], role: str) -> Shape | None:
     True
     """
     given = list(names)
-    fitting = [shape for shape in known_shapes().values() if shape.fits(given, role)]
+    shapes = list(known_shapes().values())
+    if mapped:
+        plain = SIDES.isdisjoint(mapped.values())
+        shapes = [each for each in shapes if plain or each.adapt is None] + [_any_shape()]
+        shapes = [with_fields(each, mapped) for each in shapes]
+    fitting = [shape for shape in shapes if shape.fits(given, role)]
     return max(fitting, key=lambda shape: len(shape.present(given)), default=None)
 
 
-def unknown_shape(names: Iterable[str], role: str, where: str) -> InputError:
-    """Return the error for a record that has no known shape, with those that come closest."""
-    given = [str(name) for name in names]
-    missing = [side for side in ROLES[role] if not _holds(given, side)] or list(ROLES[role])
+def unknown_shape(
+    record: Mapping[str, Any], role: str, where: str, mapped: Fields = NO_FIELDS
+) -> InputError:
+    """Return the error for a record that has no known shape, with what to type."""
+    given = [str(name) for name in record]
+    held = [TEXTS.get(meaning, meaning) for meaning in mapped.values()]
+    missing = [side for side in ROLES[role] if side not in held and not _holds(given, side)]
+    missing = missing or [side for side in ROLES[role] if side not in held] or list(ROLES[role])
     guesses = list(filter(None, (nearest(name, [side]) for side in missing for name in given)))[:1]
-    advice = guesses
+    known = {name for shape in known_shapes().values() for name in shape.main()}
+    short = {name: value for name, value in record.items() if len(str(name)) <= NAME_LETTERS}
+    mapping = suggestion(short, missing, {*mapped, *known})
+    advice = [*guesses, *([mapping] if mapping else [])]
     if role == "samples" and "gold" in missing:
         advice.append(f"give what should be found: {GIVE_GOLD}")
-    advice.append(_closest(given, role))
+    most = max(len(shape.present(given)) for shape in known_shapes().values())
+    if not mapping or guesses or most > 1:
+        advice.append(_closest(given, role))
     if missing == ["gold"] and _holds(given, "question"):
         advice.append("or let a judge say what is relevant: -m context_precision")
     return InputError(
         f"the record has no field {' and no field '.join(map(repr, missing))}"
         f" ({', '.join(MEANS[side] for side in missing)}), nor what other tools call it; "
-        f"found only {', '.join(map(shorten, given[:20])) or 'nothing'}",
+        f"found only {list_names(given)}",
         where=where,
         fix="; ".join(advice),
     )
@@ -391,5 +515,5 @@ def _closest(given: list[str], role: str) -> str:
 
 def _wanted(shape: Shape, given: list[str], role: str) -> list[str]:
     sides = [getattr(shape, side) for side in ROLES[role]]
-    wanted = [" or ".join(side) for side in sides if not set(given).intersection(side)]
+    wanted = [" or ".join(side) for side in sides if side and not {*side} & {*given}]
     return wanted + sorted(shape.needs.difference(given)) or ["another field"]

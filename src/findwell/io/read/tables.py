@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import re
+import zipfile
 from collections import Counter
 from dataclasses import replace
 from itertools import islice
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from findwell.core.data import Gold, Run, RunStream
-from findwell.core.errors import InputError
+from findwell.core.errors import InputError, needs_package
 from findwell.core.frames import pl
 from findwell.core.spreadsheets import is_own, without_apostrophes
 from findwell.io.read.by_document import (
@@ -21,7 +23,17 @@ from findwell.io.read.by_document import (
 )
 from findwell.io.read.by_query import is_by_query, read_frame
 from findwell.io.read.delimited import TablePlace, row_lines, why_broken
-from findwell.io.read.format import HEAD, Format, Look, Samples, register_format, unreadable
+from findwell.io.read.format import (
+    HEAD,
+    Format,
+    Look,
+    Samples,
+    first_line,
+    register_format,
+    unreadable,
+)
+from findwell.io.read.mapping import rename
+from findwell.io.read.objects import type_name
 from findwell.io.read.shapes import shape_of
 
 if TYPE_CHECKING:
@@ -45,6 +57,11 @@ def frame(data: object) -> pl.DataFrame | None:
     if hasattr(data, "columns") and hasattr(data, "to_dict"):  # pandas, with or without pyarrow
         return _from_pandas(data)
     if hasattr(data, "__arrow_c_stream__"):
+        if hasattr(data, "__len__") and not hasattr(data, "columns"):
+            raise InputError(
+                f"{type_name(data)} is a column, not a list or a table",
+                fix="give the list of its values (.to_list()), or a dict {document: score}",
+            )
         return pl.DataFrame(data)
     return None
 
@@ -92,13 +109,17 @@ def _values(column: Any) -> Any:  # noqa: ANN401
     """Return a column of pandas; what is missing is None, but among numbers it is NaN."""
     if column.dtype.kind == "f":
         return column.to_numpy(dtype="float64", na_value=float("nan"))
-    return column.astype(object).where(column.notna(), None).tolist()
+    known = column.notna()
+    if getattr(column.dtype, "storage", "") == "pyarrow" and known.any():
+        return pl.from_pandas(column)  # strings that need not become objects
+    return column.astype(object).where(known, None).tolist()
 
 
 def frame_run(frame: pl.DataFrame, name: str, place: TablePlace, reading: ReadContext) -> RunStream:
     """Return the run of a frame of either kind."""
-    if is_by_query(frame.columns, "run"):
+    if is_by_query(frame.columns, "run", reading.fields):
         return read_frame(frame, "run", place, reading).run(name)
+    frame = rename(frame, reading.fields, place.where)
     rows, order = run_rows(frame, place, reading)
     note_columns(frame.columns, "run", reading)
     return replace(
@@ -112,8 +133,9 @@ def frame_gold(
     frame: pl.DataFrame, place: TablePlace, reading: ReadContext, *, cells: bool = False
 ) -> Gold:
     """Return the gold of a frame of either kind."""
-    if is_by_query(frame.columns, "gold"):
+    if is_by_query(frame.columns, "gold", reading.fields):
         return read_frame(frame, "gold", place, reading, cells=cells).gold()
+    frame = rename(frame, reading.fields, place.where)
     return gold_of(frame, place, reading, cells=cells)
 
 
@@ -134,9 +156,11 @@ class Table(Format):
         """Read the run batch by batch."""
         place = self.place(source)
         head = self.whole(source, HEAD_ROWS)
-        if is_by_query(head.columns, "run"):
+        mapped = source.reading.fields
+        if is_by_query(head.columns, "run", mapped):
             table = self.whole(source)
             return read_frame(table, "run", place, source.reading, cells=self.cells).run(name)
+        head = rename(head, mapped, place.where)
         order = run_rows(head.head(0), place)[1]
         names = named_by(head.columns, source.reading)
 
@@ -150,6 +174,7 @@ class Table(Format):
                         chunk_size=ROWS, maintain_order=True
                     ):
                         here = replace(place, before=before)
+                        batch = rename(batch, mapped, place.where)  # noqa: PLW2901
                         yield run_rows(batch, here, source.reading, cells=self.cells)[0]
                         before += batch.height
                 except BROKEN as error:
@@ -245,7 +270,8 @@ class Delimited(Table):
         if len(header) < 2:
             return False
         named = look.suffix == f".{self.name}"  # then say which column is missing
-        return named or is_by_document(header) or shape_of(header, role) is not None
+        known = is_by_document(header) or not look.mapped.isdisjoint(header)
+        return named or known or shape_of(header, role) is not None
 
     def scan(self, path: Path) -> pl.LazyFrame:
         """Open the table with all columns as text."""
@@ -296,10 +322,77 @@ class Parquet(Table):
         return pl.scan_parquet(path)
 
 
+@register_format
+class Excel(Table):
+    """A workbook of Excel with one sheet that holds something; every cell is read as text."""
+
+    name: ClassVar[str] = "xlsx"
+    order: ClassVar[int] = 11
+    cells: ClassVar[bool] = True
+
+    def sniff(self, look: Look, role: str) -> bool:
+        """Tell by the beginning of a zip archive, and the name of the file or of its first part."""
+        del role
+        return is_workbook(look.head, look.suffix)
+
+    def scan(self, path: Path) -> pl.LazyFrame:
+        """Read the sheet; its first row names the columns."""
+        with needs_package("reading Excel files", "excel", instead="save the sheet as CSV"):
+            import fastexcel  # noqa: PLC0415
+        try:
+            _refuse_error_cells(path)
+            book = fastexcel.read_excel(path)
+            sheets = {
+                name: book.load_sheet(name, header_row=None, dtypes="string").to_polars()
+                for name in book.sheet_names
+            }
+        except (fastexcel.FastExcelError, zipfile.BadZipFile, KeyError) as error:
+            raise pl.exceptions.ComputeError(first_line(error)) from None
+        filled = {name: sheet for name, sheet in sheets.items() if sheet.height}
+        if len(filled) > 1:
+            raise InputError(
+                f"the workbook has {len(filled)} sheets: {', '.join(filled)}",
+                where=path.name,
+                fix="keep one of them, or save the sheet as CSV",
+            )
+        sheet = next(iter(filled.values()), pl.DataFrame())
+        header, seen = sheet.row(0) if sheet.height else (), Counter[str]()
+        names = []
+        for nth, cell in enumerate(header, start=1):
+            name = cell or f"column {nth}"
+            names.append(f"{name}_duplicated_{seen[name] - 1}" if seen[name] else name)
+            seen[name] += 1
+        table = sheet.slice(1).rename(dict(zip(sheet.columns, names, strict=True)))
+        return table.lazy()
+
+
+ERROR_CELL = re.compile(rb'<c\b[^>]*\br="([A-Z]+[0-9]+)"[^>]*\bt="e"')
+
+
+def _refuse_error_cells(path: Path) -> None:
+    """Refuse cells such as #N/A, which would be read as if they were empty."""
+    with zipfile.ZipFile(path) as book:
+        for part in book.namelist():
+            if part.startswith("xl/worksheets/") and (cell := ERROR_CELL.search(book.read(part))):
+                raise InputError(
+                    f"the cell {cell[1].decode()} holds an error such as #N/A, not a value",
+                    where=path.name,
+                    fix="correct its formula, or empty the cell",
+                )
+
+
+def is_workbook(head: bytes, suffix: str) -> bool:
+    """Tell whether a file is a workbook of Excel."""
+    named = suffix in (".xlsx", ".xlsm") or b"[Content_Types].xml" in head[:64] or b"xl/" in head
+    return head.startswith(b"PK\x03\x04") and named
+
+
 def read_table(source: Source) -> tuple[pl.DataFrame, TablePlace]:
-    """Read a file of a table whole: Parquet, TSV or CSV, by its first bytes."""
+    """Read a file of a table whole: Parquet, Excel, TSV or CSV, by its first bytes."""
     head = source.head()
     kind: Table = Parquet()
-    if not head.startswith(b"PAR1"):
+    if is_workbook(head, source.suffix):
+        kind = Excel()
+    elif not head.startswith(b"PAR1"):
         kind = Tsv() if b"\t" in head.partition(b"\n")[0] else Csv()
     return kind.whole(source), kind.place(source)

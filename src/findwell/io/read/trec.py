@@ -10,7 +10,6 @@ parsed line by line.
 
 from __future__ import annotations
 
-import contextlib
 import math
 import re
 from contextlib import suppress
@@ -19,21 +18,22 @@ from typing import TYPE_CHECKING, ClassVar, NamedTuple
 
 import numpy as np
 
-from findwell.core.columns import narrowed, whole_queries
+from findwell.core.columns import whole_queries
 from findwell.core.data import Gold, Run, RunStream
 from findwell.core.errors import InputError
 from findwell.core.findings import finding_about, shorten
-from findwell.core.frames import Strings, later, pl
+from findwell.core.frames import pl
 from findwell.io.native import DeclinedError, each_piece, kernel
 from findwell.io.read.format import Block, Format, Look, not_utf8, register_format
+from findwell.io.read.packed import gold_of_columns
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from contextlib import AbstractContextManager
+    from io import BufferedReader
 
     from numpy.typing import NDArray
 
-    from findwell.io.native import Readable
     from findwell.io.read.format import ReadContext, Source
 
 
@@ -152,20 +152,12 @@ def columns_of(line: str, names: tuple[str, ...]) -> Columns | None:
         numbers = (cell for name, cell in zip(names, cells, strict=True) if name in NUMBERS)
         if all(map(_is_number, numbers)):
             return Columns(cells)
-    if names is RUN and _has_more(words):
+    more = names is RUN and len(words) > len(RUN) and RANK.fullmatch(words[3])
+    # a number as the tag is rather a shifted score, where an id holds a blank:
+    # `q1 Q0 my doc 1 0.5 bm25`, `q1 Q0 doc 2 1 0.5 bm25`
+    if more and _is_number(words[4]) and not _is_number(words[5]):
         return Columns(words[: len(RUN)], words[len(RUN)])
     return None
-
-
-def _has_more(words: list[str]) -> bool:
-    """Tell whether something follows the tag; a number as the tag is rather a shifted score.
-
-    That is the case where an id holds a blank: `q1 Q0 my doc 1 0.5 bm25`, `q1 Q0 doc 2 1 0.5 bm25`.
-    """
-    if len(words) <= len(RUN):
-        return False
-    rank, score, tag = words[3:6]
-    return bool(RANK.fullmatch(rank)) and _is_number(score) and not _is_number(tag)
 
 
 def read_line(raw: bytes, names: tuple[str, ...], block: Block, number: int) -> Columns | None:
@@ -192,6 +184,14 @@ def read_line(raw: bytes, names: tuple[str, ...], block: Block, number: int) -> 
                 where=block.where(number),
                 fix=f"give every line a number as its {name}",
             )
+    if names is QRELS and not math.isfinite(float(found.cells[-1])):
+        query, _, doc, grade = found.cells
+        raise InputError(
+            f"the grade {grade[:EXCERPT]!r} of document {doc!r} for query {query!r} is not a "
+            "finite number",
+            where=block.where(number),
+            fix="give every judged document a number: 0 for not relevant, 1 or more for relevant",
+        )
     return found
 
 
@@ -233,7 +233,9 @@ def parse_lines(block: Block, names: tuple[str, ...]) -> pl.DataFrame:
             rows = _read_cells(data, names, reading)
         elif rows is None:
             rows = _read_more(squeezed, names, reading)
-    return _line_by_line(block, names) if rows is None else rows
+    if rows is None or (names is QRELS and not rows["grade"].is_finite().all()):
+        return _line_by_line(block, names)
+    return rows
 
 
 def _separator(data: bytes) -> bytes | None:
@@ -402,13 +404,13 @@ def _note(reading: ReadContext, blank: list[str], rest: list[str]) -> None:
         *finding_about(
             "blank-in-id",
             blank,
-            "line with a blank inside an id: accepted, because tabs separate its columns",
+            "# line|lines has|have a blank inside an id, accepted between tabs.",
             "give ids without blanks; trec_eval and most other tools would split them",
         ),
         *finding_about(
             "text-behind-tag",
             rest,
-            "line with more than the six columns of a run: the rest is left out",
+            "# line|lines has|have more than the six columns of a run; the rest is left out.",
             "check that no id contains a blank; trec_eval leaves the rest out, too",
         ),
     )
@@ -467,18 +469,18 @@ class Qrels(Format):
         if gold is not None:
             return gold
         source.reading.begin()
-        rows = _judgements(source)
+        rows = pl.concat(parse_blocks(source, QRELS))
         if rows["iteration"].n_unique() == 1:
             return Gold.build(rows.drop("iteration"))
         if rows.select("query", "doc").n_unique() < rows.height:
             if rows.select("query", "doc", "iteration").n_unique() == rows.height:
-                return _by_subtopic(rows)
+                return _gold_by_subtopic(rows)
             return Gold.build(rows.drop("iteration"))
         findings = finding_about(
             "iteration-column",
             rows["iteration"].unique(maintain_order=True),
-            "the second column of the judgements varies; it was read as the iteration, "
-            "which has no meaning",
+            "# different values are in the second column of the judgements. It was read as the "
+            "iteration, which has no meaning.",
             "if it names subtopics, use --read gold_format=subtopic-qrels",
         )
         return Gold.build(rows.drop("iteration"), findings=findings)
@@ -497,33 +499,7 @@ class SubtopicQrels(Format):
 
     def gold(self, source: Source) -> Gold:
         """Read the judgements with the second column as the group."""
-        return _by_subtopic(_judgements(source))
-
-
-def _judgements(source: Source) -> pl.DataFrame:
-    """Read all judgements; a grade that is not finite is met as a line that cannot be read."""
-    rows = pl.concat(parse_blocks(source, QRELS))
-    finite = rows["grade"].is_finite()
-    if finite.all():
-        return rows
-    for block in source.blocks():
-        for number, raw in enumerate(block.data.split(b"\n")):
-            found = None
-            with contextlib.suppress(InputError):  # which was met when it was parsed
-                found = read_line(raw, QRELS, block, number)
-            if found is not None and not math.isfinite(float(found.cells[-1])):
-                source.reading.meet(_not_finite(found.cells, block.where(number)))
-    return rows.filter(finite)
-
-
-def _not_finite(cells: list[str], where: str) -> InputError:
-    query, _, doc, grade = cells
-    return InputError(
-        f"the grade {grade[:EXCERPT]!r} of document {doc!r} for query {query!r} is not a finite "
-        "number",
-        where=where,
-        fix="give every judged document a number: 0 for not relevant, 1 or more for relevant",
-    )
+        return _gold_by_subtopic(pl.concat(parse_blocks(source, QRELS)))
 
 
 def _built_in_parts(source: Source) -> Gold | None:
@@ -535,7 +511,7 @@ def _built_in_parts(source: Source) -> Gold | None:
 
     def build(rows: pl.DataFrame) -> Gold:
         seen.update(rows["iteration"].unique())
-        if len(seen) > 1 or not rows["grade"].is_finite().all():
+        if len(seen) > 1:
             raise _NotInPartsError
         return Gold.build(rows.drop("iteration"))
 
@@ -546,51 +522,35 @@ def _built_in_parts(source: Source) -> Gold | None:
     return gold if gold.queries["query"].n_unique() == gold.queries.height else None
 
 
-def _by_subtopic(rows: pl.DataFrame) -> Gold:
-    """Make each subtopic an item; a document relevant to none is judged not relevant."""
-    relevant = rows.filter(pl.col("grade") > 0).rename({"iteration": "group"})
+def by_subtopic(rows: pl.DataFrame) -> pl.DataFrame:
+    """Make each group, a subtopic, an item; a document relevant to none is judged not relevant."""
+    relevant = rows.filter(pl.col("grade") > 0)
     rejected = (
         rows.filter(pl.col("grade") <= 0)
         .join(relevant, on=["query", "doc"], how="anti")
         .unique(["query", "doc"], maintain_order=True)
-        .select("query", pl.lit(None, pl.String).alias("group"), "doc", "grade")
+        .with_columns(group=pl.lit(None, pl.String))
     )
+    return pl.concat([relevant, rejected])
+
+
+def _gold_by_subtopic(rows: pl.DataFrame) -> Gold:
     queries = rows.select("query").unique(maintain_order=True)
-    return Gold.build(pl.concat([relevant, rejected]), queries=queries)
+    return Gold.build(by_subtopic(rows.rename({"iteration": "group"})), queries=queries)
 
 
-def read_gold(open_file: AbstractContextManager[Readable]) -> Gold | None:
+def read_gold(open_file: AbstractContextManager[BufferedReader]) -> Gold | None:
     """Read judgements by compiled code; None where that is not built, or they are not plain."""
-    with suppress(DeclinedError):
-        return _read_pieces(open_file)
-    return None
-
-
-def _read_pieces(open_file: AbstractContextManager[Readable]) -> Gold:
     native = kernel()
     if native is None:
-        raise DeclinedError
-    queries, counts, docs, grades, iterations = [], [], [], [], set()
-    for _, found in each_piece(open_file, native.read_qrels):
-        if found is None:
-            raise DeclinedError
-        query, count, doc, grade, iteration = found
-        queries.append(query)
-        counts.append(np.frombuffer(count, np.int32))
-        docs.append(doc)
-        grades.append(np.frombuffer(grade, np.float64))
-        iterations.add(iteration)
-    if len(iterations) != 1:  # none at all, or they may name subtopics
-        raise DeclinedError
-    names, members = Strings("query", queries), Strings("doc", docs)
-    # the kernel has seen that no query of a piece comes back in it
-    if len(queries) > 1 and names.series().n_unique() < len(names):
-        raise DeclinedError
-    grade = np.concatenate(grades)
-    return Gold(
-        queries=later(lambda: pl.DataFrame({"query": names.series()}), names, ("query",)),
-        item_offset=np.concatenate(([0], np.cumsum(np.concatenate(counts)))),
-        item_grade=grade,
-        member_item=narrowed(np.arange(len(grade))),
-        member_doc=later(members.series, members),
-    )
+        return None
+    pieces, iterations = [], set()
+    with suppress(DeclinedError):
+        for _, found in each_piece(open_file, lambda piece: native.read_gold(piece.data)):
+            if found is None:
+                return None
+            pieces.append(found[0])
+            iterations.add(found[1])
+        if len(iterations) == 1:  # with several, they may name subtopics
+            return gold_of_columns(pieces)
+    return None

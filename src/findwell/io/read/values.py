@@ -72,9 +72,9 @@ def whole_letters(text: str, where: str = "") -> str:
         except UnicodeEncodeError as error:
             around = text[max(0, error.start - 20) : error.start + 20]
             raise InputError(
-                f"{around!r} holds half a surrogate pair, which is not a letter",
+                f"{around!r} holds half of a character (a lone surrogate)",
                 where=where,
-                fix="write the text again: something cut a letter into halves",
+                fix="write the text again: something cut a character in two",
             ) from None
     return text
 
@@ -114,6 +114,8 @@ def grade(value: object) -> float:
     word = str(value).strip().casefold().replace("_", " ").replace("-", " ")
     if isinstance(value, str) and word in WORDS:
         return WORDS[word]
+    if hasattr(value, "item"):  # a NumPy scalar
+        return grade(value.item())
     raise InputError(f"the grade {str(value)[:40]!r} is not a number", fix=GRADE_FIX)
 
 
@@ -206,10 +208,10 @@ def refuse_repeated(
             )
 
 
-def listed(value: object, field: str, *, strict: bool = False) -> Any:  # noqa: ANN401
+def listed(value: object, field: str, *, strict: bool = False, separator: str = "") -> Any:  # noqa: ANN401
     """Return the list that is written in a text; anything else stays as it is.
 
-    If `strict`, a text that is not a list is an error.
+    If `strict`, a text that is not a list is an error. With a `separator` it is cut there.
 
     >>> listed("['a', 'b']", "gold"), listed('["a"]', "gold"), listed(" ", "gold")
     (['a', 'b'], ['a'], [])
@@ -223,6 +225,8 @@ def listed(value: object, field: str, *, strict: bool = False) -> Any:  # noqa: 
     text = value.strip()
     if not text:
         return []
+    if is_joined(value, separator):
+        return value.split(separator)
     if text[0] not in "[(":
         if strict:
             raise _wrong(field, text)
@@ -234,6 +238,22 @@ def listed(value: object, field: str, *, strict: bool = False) -> Any:  # noqa: 
     if "\\" in text:
         whole_letters(json.dumps(found, ensure_ascii=False, default=str))
     return list(found) if isinstance(found, list | tuple) else [found]
+
+
+def is_joined(value: object, separator: str) -> bool:
+    """Tell whether texts were joined into this one, rather than written as a list.
+
+    >>> is_joined("a|b", "|"), is_joined('["a|b"]', "|"), is_joined("[1] see|b", "|")
+    (True, False, True)
+    """
+    if not separator or not isinstance(value, str) or not value.strip():
+        return False
+    if value.lstrip()[0] not in "[(":
+        return True
+    try:
+        return not isinstance(listed(value, ""), list)
+    except InputError:
+        return True
 
 
 def _python(text: str, field: str) -> object:

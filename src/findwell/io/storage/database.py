@@ -25,9 +25,9 @@ if TYPE_CHECKING:
 
 CACHE_TIMEOUT, BUSY_TIMEOUT = 60.0, 20.0  # seconds to wait for another process that writes
 KEYS = 500  # in one query
-DAMAGED = frozenset({sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB})
-LOCKED = frozenset({sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED})
-FULL = frozenset({sqlite3.SQLITE_FULL, sqlite3.SQLITE_IOERR})
+DAMAGED_CODES = frozenset({sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB})
+LOCKED_CODES = frozenset({sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED})
+FULL_CODES = frozenset({sqlite3.SQLITE_FULL, sqlite3.SQLITE_IOERR})
 
 
 def cache_folder() -> Path:
@@ -76,7 +76,7 @@ def _write_ahead(connection: sqlite3.Connection, synchronous: str) -> None:
     try:
         connection.execute("PRAGMA journal_mode = WAL")
     except sqlite3.OperationalError as error:
-        if _code(error) not in LOCKED:
+        if _code(error) not in LOCKED_CODES:
             raise  # otherwise another process has the file, and sets the mode, or has set it
     connection.execute(f"PRAGMA synchronous = {synchronous}")
 
@@ -139,7 +139,7 @@ class Database:
 
     def failure(self, error: sqlite3.Error) -> FindwellError:
         """Say what is wrong with the file, and what to do about it."""
-        if _code(error) in DAMAGED:
+        if _code(error) in DAMAGED_CODES:
             return InputError(
                 f"the cache of {self.holds} is damaged: {error}",
                 where=str(self.path),
@@ -166,7 +166,7 @@ class DurableKind:
     def failure(self, error: sqlite3.Error, path: Path) -> FindwellError:
         """Say what is wrong with the file and what to do; what was saved before is not lost."""
         code, where = _code(error), str(path)
-        if code in DAMAGED:
+        if code in DAMAGED_CODES:
             return InputError(
                 f"the database of {self.holds} is damaged: {error}",
                 where=where,
@@ -176,12 +176,12 @@ class DurableKind:
             f"the database of {self.holds} cannot be used: {error}",
             "check who may read and write the file and its folder",
         )
-        if code in LOCKED:
-            what = f"another process holds the database of {self.holds}, and does not let go"
-            fix = "end what has it open, then try again; this was not saved, all before it is"
-        elif code in FULL:
-            what = f"the disk takes no more {self.holds}: {error}"
-            fix = "free some space, then try again; this was not saved, all before it is"
+        if code in LOCKED_CODES:
+            what = f"the database of {self.holds} is locked by another process"
+            fix = "close it there, then try again; this was not saved, everything before was"
+        elif code in FULL_CODES:
+            what = f"the disk has no room for more {self.holds}: {error}"
+            fix = "free some space, then try again; this was not saved, everything before was"
         return SaveError(what, where=where, fix=fix)
 
 

@@ -15,7 +15,6 @@ import atexit
 import contextlib
 import errno
 import os
-import secrets
 import shutil
 import stat
 import sys
@@ -89,7 +88,7 @@ def write_bytes(path: str | os.PathLike[str], content: bytes, *, private: bool =
     One that is `private` may be read by this user alone, unless it was there with another mode.
     """
     target = real_path(path)
-    draft = target.with_name(f".findwell-{secrets.token_hex(8)}")
+    draft = target.with_name(f".findwell-{os.urandom(8).hex()}")
     try:
         if _is_stream(Path(path)):
             Path(path).write_bytes(content)
@@ -187,7 +186,7 @@ def temporary_folder() -> Iterator[Path]:
     with contextlib.ExitStack() as held:
 
         def name() -> Path:
-            path = parent / f"{PREFIX}{secrets.token_hex(8)}{ENDING}"
+            path = parent / f"{PREFIX}{os.urandom(8).hex()}{ENDING}"
             held.enter_context(removed_at_the_end(path))  # known before it is there
             return path
 

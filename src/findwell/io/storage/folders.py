@@ -14,7 +14,6 @@ import errno
 import hashlib
 import json
 import os
-import secrets
 import shutil
 import sys
 import time
@@ -31,7 +30,7 @@ if TYPE_CHECKING:
 MANIFEST, SUMMARY = "manifest.json", "summary.json"
 TABLES = ("per_query", "queries", "relation", "about", "listed", "verdicts")
 FILES = frozenset({MANIFEST, SUMMARY, *(f"{name}.parquet" for name in TABLES)})
-SHOWN = 3  # names in a message
+SHOWN_NAMES = 3  # names in a message
 LOOKS, PAUSE = 3, 0.005  # while another writer replaces it, a look may find half of it; seconds
 
 
@@ -71,7 +70,7 @@ def _why_foreign(target: Path) -> str:
         if not reason and not os.access(target, os.W_OK):
             reason = "it is write-protected"
     except OSError as error:
-        reason = f"it cannot be looked into: {error.strerror}"
+        reason = f"it cannot be read: {error.strerror}"
     return reason
 
 
@@ -83,8 +82,8 @@ def strangers(folder: Path) -> str:
             for entry in entries
             if entry.name not in FILES or not entry.is_file(follow_symlinks=False)
         )
-    more = ", …" if len(names) > SHOWN else ""
-    return f"it holds {', '.join(names[:SHOWN])}{more}" if names else ""
+    more = ", …" if len(names) > SHOWN_NAMES else ""
+    return f"it holds {', '.join(names[:SHOWN_NAMES])}{more}" if names else ""
 
 
 def _is_manifest(path: Path) -> bool:
@@ -107,8 +106,11 @@ def discard(folder: Path) -> None:
             folder.rmdir()
 
 
-NEW, OLD = ".new", ".old"  # endings of hidden folders: with a new result, with one gone aside
-OTHERS = frozenset({errno.ENOENT, errno.ENOTEMPTY, errno.EEXIST})  # came in between
+NEW_ENDING, OLD_ENDING = (
+    ".new",
+    ".old",
+)  # endings of hidden folders: with a new result, with one gone aside
+RACE_ERRORS = frozenset({errno.ENOENT, errno.ENOTEMPTY, errno.EEXIST})  # came in between
 TRIES = 100  # how often others may come in between
 
 
@@ -122,7 +124,7 @@ def replacing(folder: str | os.PathLike[str]) -> Iterator[Path]:
         made += make_folder(target.parent)
         is_folder(target)
         _clear_away(target)
-        with new_locked_folder(lambda: _name(target, NEW)) as draft:
+        with new_locked_folder(lambda: _name(target, NEW_ENDING)) as draft:
             try:
                 yield draft
                 _put(draft, target)
@@ -140,7 +142,7 @@ def is_folder(path: str | os.PathLike[str]) -> bool:
         target = real_path(path)
         if not target.exists():
             # of several, all but the one written last were replaced and should be gone
-            for aside in sorted(_hidden(target, OLD), key=_written, reverse=True)[:1]:
+            for aside in sorted(_hidden(target, OLD_ENDING), key=_written, reverse=True)[:1]:
                 with contextlib.suppress(OSError):  # another process was faster, or we may not
                     aside.rename(target)
         return target.is_dir()
@@ -162,7 +164,7 @@ def _put(draft: Path, target: Path) -> None:
             try:
                 step(draft, target)
             except OSError as error:
-                if error.errno not in OTHERS or not left:
+                if error.errno not in RACE_ERRORS or not left:
                     raise
             else:
                 return
@@ -200,7 +202,7 @@ def _exchange(one: Path, other: Path) -> None:
 
 def _step_aside(draft: Path, target: Path) -> None:
     """Move the old folder away and the new one in."""
-    aside = _name(target, OLD)
+    aside = _name(target, OLD_ENDING)
     target.rename(aside)
     try:
         _refuse_what_came(aside, target)
@@ -223,15 +225,15 @@ def _refuse_what_came(aside: Path, target: Path) -> None:
 
 def _clear_away(target: Path) -> None:
     """Delete what writers of this folder left that are no longer alive."""
-    for left in _hidden(target, NEW, OLD):
+    for left in _hidden(target, NEW_ENDING, OLD_ENDING):
         with contextlib.suppress(OSError), locked(left, wait=False) as free:
-            if free and (left.suffix == NEW or target.exists()):
+            if free and (left.suffix == NEW_ENDING or target.exists()):
                 discard(left)
 
 
 def _name(target: Path, ending: str) -> Path:
     """Return a hidden name next to the folder that nothing ever had."""
-    return target.with_name(_start(target) + secrets.token_hex(8) + ending)
+    return target.with_name(_start(target) + os.urandom(8).hex() + ending)
 
 
 def _start(target: Path) -> str:

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 VARIABLE = "FINDWELL_SPOOL_LIMIT"
 # Twice the largest run that findwell is measured with (1 million queries × 100 documents). What is
 # longer is more often endless than meant, and who means it has a file or names a limit.
-DEFAULT = "8GiB"
+DEFAULT_LIMIT = "8GiB"
 CHUNK = 1 << 20  # bytes that are copied at once
 LOOK = 64 << 20  # bytes after which the room on the disk is looked at again
 ROOM, SHARE = 1 << 30, 0.05  # what stays free for others: 1 GiB, on small disks a twentieth
@@ -65,7 +65,7 @@ def parse_size(text: str, options: str = f"--read spool_limit, {VARIABLE}") -> i
 def spool(path: Path) -> Path:
     """Copy what comes out of a pipe into a temporary file, which is deleted when Python ends."""
     refuse_device(path)
-    limit = _chosen.get() or os.environ.get(VARIABLE, "") or DEFAULT
+    limit = _chosen.get() or os.environ.get(VARIABLE, "") or DEFAULT_LIMIT
     copy = _folder_of(os.getpid()) / f"{next(_numbers)}-{path.name}"
     if hasattr(signal, "siginterrupt"):  # polars has reads start again, so Ctrl-C would wait
         with contextlib.suppress(ValueError):  # in a thread, where no signal arrives
@@ -95,8 +95,7 @@ def copy_bounded(source: Readable, copy: Path, where: str, limit: str = "none") 
             done += len(data)
             if most is not None and done > most:
                 raise InputError(
-                    f"it has not ended after {said}, the most that is kept of what can be read "
-                    "only once",
+                    f"the input did not end within {said}, the most that findwell keeps of a pipe",
                     where=where,
                     fix="if it does end, write it to a file and name that, or raise the limit with "
                     f"--read spool_limit or {VARIABLE}",

@@ -106,6 +106,19 @@ class Aspect:
         return self.needs == "reference" and self.shape is not VerdictShape.ITEMS
 
     @property
+    def shown(self) -> tuple[str, ...]:
+        """What a call about one verdict shows, in this order."""
+        with_question = self.needs == "question" or self.how_listed.with_question
+        has_item = self.shape in (VerdictShape.ITEMS, VerdictShape.PARTS)
+        parts = {
+            "chunk": True,
+            "question": with_question,
+            "reference": self.shows_reference,
+            self.unit: has_item or self.unit == "chunk",
+        }
+        return tuple(name for name, is_shown in parts.items() if is_shown)
+
+    @property
     def how_listed(self) -> Listing:
         """How a model lists items or parts, where it does."""
         return self.listing or Listing()

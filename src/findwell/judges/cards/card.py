@@ -6,6 +6,7 @@ import hashlib
 import json
 import os
 import re
+import time
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
@@ -42,6 +43,7 @@ from findwell.statistics.agreement import (
     kappa_difference,
     kappa_limits,
     kappa_of,
+    kendall_tau,
 )
 from findwell.statistics.calibration import Calibration, calibration
 from findwell.statistics.intervals import UNIT, as_units, cluster_codes, estimate, interval
@@ -54,8 +56,20 @@ if TYPE_CHECKING:
 
 LAYOUT = 1
 FOLDER = "judge-cards"
+LEAST_RANKED = 3  # values of a column: two are in the same order or not
+APPLYING_SHARE = 0.5  # of the queries, or of the questions of a card, that the other one must have
 # of two ways to ask that are the same
-SAME_SETTINGS = ("version", "ask", "language", "votes", "separate_calls", "options")
+SAME_SETTINGS = (
+    "version",
+    "ask",
+    "cutoffs",
+    "examples",
+    "taught",
+    "language",
+    "votes",
+    "separate_calls",
+    "options",
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -115,6 +129,7 @@ class JudgeCard:
     calibration: Calibration | None = None  # where the judge reports probabilities
     bias: BiasProbe | None = None  # where it was probed for
     asked: tuple[str, ...] = ()  # short hashes of the questions or claims of the labels
+    seconds: float | None = None  # that judging took; answers in the cache take none
 
     def __iter__(self) -> Iterator[CardFigure]:
         """Go through the figures."""
@@ -177,8 +192,30 @@ class JudgeCard:
         limits = "" if kappa.low is None else f" ({kappa.low:.2f}…{kappa.high:.2f})"
         about = f"{self.pairs} labels of {self.labels}, {self.aspect}"
         chance = ", which may be chance" if kappa.is_chance else ""
-        elsewhere = "" if applies else ", of other questions than these"
-        return f"{self.judge}: κ {value}{limits} on {about}{elsewhere}{chance}"
+        elsewhere = "" if applies else "not checked on these questions; on others "
+        return f"{self.judge}: {elsewhere}κ {value}{limits} on {about}{chance}"
+
+    def tau(self, column: str) -> float | None:
+        """Return Kendall's τ of the order of a column's values by the judge and by people.
+
+        Values, such as systems, are ordered by their share of yes. None for fewer than three.
+        """
+        parts = [each for each in self.slices if each.column == column]
+        shares = [(each.judge_yes, each.people_yes) for each in parts]
+        known = [pair for pair in shares if None not in pair]
+        if len(known) < LEAST_RANKED:
+            return None
+        return kendall_tau(*zip(*known, strict=True)).value
+
+    def applies_to(self, asked: Sequence[Collection[str]]) -> bool:
+        """Tell whether the card was measured on this data, by the hashes of each query's texts.
+
+        It was if it holds at least half of these queries, or they hold half of what it is about.
+        """
+        own = set(self.asked)
+        covered = sum(not own.isdisjoint(each) for each in asked)
+        shared = own.intersection(set[str]().union(*asked))
+        return bool(shared) and max(covered / len(asked), len(shared) / len(own)) >= APPLYING_SHARE
 
 
 @dataclass(frozen=True, slots=True)
@@ -189,6 +226,8 @@ class Slice:
     value: str
     pairs: int
     figures: tuple[CardFigure, ...]
+    judge_yes: float | None = None  # share of yes of the judge, and of people
+    people_yes: float | None = None
 
 
 @takes_options()
@@ -215,8 +254,7 @@ def judge_card(
     slice by, `rel` is the label from which people say yes (1), and intervals have this `level`
     (0.95). `probe_bias` asks twice more, with the chunks in another order and the same again
     without a cache, and says how many verdicts flip (`BiasProbe`). `card.save()` keeps the card
-    where results look for one to cite. Labels that set the judge's own threshold
-    (`local(labels=FILE)`) are refused.
+    where results look for one to cite. Labels that taught the judge are refused.
 
     A judge that reports probabilities has a `calibration` as well: how far to believe them. People
     say yes from `rel` on, and the probability is that of a yes.
@@ -265,7 +303,9 @@ class CardPlan:
         if self.probe_bias:
             probing_judges(asked)  # before it is paid
         samples = LabelledSamples.of(given, self.aspect)
+        start = time.monotonic()
         said = samples.ask(asked, progress)
+        seconds = round(time.monotonic() - start, 2)
         values = [None if each is None else each.value for each in said]
         known = np.array([value is not None for value in values])
         if not known.any():
@@ -289,7 +329,9 @@ class CardPlan:
             for value in sorted(set(given.columns[name])):
                 which = np.flatnonzero((column == value) & known)
                 if len(which):
-                    slices.append(Slice(name, value, len(which), measured(which)))
+                    shares = (graded[which] > 0).mean(), (true[which] >= rel).mean()
+                    part = Slice(name, value, len(which), measured(which), *map(float, shares))
+                    slices.append(part)
         content = [given.questions, given.chunks, given.labels]
         bias = (
             find_bias(asked, samples, said, given.queries, level=level, progress=progress)
@@ -315,21 +357,23 @@ class CardPlan:
             calibration=calibration(chances, true >= rel, level=level, clusters=given.queries),
             bias=bias,
             asked=tuple(sorted({_short(question) for question in given.questions})),
+            seconds=seconds,
         )
         return card, values
 
 
 def _refuse_own_labels(asked: JudgeProtocol, given: LabelledPairs) -> None:
-    """Refuse labels that set the threshold of the judge: on these it looks better than it is."""
+    """Refuse labels that taught the judge: on these it looks better than it is."""
     for judge in getattr(asked, "judges", (asked,)):
         questions = set(given.questions)
-        own = len(questions & getattr(judge, "fitted_on", frozenset()))
+        taught: frozenset[str] = getattr(judge, "fitted_on", frozenset())  # their hashes
+        own = sum(_short(each) in taught for each in questions)
         if not own:
             continue
         kappa = judge.about()["recalibrated"]["kappa_held_out"]
         held_out = "unknown" if kappa is None else f"{kappa:.2f}"
         raise OptionError(
-            f"{own} of the {len(questions)} questions set the threshold of {judge.name}, so that "
+            f"{own} of the {len(questions)} questions taught {judge.name}, so that "
             f"a card of these labels would flatter it; its held-out κ is {held_out}",
             fix="make the card from labels of other questions",
         )
@@ -410,23 +454,27 @@ def find_cards(
     return sorted(found, key=lambda card: card.created, reverse=True)
 
 
-def cite_card(
+def find_card(
     judge: str, aspects: Collection[str], about: Mapping[str, Any], queries: pl.DataFrame
-) -> str:
-    """Return what the newest card of a judge says, in one line; '' without a card.
+) -> tuple[JudgeCard | None, bool]:
+    """Return the newest card of a judge, and whether it was measured on these queries.
 
-    A card of any of the questions or references of these queries comes first. One of other
-    questions says so: how far a judge agrees with people depends on the data.
+    One that was comes first: how far a judge agrees with people depends on the data.
     """
     cards = find_cards(judge, aspects, about)
     if not cards:
-        return ""
+        return None, False
     columns = (queries.get_column(name, default=None) for name in ("question", "reference"))
-    given = [each.drop_nulls().cast(pl.String).to_list() for each in columns if each is not None]
-    texts = [text for column in given for text in column]
-    hashes = {_short(part) for parts in (texts, *split(texts)) for part in parts}
-    applying = [card for card in cards if not hashes.isdisjoint(card.asked)]
-    return (applying or cards)[0].cite(applies=bool(applying))
+    given = [each.cast(pl.String).fill_null("").to_list() for each in columns if each is not None]
+    sentences = [split(column) for column in given]
+    hashes = [
+        {_short(text) for parts in texts for text in parts if text}
+        for texts in zip(
+            *([[each] for each in column] for column in given), *sentences, strict=True
+        )
+    ]
+    applying = [card for card in cards if card.applies_to(hashes)]
+    return (applying or cards)[0], bool(applying)
 
 
 def _alike(one: Mapping[str, Any], other: Mapping[str, Any]) -> bool:
@@ -476,11 +524,17 @@ DIFFERENCE_IN_JSON = ("value", "low", "high", "p_value", "n", "units", "reason")
 class JudgeComparison:
     """The cards of several judges, and how far κ of each is from that of the first.
 
-    The differences are measured on the pairs about which both gave a verdict.
+    The differences are measured on the pairs about which both gave a verdict. Cards that were kept
+    have none: they do not hold the verdicts.
     """
 
     cards: tuple[JudgeCard, ...]
-    differences: tuple[KappaDifference, ...]  # of all judges but the first
+    differences: tuple[KappaDifference, ...] = ()  # of all judges but the first
+
+    @property
+    def is_comparable(self) -> bool:
+        """Whether all cards are about the same labels, read in the same way."""
+        return len({(each.sha256, each.aspect, each.rel) for each in self.cards}) == 1
 
     def as_dict(self) -> dict[str, Any]:
         """Return it as plain data, as the JSON output prints it."""
@@ -490,7 +544,7 @@ class JudgeComparison:
             "differences": [
                 {"judge": judge, "from": first, "statistic": "kappa"}
                 | {name: getattr(found, name) for name in DIFFERENCE_IN_JSON}
-                for judge, found in zip(others, self.differences, strict=True)
+                for judge, found in zip(others, self.differences, strict=False)
             ],
         }
 
@@ -561,7 +615,7 @@ def compare_judges(
 # matter which chunks stood first. The same questions are also asked again in the old order, without
 # the cache: what flips then, flips by chance.
 
-ALONE = "every chunk is asked about alone, so it has no place"
+ALONE = "each chunk is judged alone, so its place in the list has no influence"
 NO_ORDER = "no question has two chunks or more"
 NONE_BOTH = "no verdict was given both times"
 SHUFFLED = "flips when shuffled"

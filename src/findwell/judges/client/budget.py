@@ -29,6 +29,7 @@ MILLION = 1_000_000
 NUMBERS = re.compile(r"\s*(?:\d+\.?\d*|\.\d+)\s*(,\s*(?:\d+\.?\d*|\.\d+)\s*){1,2}", re.ASCII)
 EXAMPLE = '{"MODEL": {"prompt": 0.15, "completion": 0.6}}, per million tokens'
 TYPICAL_ANSWER = 200  # tokens, until answers have been seen
+LONG_ANSWER = 4000  # tokens: a higher limit is to stop a model, and says nothing about answers
 PERCENTILES = (50, 90, 99)
 COUNTS = (  # of a budget, in the manifest
     *("requests", "answered", "stored", "repeated", "calls", "prompt_tokens", "cached_tokens"),
@@ -155,7 +156,7 @@ class Capacity(Enum):
 
 
 @dataclass(slots=True)
-class Budget:
+class CallBudget:
     """Counts calls, tokens, cost and time; says when there is no room for another call.
 
     A call that is under way counts with what such calls have used so far, so that a limit is
@@ -177,7 +178,7 @@ class Budget:
     guessed_calls: int = 0  # calls whose tokens the server did not report
     unanswered_calls: int = 0  # of these, calls that timed out or broke off and may be billed
     surcharge: float = 0.0  # what calls have cost beyond these prices
-    under_way: str = ""  # batches that are waited for, in words
+    under_way: str = ""  # what is waited for, in words: batches, or a server that is gone
     _seconds: array[float] = field(default_factory=lambda: array("d"), repr=False)
     _waited: float = 0.0  # their sum
     _under_way: int = 0  # calls
@@ -212,7 +213,7 @@ class Budget:
         """Estimate what a call will use, from what calls have used so far."""
         scale = self._counted / self._guesses if self._guesses else 1.0
         most = request.max_tokens
-        typical = TYPICAL_ANSWER if most is None else most
+        typical = TYPICAL_ANSWER if most is None or most > LONG_ANSWER else most
         if self._counted_calls:
             mean = round(self._counted_answers / self._counted_calls)
             typical = mean if most is None else min(mean, most)
@@ -335,7 +336,10 @@ def estimate_usage(request: Request, content: str) -> Usage:
 
 @dataclass(frozen=True, slots=True)
 class Forecast:
-    """An estimate: the calls that would be made, with their tokens; `cost` needs prices."""
+    """An estimate: the calls that would be made, with their tokens.
+
+    `cost` needs prices; `seconds` needs a check of the model, which has measured a call.
+    """
 
     requests: int
     calls: int
@@ -343,6 +347,7 @@ class Forecast:
     prompt_tokens: int
     completion_tokens: int
     cost: float | None
+    seconds: float | None = None
 
 
 def forecast(

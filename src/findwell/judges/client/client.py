@@ -28,7 +28,7 @@ import numpy as np
 
 import findwell
 from findwell.core.errors import EndpointError, OptionError, needs_package
-from findwell.judges.client.budget import Budget, Capacity, estimate_usage
+from findwell.judges.client.budget import CallBudget, Capacity, estimate_usage
 from findwell.judges.client.endpoint import proxy_for
 from findwell.judges.client.protocol import (
     TRANSIENT_REASONS,
@@ -98,7 +98,7 @@ class Transport:
             async with asyncio.timeout(limit):
                 return await self._exchange(client, request, largest or LARGEST_ANSWER)
         except TimeoutError:
-            return Failure(Reason.TIMEOUT, f"no whole answer in {limit:g} s")
+            return Failure(Reason.TIMEOUT, f"no complete answer in {limit:g} s")
 
     @staticmethod
     async def _exchange(
@@ -243,7 +243,11 @@ class Pacer:
             self._refusals += 1
             wait = wait or self.back_off(self._refusals)
         if wait:
-            self._open_from = max(self._open_from, time.monotonic() + wait)
+            self.hold(wait)
+
+    def hold(self, seconds: float) -> None:
+        """Let no call through for some time."""
+        self._open_from = max(self._open_from, time.monotonic() + seconds)
 
     def back_off(self, attempt: int) -> float:
         """Return a random time up to one that doubles with every attempt (full jitter)."""
@@ -260,6 +264,10 @@ UNANSWERED_REASONS = TRANSIENT_REASONS | {Reason.UNFINISHED}
 WRITTEN_REASONS = frozenset({Reason.CUT_OFF, Reason.REFUSED, Reason.FILTERED, Reason.EMPTY})
 # sent, and then no answer that can be read: the model may have been at work, which may be billed
 BILLED_REASONS = frozenset({Reason.TIMEOUT, Reason.CONNECTION, Reason.BODY})
+GONE = (
+    ", the server is gone: start it again and judging goes on (or press Ctrl-C; answers are kept)"
+)
+LONGEST_LOOK = 5.0  # seconds between two looks whether a server is back
 HOPELESS_FAILURES = 10  # requests that fail in a row, at least, before the rest is not sent
 
 
@@ -272,12 +280,13 @@ class RetryPolicy:
     attempts: int = 4  # at a request that fails for a reason that may pass
     max_wait: float = 600.0  # seconds of being asked to wait, for one request
     first_wait: float = 0.5  # seconds at most; doubles with every attempt
+    gone_wait: float = 600.0  # seconds for a server that answered before and cannot be reached
 
     def __post_init__(self) -> None:
         for name in ("concurrency", "attempts"):
             if getattr(self, name) < 1:
                 raise OptionError(f"{name} must be at least 1, not {getattr(self, name)}")
-        for name in ("timeout", "max_wait", "first_wait"):
+        for name in ("timeout", "max_wait", "first_wait", "gone_wait"):
             if not getattr(self, name) > 0:
                 raise OptionError(f"{name} must be above 0, not {getattr(self, name)}")
 
@@ -300,10 +309,12 @@ class Client:
 
     endpoint: Endpoint
     transport: Transport | BatchTransport
-    budget: Budget
+    budget: CallBudget
     retry: RetryPolicy
+    notice: Callable[[], None] = lambda: None  # called when what the budget says has changed
     _pacer: Pacer = field(init=False)
     _failed_in_a_row: int = 0
+    _gone_since: float | None = None
 
     def __post_init__(self) -> None:
         rng = np.random.default_rng(0)
@@ -326,7 +337,7 @@ class Client:
             outcome = (
                 self._after_error(pending, result) if isinstance(result, ErrorResponse) else result
             )
-            if outcome is None:
+            if outcome is None or self._awaits_server(outcome):
                 continue
             if isinstance(outcome, Failure) and outcome.reason in TRANSIENT_REASONS:
                 pending.attempts += 1
@@ -399,6 +410,26 @@ class Client:
         self._pacer.turned_down(pending.sent, error.wait)
         return None
 
+    def _awaits_server(self, outcome: Outcome) -> bool:
+        """Hold all calls while a server that answered before cannot be reached, for some time."""
+        if isinstance(outcome, Answer) or outcome.reason is not Reason.UNREACHABLE:
+            if self._gone_since is not None:
+                self._gone_since, self.budget.under_way = None, ""
+                self.notice()
+            return False
+        if not self.endpoint.support.answered:
+            return False
+        now = time.monotonic()
+        since = self._gone_since = self._gone_since or now
+        left = since + self.retry.gone_wait - now
+        if left <= 0:
+            self.budget.under_way = ""
+            return False
+        self._pacer.hold(min(max(now - since, self.retry.first_wait), LONGEST_LOOK, left))
+        self.budget.under_way = GONE
+        self.notice()
+        return True
+
     def _has_fallback(self, pending: _Pending, error: ErrorResponse) -> bool:
         """Choose the format to ask in next, if the error may be about the present one."""
         used = pending.format
@@ -420,11 +451,11 @@ class Client:
         if error.status in (401, 403):
             self._give_up("the server denies access", error, self.endpoint.fix_access)
         if 300 <= error.status < 400:
-            what = "the server redirects to another address, to which nothing is sent"
+            what = "the server redirects to another address, which findwell does not follow"
             self._give_up(what, error, "set the base URL to where the server is")
         if error.status == 404:
             fix = "check the base URL (it often ends in /v1) and the name of the model"
-            self._give_up("there is nothing to ask at this address", error, fix)
+            self._give_up("no model answers at this address", error, fix)
 
     def _give_up(self, what: str, error: ErrorResponse, fix: str) -> NoReturn:
         raise EndpointError(

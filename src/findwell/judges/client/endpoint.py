@@ -38,7 +38,12 @@ VARIABLES = (
     ("FINDWELL_BASE_URL", "FINDWELL_API_KEY", ""),  # for whatever findwell asks
     ("OPENAI_BASE_URL", "OPENAI_API_KEY", DEFAULT_URL),
 )
-PATHS = ("/chat/completions", "/embeddings")  # that people leave at the end of a base URL
+PATHS = (
+    "/chat/completions",
+    "/embeddings",
+    "/rerank",
+    "/score",
+)  # that people leave at the end of a base URL
 VERSION = "OPENAI_API_VERSION"  # of Azure's protocol
 HEADER = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
 # headers that would change what is sent, or to whom
@@ -102,7 +107,7 @@ def referenced(text: str, what: str) -> Secret | None:
         return None
     if kind == "env":
         if place not in os.environ:
-            raise OptionError(f"the environment has no {place}", where=what)
+            raise OptionError(f"the environment variable {place} is not set", where=what)
         return Secret(os.environ[place].strip())
     try:
         return Secret(Path(place).read_text(encoding="utf-8").strip())
@@ -308,13 +313,13 @@ def distance(address: str) -> Reach:
     return reach(_split(address).hostname or "")
 
 
-def shared_address(spec: str) -> SharedAddress | None:
+def shared_address(spec: str, named: Provider | None = None) -> SharedAddress | None:
     """Return the address of a judge's provider if it is not public: its texts must stay there."""
-    provider, _ = split_spec(spec) or (OPENAI, "")
+    provider = named or (split_spec(spec) or (OPENAI, ""))[0]
     if provider is OPENAI:
         return None  # which the embedder finds by itself
-    named = _named(provider)
-    return None if distance(named) is Reach.PUBLIC else SharedAddress(named)
+    address = _named(provider)
+    return None if distance(address) is Reach.PUBLIC else SharedAddress(address)
 
 
 def _completed(address: str, usual: str) -> str:

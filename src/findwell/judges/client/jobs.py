@@ -11,13 +11,13 @@ import contextlib
 import queue
 import threading
 import weakref
-from collections.abc import Awaitable, Callable, Coroutine, Iterable, Iterator
+from collections.abc import Awaitable, Callable, Coroutine, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Self, TypeAlias, TypeVar
 
 from findwell.core.errors import SaveError
 from findwell.judges.client.batches import BATCH_LINES, BatchRecords, BatchTransport
-from findwell.judges.client.budget import Budget
+from findwell.judges.client.budget import CallBudget
 from findwell.judges.client.cache import Cache
 from findwell.judges.client.client import Client, RetryPolicy, Transport
 from findwell.judges.client.protocol import Answer, Failure, Outcome
@@ -34,6 +34,22 @@ T = TypeVar("T")
 Ask: TypeAlias = "Callable[[ChatRequest], Awaitable[Outcome]]"
 Conversation: TypeAlias = Callable[[Ask], Awaitable[T]]
 Ended: TypeAlias = "queue.SimpleQueue[int | None]"  # how many conversations; None: all is over
+
+
+def split_texts(texts: Sequence[str], most: int, characters: int) -> Iterator[slice]:
+    """Split texts into requests of a limited number and size.
+
+    >>> [*split_texts(["ab", "c", "defg", "h"], 2, 4)]
+    [slice(0, 2, None), slice(2, 3, None), slice(3, 4, None)]
+    """
+    start = size = 0
+    for at, text in enumerate(texts):
+        if at > start and (at - start == most or size + len(text) > characters):
+            yield slice(start, at)
+            start, size = at, 0
+        size += len(text)
+    if texts:
+        yield slice(start, len(texts))
 
 
 class Session:
@@ -68,7 +84,7 @@ class Session:
         conversations: Iterable[Conversation[T]],
         *,
         cache: Cache | None = None,
-        budget: Budget | None = None,
+        budget: CallBudget | None = None,
         progress: Callable[[int], None] | None = None,
     ) -> list[T]:
         """Hold all conversations and return what each came to, in their order.
@@ -85,6 +101,7 @@ class Session:
             store.get([b""])  # a file that cannot be read is reported before anything is asked
             client = self._client(budget)
             job = _Job(client, store)
+            client.notice = job.report
             results: dict[int, T] = {}
             work = job.run(conversations, results)
             if self.batch:
@@ -132,8 +149,8 @@ class Session:
         self._wait(ask_together(), queue.SimpleQueue(), None)
         return [answers[number] for number in range(len(answers))]
 
-    def _client(self, budget: Budget | None = None) -> Client:
-        budget = Budget() if budget is None else budget
+    def _client(self, budget: CallBudget | None = None) -> Client:
+        budget = CallBudget() if budget is None else budget
         return Client(self.endpoint, self._started().transport, budget, self.retry)
 
     def _started(self) -> _Thread:

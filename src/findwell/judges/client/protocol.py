@@ -28,6 +28,7 @@ from findwell.judges.client.providers import OPENAI, OUTPUT_MODES, Provider
 
 if TYPE_CHECKING:
     from findwell.judges.client.endpoint import Endpoint
+    from findwell.judges.reranker import RerankService
 
 
 # --- how a request ends ---------------------------------------------------------------------------
@@ -253,6 +254,8 @@ def read_reply(reply: Reply, request: Request) -> Outcome | ErrorResponse:
         body: Json = parse_json(reply.body)
     except ValueError as error:
         return Failure(Reason.BODY, f"not JSON: {error}")
+    if isinstance(body, list) and isinstance(request, RerankRequest):
+        body = {request.answer_field: body}
     if not isinstance(body, dict):
         return Failure(Reason.BODY, "not a JSON object")
     if not body.get(request.answer_field) and body.get("error"):
@@ -526,7 +529,58 @@ class EmbeddingRequest:
         return Answer("", Usage(0, 0, estimated=True), seconds, vectors=ordered)
 
 
-Request: TypeAlias = ChatRequest | EmbeddingRequest
+@dataclass(frozen=True, slots=True)
+class RerankRequest:
+    """A question and texts to score for it, as a service wants them: a number for each text."""
+
+    question: str
+    input: Sequence[str]
+    service: RerankService
+
+    schema: ClassVar[None] = None
+    name: ClassVar[str] = ""
+    max_tokens: ClassVar[int] = 0
+
+    @property
+    def path(self) -> str:
+        """Where the service scores."""
+        return self.service.path
+
+    @property
+    def answer_field(self) -> str:
+        """The field of the scores; a list that stands alone is put there."""
+        return self.service.answer or "results"
+
+    def content(self) -> dict[str, Json]:
+        """Return question and texts."""
+        return {self.service.query: self.question, self.service.texts: list(self.input)}
+
+    def fields(self) -> dict[str, Json]:
+        """Return what the service is told in addition."""
+        return dict(self.service.fields)
+
+    def texts(self) -> Sequence[str]:
+        """Return all that the model reads."""
+        return [self.question, *self.input]
+
+    def read(self, body: dict[str, Json], seconds: float) -> Outcome:
+        """Read one score per text, in the order of the texts; servers send the best first."""
+        rows = body.get(self.answer_field)
+        if not isinstance(rows, list) or len(rows) != len(self.input):
+            return Failure(Reason.UNFIT, f"not one score for each of {len(self.input)} texts")
+        scores: dict[object, list[Json]] = {}
+        for row in rows:
+            number, score = dig(row, "index"), dig(row, self.service.score)
+            if type(number) is not int or not 0 <= number < len(rows) or number in scores:
+                return Failure(Reason.UNFIT, "scores that are not numbered 0, 1, 2, …")
+            if isinstance(score, bool) or not isinstance(score, int | float):
+                return Failure(Reason.UNFIT, "a score that is not a number")
+            scores[number] = [score]
+        ordered = [scores[number] for number in range(len(rows))]
+        return Answer("", Usage(0, 0, estimated=True), seconds, vectors=ordered)
+
+
+Request: TypeAlias = ChatRequest | EmbeddingRequest | RerankRequest
 
 
 @dataclass(frozen=True, slots=True)

@@ -193,15 +193,15 @@ def unread_findings(texts: Sequence[str], embedder: Embedder) -> list[Finding]:
         *finding_about(
             "unread-text",
             surely,
-            f"text in a script or language that {name} cannot read: which texts it finds similar "
-            "says little",
+            f"# text|texts is|are in a script or language that {name} cannot read. Which texts "
+            "it finds similar says little.",
             READS_MORE,
         ),
         *finding_about(
             "perhaps-unread-text",
             perhaps,
-            f"text that seems not to be in {known(own).name}, which is all that {name} reads: "
-            "which texts it finds similar may say little",
+            f"# text|texts seems|seem not to be in {known(own).name}, which is all that {name} "
+            "reads. Which texts it finds similar may say little.",
             READS_MORE,
         ),
     ]

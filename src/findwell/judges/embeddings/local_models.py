@@ -29,7 +29,7 @@ from importlib.metadata import distribution
 from importlib.resources import files
 from io import BufferedReader
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 
@@ -38,6 +38,7 @@ from findwell.core.texts.languages import ENGLISH
 from findwell.judges.client.protocol import parse_json
 from findwell.judges.embeddings.embedder import TextEmbedder, Vectors
 
+T = TypeVar("T")
 RECIPE = 2  # raised when the same files and settings begin to give other vectors
 MODEL, TOKENIZER = "model.onnx", "tokenizer.json"
 POOLED = "sentence_embedding"  # the output of a model that pools itself
@@ -121,11 +122,14 @@ class OnnxEncoder:
 
     def __call__(self, texts: Sequence[str]) -> list[Vectors]:
         """Return one vector per text."""
+        return self._side_by_side(self._embed, texts)
+
+    def _side_by_side(self, run: Callable[[T], Vectors], inputs: Sequence[T]) -> list[Vectors]:
         rows: list[Vectors] = []
         slice_ = 32 * self._workers  # so that an interrupt does not wait for all texts
         with ThreadPoolExecutor(self._workers) as pool:
-            for start in range(0, len(texts), slice_):
-                rows += pool.map(self._embed, texts[start : start + slice_])
+            for start in range(0, len(inputs), slice_):
+                rows += pool.map(run, inputs[start : start + slice_])
         return rows
 
     def unknown_share(self, texts: Sequence[str]) -> list[float]:
@@ -133,9 +137,13 @@ class OnnxEncoder:
         encodings = self._tokenizer.encode_batch(list(texts), add_special_tokens=False)
         return [each.ids.count(self._unknown) / max(len(each.ids), 1) for each in encodings]
 
-    def _embed(self, text: str) -> Vectors:
+    def _beginning(self, text: str) -> str:
+        """Return as much of a text as may be read."""
         longest = CHARACTERS * self._settings.max_tokens
-        encoding = self._tokenizer.encode(text if len(text) <= longest else text.lstrip()[:longest])
+        return text if len(text) <= longest else text.lstrip()[:longest]
+
+    def _run(self, encoding: Any) -> Any:  # noqa: ANN401
+        """Return the output of the model for tokens."""
         columns = {
             "input_ids": encoding.ids,
             "attention_mask": encoding.attention_mask,
@@ -143,7 +151,11 @@ class OnnxEncoder:
             "position_ids": range(len(encoding.ids)),
         }
         feed = {name: np.array([columns[name]], dtype=kind) for name, kind in self._inputs.items()}
-        hidden = np.asarray(self._session.run([self._output], feed)[0], dtype=np.float64)[0]
+        return np.asarray(self._session.run([self._output], feed)[0], dtype=np.float64)[0]
+
+    def _embed(self, text: str) -> Vectors:
+        encoding = self._tokenizer.encode(self._beginning(text))
+        hidden = self._run(encoding)
         tokens = zip(encoding.ids, encoding.special_tokens_mask, strict=True)
         if all(special or token == self._unknown for token, special in tokens):
             # no token stands for anything in the text: any two such texts would be alike
@@ -172,6 +184,51 @@ class OnnxEncoder:
         raise EmbeddingError(
             f"the outputs {', '.join(ranks)} hold no vectors of tokens", where=self._where
         )
+
+
+class OnnxCrossEncoder(OnnxEncoder):
+    """A function from pairs of texts to scores, as the model gives them: one, or one per class."""
+
+    def score(self, pairs: Sequence[tuple[str, str]]) -> list[Vectors]:
+        """Return the scores of each pair."""
+        return self._side_by_side(self._score, pairs)
+
+    def _score(self, pair: tuple[str, str]) -> Vectors:
+        question, text = map(self._beginning, pair)
+        return np.asarray(self._run(self._tokenizer.encode(question, text)), dtype=np.float32)
+
+    def _best_output(self) -> str:
+        """Choose the scores."""
+        ranks: dict[str, int] = {
+            entry.name: len(entry.shape) for entry in self._session.get_outputs()
+        }
+        for name in ("logits", *ranks):
+            if ranks.get(name) in (1, 2):
+                return name
+        raise EmbeddingError(
+            f"the outputs {', '.join(ranks)} hold no scores: it is not a reranker",
+            where=self._where,
+        )
+
+
+def onnx_cross_encoder(
+    path: str,
+) -> tuple[str, Callable[[Sequence[tuple[str, str]]], list[Vectors]]]:
+    """Return the reranker in a folder: its name, with a hash of its files, and how it scores."""
+    folder, model, tokenizer, settings = _files_of(path, pooled=False)
+    weights = model.parent.glob(f"{model.name}*")
+    name = f"{folder.resolve().name}:{_fingerprint([tokenizer, *weights], settings)}"
+    return name, OnnxCrossEncoder(model, _read(tokenizer), settings, path).score
+
+
+def _files_of(path: str, *, pooled: bool = True) -> tuple[Path, Path, Path, EncoderSettings]:
+    """Return the folder of a model, its files, and how it reads."""
+    folder, model = _find_model(Path(path).expanduser(), path)
+    tokenizer = folder / TOKENIZER
+    if not tokenizer.is_file():
+        raise EmbeddingError(f"the folder has no {TOKENIZER}", where=str(folder))
+    pooling = _pooling(folder) if pooled else ""
+    return folder, model, tokenizer, EncoderSettings(_max_tokens(folder), pooling)
 
 
 def _unknown_token(tokenizer: Any) -> int:  # noqa: ANN401
@@ -253,11 +310,7 @@ def _verified(path: Path, sha256: str) -> bytes:
 
 def onnx_embedder(path: str) -> TextEmbedder:
     """Return the embedder `onnx:PATH`; its name is that of the folder and a hash of its files."""
-    folder, model = _find_model(Path(path).expanduser(), path)
-    tokenizer = folder / TOKENIZER
-    if not tokenizer.is_file():
-        raise EmbeddingError(f"the folder has no {TOKENIZER}", where=str(folder))
-    settings = EncoderSettings(_max_tokens(folder), _pooling(folder))
+    folder, model, tokenizer, settings = _files_of(path)
     weights = model.parent.glob(f"{model.name}*")  # large models keep theirs in a second file
     name = f"onnx:{folder.resolve().name}:{_fingerprint([tokenizer, *weights], settings)}"
     encoder = OnnxEncoder(model, _read(tokenizer), settings, path)

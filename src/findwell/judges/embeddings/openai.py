@@ -7,13 +7,13 @@ long a request is tried.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from findwell.core.errors import EndpointError, OptionError, needs_package
 from findwell.judges.client.client import RetryPolicy
 from findwell.judges.client.endpoint import Endpoint, SharedAddress
-from findwell.judges.client.jobs import Session
+from findwell.judges.client.jobs import Session, split_texts
 from findwell.judges.client.protocol import EmbeddingRequest, Failure, Reason
 from findwell.judges.client.providers import ENTRIES, OPENAI, Provider
 from findwell.judges.embeddings.embedder import TextEmbedder
@@ -21,7 +21,7 @@ from findwell.judges.embeddings.embedder import TextEmbedder
 if TYPE_CHECKING:
     from findwell.judges.client.protocol import Json
 
-TEXTS, CHARACTERS = 64, 200_000  # the most in one request
+REQUEST_TEXTS, REQUEST_CHARACTERS = 64, 200_000  # the most in one request
 RETRY = RetryPolicy(concurrency=4, attempts=6)
 
 FIXES = {
@@ -64,7 +64,9 @@ def openai_embedder(
     session = Session(endpoint, retry)
 
     def embed(texts: Sequence[str]) -> list[list[Json]]:
-        requests = [EmbeddingRequest(batch) for batch in _batches([it[:max_chars] for it in texts])]
+        cut_texts = [it[:max_chars] for it in texts]
+        parts = split_texts(cut_texts, REQUEST_TEXTS, REQUEST_CHARACTERS)
+        requests = [EmbeddingRequest(cut_texts[part]) for part in parts]
         answers = session.ask_all(requests, refuse)
         return [vector for answer in answers for vector in answer.vectors or ()]
 
@@ -78,17 +80,3 @@ def openai_embedder(
         )
 
     return TextEmbedder(f"{provider.name}:{endpoint.model}@{endpoint.identity}{cut}", embed)
-
-
-def _batches(texts: list[str]) -> Iterator[list[str]]:
-    """Split texts into requests of a limited number and size."""
-    batch: list[str] = []
-    size = 0
-    for text in texts:
-        if batch and (len(batch) == TEXTS or size + len(text) > CHARACTERS):
-            yield batch
-            batch, size = [], 0
-        batch.append(text)
-        size += len(text)
-    if batch:
-        yield batch

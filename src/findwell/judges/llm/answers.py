@@ -25,7 +25,7 @@ from typing import TYPE_CHECKING, NoReturn, TypeAlias
 
 from findwell.judges.aspects import Aspect, VerdictShape, find_aspect
 from findwell.judges.llm.prompts import chunk_of
-from findwell.judges.quotes import proves
+from findwell.judges.quotes import covers, proves
 from findwell.judges.verdicts import Judgement
 
 if TYPE_CHECKING:
@@ -175,6 +175,7 @@ class Fault(StrEnum):
     NO_WORD = "an answer without the word that was asked for"
     NOT_THERE = "an item that is not in the reference"
     NOTHING = "no item of a text that has one"
+    FRAGMENT = "a part of a claim"
 
 
 class FaultError(ValueError):
@@ -266,7 +267,8 @@ def _read_entry(
         case VerdictShape.ITEMS:
             verdicts = dict.fromkeys(shown, Judgement(0))
             for chunk, quotes in _found(entry, shown).items():
-                verdicts[chunk] = _yes(1, [(quote, items.chunks[chunk]) for quote in quotes])
+                proofs = [(quote, items.chunks[chunk]) for quote in quotes]
+                verdicts[chunk] = _yes(1, proofs, claim=items.units[aspect.name][each])
             return verdicts
         case VerdictShape.LIST:
             value, reason = _value(aspect, entry), entry.get("reason")
@@ -321,9 +323,14 @@ def quote_of(entry: Mapping[str, Json]) -> str:
     return quote or ""
 
 
-def _yes(value: int, quotes: Sequence[tuple[str, str]], reason: str = "") -> Judgement:
-    """Return a yes with the first quote that is in its chunk; unproven if none does."""
-    for quote, text in quotes:
-        if proves(quote, text):
-            return Judgement(value, reason, quote)
-    return Judgement(value, reason, quotes[0][0] if quotes else "", unproven=True)
+def _yes(
+    value: int, quotes: Sequence[tuple[str, str]], reason: str = "", claim: str = ""
+) -> Judgement:
+    """Return a yes with the first quote that is in its chunk; unproven if none is.
+
+    Quotes for a `claim` prove no number that they leave out.
+    """
+    there = [(quote, text) for quote, text in quotes if proves(quote, text)]
+    if there and covers([quote for quote, _ in there], there[0][1], claim):
+        return Judgement(value, reason, there[0][0])
+    return Judgement(value, reason, (there or [*quotes, ("", "")])[0][0], unproven=True)

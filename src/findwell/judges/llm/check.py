@@ -2,8 +2,10 @@
 
 The cases are judged as a matrix and by single verdicts. The matrix, which takes fewer calls, is
 recommended if it hardly ever fails and is not clearly worse. A way that agrees with the labels no
-better than chance is never recommended. The result is kept next to the cache of answers, by server,
-model and prompts.
+better than chance is never recommended. Where a model gives probabilities, the cases also say from
+which one on a yes is a yes, if that holds on cases that did not choose it. The embedded judge is
+given the same cases, so that it is known which aspects are better left to it. The result is kept
+next to the cache of answers, by server, model and prompts.
 """
 
 from __future__ import annotations
@@ -18,9 +20,11 @@ from dataclasses import asdict, dataclass, fields, replace
 from datetime import UTC, datetime
 from importlib.resources import files
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
-from findwell.core.errors import JudgeError, OptionError, SaveError, choose
+import numpy as np
+
+from findwell.core.errors import JudgeError, OptionError, SaveError, choose, takes_options
 from findwell.core.forks import refuse_after_fork
 from findwell.core.progress import Progress
 from findwell.io.storage.database import cache_folder
@@ -32,10 +36,13 @@ from findwell.judges.llm.judge import LLMJudge, total
 from findwell.judges.settings import WAYS, Judge
 from findwell.judges.verdicts import Judged, Sample
 from findwell.statistics.agreement import kappa
+from findwell.statistics.calibration import best_threshold, deal_folds
 
 if TYPE_CHECKING:
     from findwell.core.progress import Report
     from findwell.judges.client.budget import Forecast
+    from findwell.judges.verdicts import Judgement
+    from findwell.statistics.agreement import Kappa
 
 LAYOUT = 1
 FOLDER = "judge-checks"
@@ -63,20 +70,30 @@ class LabelledCase:
     relevance: tuple[int, ...]
     claims: tuple[tuple[int, ...], ...]
 
-    def pairs(self, judged: Judged) -> list[tuple[int | None, int]]:
-        """Return what a judge said and what is right, as yes and no; None where it said nothing."""
+    def labelled(self, judged: Judged) -> Iterator[LabelledVerdict]:
+        """Yield each verdict with what is right, as yes and no; a verdict may be missing."""
         labels = {"relevance": (self.relevance,), "claims": self.claims}
-        found: list[tuple[int | None, int]] = []
         for aspect, rows in labels.items():
             given = judged[aspect].rows
             for number, row in enumerate(rows):
                 said = given[number] if number < len(given) else ()
-                values = [verdict.value for verdict in said] or [None] * len(row)
-                found += [
-                    (None if value is None else int(value > 0), int(right > 0))
-                    for value, right in zip(values, row, strict=True)
-                ]
-        return found
+                for verdict, right in zip(said or [None] * len(row), row, strict=True):
+                    yield LabelledVerdict(self.sample.query, aspect, verdict, int(right > 0))
+
+
+class LabelledVerdict(NamedTuple):
+    """A verdict about a case, None if it is missing, and what is right."""
+
+    case: str
+    aspect: str
+    verdict: Judgement | None
+    right: int
+
+    @property
+    def said(self) -> int | None:
+        """Yes or no; None if the verdict failed."""
+        value = None if self.verdict is None else self.verdict.value
+        return None if value is None else int(value > 0)
 
 
 @functools.cache
@@ -103,6 +120,30 @@ def load_cases() -> tuple[Sequence[LabelledCase], str]:
 
 
 @dataclass(frozen=True, slots=True)
+class AspectCheck:
+    """How far the verdicts about one aspect agree with the labels."""
+
+    aspect: str
+    verdicts: int
+    failed: int
+    kappa: float | None
+    kappa_low: float | None = None
+    kappa_high: float | None = None
+    cutoff: float | None = None  # of the probability of a yes, where another than 0.5 is better
+    kappa_held_out: float | None = None  # of each case with the cutoff that the others choose
+    kappa_local: float | None = None  # of the embedded judge, on the same cases
+
+    @property
+    def is_worth_asking(self) -> bool:
+        """Whether the model is better than chance, and not worse than the embedded judge."""
+        best = max(
+            (each for each in (self.kappa, self.kappa_held_out) if each is not None), default=0
+        )
+        chance = self.kappa_held_out is None and (self.kappa_low or 0.0) <= 0
+        return not chance and best >= (self.kappa_local or 0.0)
+
+
+@dataclass(frozen=True, slots=True)
 class WayCheck:
     """How one way of asking went."""
 
@@ -120,6 +161,17 @@ class WayCheck:
     given_up: bool = False  # after the first cases, in which nothing succeeded
     kappa_low: float | None = None  # 95% interval of κ; None where all verdicts are the same
     kappa_high: float | None = None
+    aspects: tuple[AspectCheck, ...] = ()
+
+    @property
+    def cutoffs(self) -> dict[str, float]:
+        """The probability from which a yes is a yes, by aspect, where it is not one half."""
+        return {each.aspect: each.cutoff for each in self.aspects if each.cutoff is not None}
+
+    @property
+    def seconds_a_call(self) -> float | None:
+        """How long one call took, with as many at a time as were sent; None if none was sent."""
+        return self.seconds / self.calls if self.calls else None
 
     @property
     def failed_share(self) -> float:
@@ -133,8 +185,9 @@ class WayCheck:
 
     @property
     def is_chance(self) -> bool:
-        """Whether the verdicts agree with the labels no better than chance may."""
-        return self.kappa is not None and (self.kappa_low is None or self.kappa_low <= 0)
+        """Whether the verdicts agree with the labels no better than chance may, as cut."""
+        by_chance = self.kappa is not None and (self.kappa_low is None or self.kappa_low <= 0)
+        return by_chance and not self.cutoffs
 
 
 @dataclass(frozen=True, slots=True)
@@ -167,27 +220,37 @@ class JudgeCheck:
         shown = {"findwell": "judge-check", "layout": LAYOUT, **asdict(self)}
         return {name: value for name, value in shown.items() if name != "stored"}
 
+    @property
+    def left_to_local(self) -> tuple[str, ...]:
+        """The aspects that the embedded judge decides at least as well as the model."""
+        if not self.recommended:
+            return ()
+        return tuple(
+            each.aspect for each in self[self.recommended].aspects if not each.is_worth_asking
+        )
+
     def in_words(self) -> str:
         """Say in one line what is recommended, and why."""
         why = "; ".join(
             f"{each.way}: {each.right_share:.0%} right, {each.failed_share:.0%} failed"
             for each in self.ways
         )
-        return f"{f'-J ask={self.recommended}' if self.recommended else CHANCE} ({why})"
+        left = f"; leave {' and '.join(self.left_to_local)} to local" if self.left_to_local else ""
+        return f"{f'-J ask={self.recommended}' if self.recommended else CHANCE} ({why}){left}"
 
 
-def judge_check(
-    judge: str | Judge, *, ways: Sequence[str] | None = None, progress: Report | None = None
-) -> JudgeCheck:
+@takes_options()
+def judge_check(judge: str | Judge, *, progress: Report | None = None) -> JudgeCheck:
     """Find out with labelled cases how a model is asked best: as a matrix or by single verdicts.
 
     What was found is kept by server and model, and judges go by it unless `ask` names a way; a
-    judge with `cache="refresh"` is checked again. `ways` are those to try; by default both.
+    judge with `cache="refresh"` is checked again. One whose `ask` names a way is only tried in this
+    way, and nothing is kept.
     """
     refuse_after_fork()
-    asked = LLMJudge(_settings_of(judge, ways))
-    if ways:
-        return run_check(asked, ways, progress)
+    asked = LLMJudge(_settings_of(judge))
+    if asked.settings.ask in WAYS:
+        return run_check(asked, [asked.settings.ask], progress)
     known = None if asked.settings.cache == "refresh" else load_check(asked)
     if known is None:
         known = run_check(asked, WAYS, progress)
@@ -195,22 +258,21 @@ def judge_check(
     return known
 
 
-def _settings_of(judge: str | Judge, ways: Sequence[str] | None) -> Judge:
+def _settings_of(judge: str | Judge) -> Judge:
     if not isinstance(judge, str | Judge):
         raise OptionError(f"{type(judge).__name__} is not a judge", fix="name one: openai:MODEL")
     settings = Judge(judge) if isinstance(judge, str) else judge
     if not settings.asks_model:
         raise OptionError(f"the judge {settings.model} asks no model", fix="name openai:MODEL")
-    for way in ways or ():
-        choose("way to ask", way, WAYS)
     return replace(settings, batch=False)  # which would take a day
 
 
-def forecast_check(judge: str | Judge, ways: Sequence[str] | None = None) -> Forecast:
+def forecast_check(judge: str | Judge) -> Forecast:
     """Estimate what a check would take, without asking; what is in the cache is free."""
-    settings = _settings_of(judge, ways)
+    settings = _settings_of(judge)
     samples = [case.sample for case in load_cases()[0]]
-    tried = [LLMJudge(replace(settings, ask=way)) for way in ways or WAYS]
+    ways = [settings.ask] if settings.ask in WAYS else WAYS
+    tried = [LLMJudge(replace(settings, ask=way)) for way in ways]
     seen: set[bytes] = set()
     return total([each.dry_run(samples, CHECKED_ASPECTS, seen=seen) for each in tried])
 
@@ -296,9 +358,9 @@ def _check_way(
     calls, spent, start = judge.budget.calls, judge.budget.spent, time.monotonic()
     judged = ask(0, FIRST_CASES)
     given_up = all(
-        said is None
+        each.said is None
         for case, one in zip(cases, judged, strict=False)
-        for said, _ in case.pairs(one)
+        for each in case.labelled(one)
     )
     if given_up:
         judged += [Judged()] * (len(cases) - len(judged))
@@ -308,16 +370,14 @@ def _check_way(
     reasons = judge.stats.failed
     if OTHER_REASONS & reasons.keys():
         return None
-    pairs = [pair for case, one in zip(cases, judged, strict=True) for pair in case.pairs(one)]
-    said, right = [one for one, _ in pairs], [other for _, other in pairs]
-    names = [case.sample.query for case in cases for _ in case.pairs(Judged())]
-    agreed = kappa(said, right, level=LEVEL, clusters=names)
+    pairs = _pairs(cases, judged)
+    agreed = _agreement(pairs)
     now = judge.budget.spent
     return WayCheck(
         way=judge.way,
         verdicts=len(pairs),
-        failed=said.count(None),
-        right=sum(one == other for one, other in pairs),
+        failed=sum(each.said is None for each in pairs),
+        right=sum(each.said == each.right for each in pairs),
         kappa=agreed.value,
         reasons=dict(sorted(reasons.items())),
         calls=judge.budget.calls - calls,
@@ -328,7 +388,66 @@ def _check_way(
         given_up=given_up,
         kappa_low=agreed.low,
         kappa_high=agreed.high,
+        aspects=tuple(
+            _check_aspect([each for each in pairs if each.aspect == aspect])
+            for aspect in dict.fromkeys(each.aspect for each in pairs)
+        ),
     )
+
+
+def _pairs(cases: Sequence[LabelledCase], judged: Sequence[Judged]) -> list[LabelledVerdict]:
+    found = zip(cases, judged, strict=True)
+    return [each for case, one in found for each in case.labelled(one)]
+
+
+def _agreement(pairs: Sequence[LabelledVerdict]) -> Kappa:
+    said, right = [each.said for each in pairs], [each.right for each in pairs]
+    return kappa(said, right, level=LEVEL, clusters=[each.case for each in pairs])
+
+
+def _check_aspect(pairs: Sequence[LabelledVerdict]) -> AspectCheck:
+    """Measure one aspect, and find the cutoff of its probabilities, case by case held out."""
+    agreed = _agreement(pairs)
+    aspect = pairs[0].aspect
+    made = AspectCheck(
+        aspect,
+        len(pairs),
+        sum(each.said is None for each in pairs),
+        agreed.value,
+        agreed.low,
+        agreed.high,
+        kappa_local=_local_kappas().get(aspect),
+    )
+    known = [each for each in pairs if each.verdict and each.verdict.probability is not None]
+    if len(known) < len(pairs):
+        return made
+    chance = np.array([each.verdict.probability for each in known if each.verdict])
+    right = np.array([each.right for each in known])
+    cases = [each.case for each in known]
+    held_out = np.zeros(len(known), dtype=bool)
+    for kept, out in deal_folds(cases, folds=len(set(cases))):
+        held_out[out] = chance[out] >= best_threshold(chance[kept], right[kept])
+    found = kappa(held_out.astype(int).tolist(), right.tolist()).value
+    if found is None or found <= (agreed.value or 0.0):
+        return made
+    return replace(made, cutoff=round(best_threshold(chance, right), 3), kappa_held_out=found)
+
+
+@functools.cache
+def _local_kappas() -> Mapping[str, float | None]:
+    """Return κ of the embedded judge on the cases, by aspect; none where it is not installed."""
+    from findwell.judges.find import find_judge  # noqa: PLC0415 - it may import this module
+
+    cases, _ = load_cases()
+    try:
+        judged = find_judge("local").judge([case.sample for case in cases], CHECKED_ASPECTS)
+    except OptionError:
+        return {}
+    pairs = _pairs(cases, judged)
+    return {
+        aspect: _agreement([each for each in pairs if each.aspect == aspect]).value
+        for aspect in CHECKED_ASPECTS
+    }
 
 
 def recommend(ways: Sequence[WayCheck]) -> str:
@@ -383,7 +502,10 @@ def load_check(judge: LLMJudge) -> JudgeCheck | None:
     try:
         given = parse_json(place.read_bytes())
         known = {each.name: given[each.name] for each in fields(JudgeCheck) if each.name in given}
-        known["ways"] = tuple(WayCheck(**way) for way in given["ways"])
+        known["ways"] = tuple(
+            WayCheck(**{**way, "aspects": tuple(AspectCheck(**each) for each in way["aspects"])})
+            for way in given["ways"]
+        )
         found = JudgeCheck(**known | {"left_out": tuple(given["left_out"]), "stored": True})
     except (OSError, ValueError, LookupError, TypeError):
         return None

@@ -10,22 +10,31 @@ malformed is asked again, alone; what still has no verdict has a reason instead.
 from __future__ import annotations
 
 import asyncio
+import hashlib
+import json
 import os
 import weakref
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from functools import partial
 from math import ceil
 from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
 
-from findwell.core.errors import JudgeError, OptionError
+from findwell.core.errors import JudgeError, OptionError, takes_options
 from findwell.core.progress import Progress, Report
 from findwell.core.texts.languages import ENGLISH
 from findwell.judges.aspects import ASPECTS, Aspect, VerdictShape, find_aspect
-from findwell.judges.client.budget import Budget, Forecast, Limits, Prices, forecast, load_prices
+from findwell.judges.client.budget import (
+    CallBudget,
+    Forecast,
+    Limits,
+    Prices,
+    forecast,
+    load_prices,
+)
 from findwell.judges.client.cache import Cache
 from findwell.judges.client.client import RetryPolicy
-from findwell.judges.client.endpoint import Endpoint, without_secrets
+from findwell.judges.client.endpoint import Endpoint, Reach, distance, without_secrets
 from findwell.judges.client.jobs import Ask, Conversation, Session
 from findwell.judges.client.protocol import Reason
 from findwell.judges.client.providers import OPENAI, Provider, requires_batches, split_spec
@@ -64,6 +73,7 @@ if TYPE_CHECKING:
     from findwell.judges.llm.answers import Cell
     from findwell.judges.llm.check import JudgeCheck
     from findwell.judges.llm.prompts import Prompt
+    from findwell.judges.llm.single import Example
     from findwell.judges.settings import Judge
     from findwell.judges.verdicts import Sample
 
@@ -73,6 +83,7 @@ if TYPE_CHECKING:
 Question: TypeAlias = ItemListing | PartListing | LineListing | VerdictQuestion | SingleQuestion
 GUESSED_ITEMS = 4  # of a reference
 PROBE_TOKENS = 2048  # of an answer to a matrix of a check, with room to think before it
+THINKING_TOKENS = 4096  # that a model of one's own may write before the answer to a matrix
 SPARE = 2.0  # times the usual length of an answer that a small model may write
 MARGIN_TOKENS = 64  # in addition to what is expected
 NO_BASIS = "nothing can be judged by it"
@@ -89,6 +100,9 @@ class OpenSample:
     stats: JudgeStats
     way: str = "matrix"  # how the model is asked
     probe: bool = False  # to see what the model can do: nothing is divided, every answer ends
+    limited: bool = False  # answers to a matrix, by what was asked
+    cutoffs: Mapping[str, float] = field(default_factory=dict)  # of probabilities, by aspect
+    examples: Mapping[str, Sequence[Example]] = field(default_factory=dict)  # by aspect
     listed: dict[str, Sequence[str]] = field(default_factory=dict)  # items, by aspect
     parts: dict[str, list[Sequence[str]]] = field(default_factory=dict)  # of each chunk, by aspect
     sources: dict[str, dict[str, str]] = field(default_factory=dict)  # quotes parts were made from
@@ -163,12 +177,13 @@ class OpenSample:
     def limit(self, tokens: int) -> int | None:
         """Return how long an answer may be that usually has this many tokens.
 
-        Usually there is no limit where all is asked at once: that is for models which know when to
-        stop, and which may think before they answer.
+        Where all is asked at once, a model on a server of one's own has room to think in addition;
+        a public one has no limit: those know when to stop, and may think for long.
         """
+        most = ceil(SPARE * tokens) + MARGIN_TOKENS
         if self.way == "matrix":
-            return PROBE_TOKENS if self.probe else None
-        return ceil(SPARE * tokens) + MARGIN_TOKENS
+            return PROBE_TOKENS if self.probe else most + THINKING_TOKENS if self.limited else None
+        return most
 
     def data_to_list(self, aspect: Aspect, name: str, text: str) -> list[str]:
         """Return a text to list from, and the question where it helps to understand it."""
@@ -263,6 +278,7 @@ STEADY_OPTIONS: dict[str, Json] = {"temperature": 0, "seed": 0}
 VARIED_OPTIONS: dict[str, Json] = {"temperature": 0.7, "seed": 0}
 
 
+@takes_options()
 class LLMJudge:
     """Asks a model behind an OpenAI-compatible endpoint, as its settings say."""
 
@@ -274,7 +290,7 @@ class LLMJudge:
         endpoint: Endpoint | None = None,
         probe: bool = False,
     ) -> None:
-        """Take the settings; the folder of prompts may also hold others, read elsewhere.
+        """Take the settings; the file of prompts may also hold others, read elsewhere.
 
         `endpoint` is one that is known already. A `probe` is to see what the model can do: no
         call is divided, and every answer has a limit.
@@ -294,7 +310,7 @@ class LLMJudge:
         self.name = f"{provider.name}:{self.endpoint.model}"
         limits = Limits(settings.max_calls, settings.max_tokens, settings.max_cost)
         shared = settings.budget
-        self.budget = Budget(limits, _prices(settings, model)) if shared is None else shared
+        self.budget = CallBudget(limits, _prices(settings, model)) if shared is None else shared
         self.stats = JudgeStats()
         self._cache = settings.cache
         self.retry = _retry(settings, provider)
@@ -306,7 +322,26 @@ class LLMJudge:
         self._languages: dict[str, str] = {}  # of questions
         self._check: JudgeCheck | None = None
         self._way_noted = False
-        self._choose(settings.ask if settings.ask in WAYS else WAYS[0])
+        self._limited = distance(self.endpoint.identity) is not Reach.PUBLIC
+        self.cutoffs: Mapping[str, float] = {}  # of the probability of a yes, by aspect
+        self.examples: Mapping[str, Sequence[Example]] = {}  # that labels taught, by aspect
+        self._own_way = "" if probe else self._way_of_own_prompts()
+        self._choose(settings.ask if settings.ask in WAYS else self._own_way or WAYS[0])
+
+    def _way_of_own_prompts(self) -> str:
+        """Return the only way of asking that prompts of the user are for; '' if it is not one."""
+        own = [name for name, prompt in self.prompts.items() if prompt.file]
+        ways = {WAYS[name.startswith(SINGLE_PREFIXES)] for name in own}
+        if len(ways) != 1:
+            return ""
+        [way] = ways
+        if self.settings.ask in WAYS and self.settings.ask != way:
+            raise OptionError(
+                f"the prompts of {self.settings.prompt} ({', '.join(own)}) are for ask={way}, and "
+                f"ask={self.settings.ask} does not use them",
+                fix=f"leave ask out, or give ask={way}",
+            )
+        return way
 
     def _choose(self, way: str) -> None:
         """Ask in this way from now on."""
@@ -348,7 +383,7 @@ class LLMJudge:
 
     def find_way(self, *, ask: bool) -> str:
         """Return the way that a check recommends: one that was kept or, with `auto`, a new one."""
-        if self.settings.ask in WAYS or self._check is not None:
+        if self.settings.ask in WAYS or self._own_way or self._check is not None:
             return self.way
         from findwell.judges.llm.check import find_check  # noqa: PLC0415 - it imports this module
 
@@ -361,6 +396,7 @@ class LLMJudge:
                     fix="use another model, or name a way to ask all the same: -J ask=matrix",
                 )
             self._choose(self._check.recommended)
+            self.cutoffs = self._check[self.way].cutoffs
         return self.way
 
     def again(self, *, cached: bool) -> LLMJudge:
@@ -375,10 +411,12 @@ class LLMJudge:
             max_failures=1.0,
             cache=self.cache if cached else "off",
         )
-        return LLMJudge(settings, other_prompts=self._other_prompts, endpoint=self.endpoint)
+        other = LLMJudge(settings, other_prompts=self._other_prompts, endpoint=self.endpoint)
+        other.cutoffs, other.examples = self.cutoffs, self.examples
+        return other
 
     def _load(self, language: str) -> dict[str, Prompt]:
-        return load_prompts(self.settings.prompts, self._other_prompts, language=language)
+        return load_prompts(self.settings.prompt, self._other_prompts, language=language)
 
     def _detect(self, questions: Iterable[str]) -> None:
         """Find out which language questions are in, all at once, if prompts go by that."""
@@ -446,25 +484,41 @@ class LLMJudge:
                 seen=seen,
             )
             parts.append(part)
-        return total(parts)
+        return self._timed(total(parts))
+
+    def _timed(self, estimate: Forecast) -> Forecast:
+        """Add how long the calls will take, as far as the check has measured it."""
+        a_call = None if self._check is None else self._check[self.way].seconds_a_call
+        return estimate if a_call is None else replace(estimate, seconds=a_call * estimate.calls)
 
     def about(self) -> dict[str, Any]:
         """Return what the manifest says; nothing in it is secret."""
+        used = self._used_prompts()
+        own = {name: prompt.file for name, prompt in used.items() if prompt.file}
+        file = {"sha256": next(iter(own.values())), "replaces": [*own]} if own else None
         return {
             "judge": self.name,
             "model": self.endpoint.model,
             "endpoint": self.endpoint.identity,
-            "prompts": {name: prompt.about() for name, prompt in self._used_prompts().items()},
+            "prompts": {name: prompt.about() for name, prompt in used.items()},
+            **({"prompt": file} if file else {}),
             "options": without_secrets(self.options),
             "headers": sorted(self.endpoint.headers),  # their values may be secret
             **self.settings.recorded(),
             **({} if self._check is None else {"check": self._check.as_dict()}),
             "ask": self.way,
+            **({"cutoffs": dict(self.cutoffs)} if self.cutoffs else {}),
+            **({"examples": self._hashed_examples()} if self.examples else {}),
             **({"quotes": self.settings.quotes} if self.way == "single" else {}),
             **self.budget.summary(),
             **self.stats.about(),
             "server": self.endpoint.support.summary(),
         }
+
+    def _hashed_examples(self) -> dict[str, str]:
+        """Return a hash of the examples of each aspect: their texts are not for every manifest."""
+        texts = {name: json.dumps([*map(list, each)]) for name, each in self.examples.items()}
+        return {name: hashlib.sha256(each.encode()).hexdigest() for name, each in texts.items()}
 
     def findings(self) -> tuple[Finding, ...]:
         """Return what should be known about what it judged last, in addition to the verdicts."""
@@ -488,7 +542,18 @@ class LLMJudge:
 
     def _open(self, sample: Sample, aspects: frozenset[str], stats: JudgeStats) -> OpenSample:
         writer = self._writer_for(sample.question)
-        return OpenSample(sample, aspects, self.settings, writer, stats, self.way, self._probe)
+        return OpenSample(
+            sample,
+            aspects,
+            self.settings,
+            writer,
+            stats,
+            self.way,
+            self._probe,
+            limited=self._limited,
+            cutoffs=self.cutoffs,
+            examples=self.examples,
+        )
 
     async def judge_sample(self, sample: Sample, aspects: frozenset[str], ask: Ask) -> Judged:
         """Return the verdicts of one sample, as a part of a conversation."""
@@ -564,12 +629,11 @@ def total(parts: Sequence[Forecast]) -> Forecast:
     """Add up forecasts.
 
     >>> total([Forecast(2, 1, 1, 10, 5, None), Forecast(1, 1, 0, 20, 5, None)])
-    Forecast(requests=3, calls=2, stored=1, prompt_tokens=30, completion_tokens=10, cost=None)
+    Forecast(requests=3, calls=2, stored=1, prompt_tokens=30, completion_tokens=10, cost=None,
+        seconds=None)
     """
-    counts = {
-        each.name: sum(getattr(part, each.name) for part in parts)
-        for each in fields(Forecast)
-        if each.name != "cost"
-    }
-    costs = [part.cost for part in parts if part.cost is not None]
-    return Forecast(**counts, cost=sum(costs) if costs else None)
+    found: dict[str, Any] = {}
+    for each in fields(Forecast):
+        known = [value for part in parts if (value := getattr(part, each.name)) is not None]
+        found[each.name] = sum(known) if known or each.name not in ("cost", "seconds") else None
+    return Forecast(**found)

@@ -11,6 +11,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, NamedTuple, Self, TypeAlias
 
+from findwell.core.texts.sentences import split
 from findwell.judges.aspects import Aspect, VerdictShape, find_aspect
 from findwell.judges.client.budget import estimate_tokens
 from findwell.judges.client.protocol import Answer, Outcome, Reason
@@ -24,7 +25,7 @@ from findwell.judges.llm.answers import (
     read_answer,
 )
 from findwell.judges.llm.prompts import TEXT, array_of, chunk_of, numbered, object_of
-from findwell.judges.quotes import distinct, is_quoted
+from findwell.judges.quotes import distinct, is_quoted, whole_claims
 from findwell.judges.verdicts import JudgeFailure, Judgement, JudgeReason
 
 if TYPE_CHECKING:
@@ -341,6 +342,8 @@ class ItemListing:
         if faults and self.attempt < opened.settings.attempts:
             stats.asked_again += 1
             return [replace(self, attempt=self.attempt + 1)]
+        if Fault.FRAGMENT in faults:  # sentences are whole
+            listed, faults = split([opened.sample.reference])[0], []
         if faults and not listed:
             opened.fail(name, JudgeFailure(JudgeReason.MALFORMED, faults[0]))
             return []
@@ -371,6 +374,7 @@ class ItemListing:
         if not texts and self.aspect.is_split:  # every text has a claim, as it has a sentence
             return [], [Fault.NOTHING]
         if not self.aspect.how_listed.copied:
-            return texts, []
+            whole = not self.aspect.is_split or whole_claims(texts, self.opened.sample.reference)
+            return texts, [] if whole else [Fault.FRAGMENT]
         there = [text for text in texts if is_quoted(text, self.opened.sample.reference)]
         return there, [Fault.NOT_THERE] * (len(texts) - len(there))

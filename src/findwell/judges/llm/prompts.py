@@ -1,8 +1,8 @@
 """What a model reads: prompts, and the data of a sample between marks that no data can imitate.
 
-The prompts of the package are one file for each language, `prompts/CODE.toml`. A folder of a user's
-may hold others, `NAME.md`, each beginning with a line `version: N`. `$grades`, `$values` and
-`$attempt` are filled in: never data.
+The prompts of the package are one file for each language, `prompts/CODE.toml`. A file of the user
+with the same layout replaces some of them. `$grades`, `$values` and `$attempt` are filled in: never
+data, except where a prompt of the user for single verdicts says itself where the chunk stands.
 
 Every piece of data is between <NAME NUMBER> and </NAME NUMBER>. The number follows from the data,
 so that the same data make the same prompt, and is one that the data do not contain, however its
@@ -23,7 +23,7 @@ import re
 import tomllib
 import unicodedata
 from bisect import bisect_right
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from importlib.resources import files
 from pathlib import Path
@@ -47,8 +47,11 @@ PACKAGE = "findwell.judges.llm"
 SHARED_PROMPTS = ("judge", "again", "single", "single-again", "single-quote")  # by all aspects
 # how the names of prompts begin that ask for one verdict at a time
 SINGLE_PREFIXES = ("single", "grades-", "lines-")
+GRADE_PREFIX = "grades-"
+ASKING = ("single", "grades")  # how the names of prompts begin that ask for one verdict
+LAYOUT_OF_FILE = "write tables such as [relevance] with version and text: see docs/judging.md"
 OPTIONAL_FILLS = frozenset({"grades", "values"})
-VERSIONED = re.compile(r"version: *(\S[^\n]*)\n+(.*)", re.DOTALL)
+FIELDS = ("version", "text", "answer")  # of a prompt in a file; all but the last are needed
 # fields of a call that asks how likely each word was; 10 is more than some servers give
 LIKELY: dict[str, Json] = {"logprobs": True, "top_logprobs": 10}
 FENCE_DIGITS = 6
@@ -70,65 +73,105 @@ class Prompt:
     sha256: str = ""
     grades: str = ""  # what each grade means
     own: bool = False  # not the package's
+    answer: str = ""  # the regular expression whose group is the value in an answer
+    file: str = ""  # SHA-256 of the user's file that it is from
+
+    @property
+    def fills(self) -> frozenset[str]:
+        """The names of what is filled in."""
+        return frozenset(Template(self.text).get_identifiers())
 
     def fill(self, **parts: object) -> str:
         """Return the text with ids and the like in it."""
         return Template(self.text).substitute(parts, grades=self.grades)
 
-    def with_text(self, content: bytes, where: str, *, own: bool = False) -> Prompt:
-        """Return the prompt with the version and the text of a file."""
-        try:
-            head = VERSIONED.match(content.decode("utf-8-sig").replace("\r\n", "\n"))
-        except UnicodeDecodeError as error:
-            raise InputError(f"not UTF-8: {error}", where=where) from None
-        if head is None or not head[2].strip():
-            raise InputError(
-                "a prompt begins with its version, then comes its text",
-                where=where,
-                fix="write 'version: 1' into the first line",
-            )
-        version, text = head[1].strip(), head[2].strip()
-        if self.text:  # which says what is filled in
-            known = frozenset(Template(self.text).get_identifiers())
-            _check_fills(Template(text), known, where)
-        sha256 = hashlib.sha256(content).hexdigest()
-        return replace(self, version=version, text=text, sha256=sha256, own=own)
+    def with_text(self, version: object, text: str, answer: str = "") -> Prompt:
+        """Return the prompt with this version and text, and the hash of both."""
+        kept, content = text.strip(), f"version: {version}\n\n{text}"
+        if answer:
+            content += f"\n\nanswer: {answer}"
+        sha256 = hashlib.sha256(content.encode()).hexdigest()
+        return replace(self, version=str(version), text=kept, answer=answer, sha256=sha256)
+
+    def replaced(self, entry: object, where: str) -> Prompt:
+        """Return the prompt as an entry of a user's file has it, checked."""
+        able = FIELDS if _placeable(self.name) else FIELDS[:-1]
+        given = entry if isinstance(entry, dict) else {}
+        if unknown := [name for name in given if name not in able]:
+            wrong = f"unknown field{'s'[: len(unknown) > 1]}: {', '.join(unknown)}"
+        elif missing := [name for name in FIELDS[:-1] if not str(given.get(name, "")).strip()]:
+            wrong = f"missing field{'s'[: len(missing) > 1]}: {', '.join(missing)}"
+        elif not all(isinstance(given.get(name, ""), str) for name in ("text", "answer")):
+            wrong = "text and answer must be texts"
+        else:
+            wrong = _wrong_pattern(given.get("answer"))
+        if wrong:
+            fix = f"a prompt of this name has {', '.join(able[:-1])} and {able[-1]}"
+            if "answer" in able:
+                fix += "; answer is optional: a regular expression with one group, the value"
+            raise InputError(wrong, where=where, fix=fix)
+        made = self.with_text(given["version"], given["text"], given.get("answer", ""))
+        _check_fills(made, self, where)
+        return replace(made, own=True)
 
     def about(self) -> dict[str, Any]:
         """Return what the manifest says."""
-        return {"version": self.version, "sha256": self.sha256, "own": self.own}
+        said = {"version": self.version, "sha256": self.sha256, "own": self.own}
+        return said | ({"answer": self.answer} if self.answer else {})
 
 
-def _check_fills(template: Template, known: frozenset[str], where: str) -> None:
+def _wrong_pattern(pattern: str | None) -> str:
+    """Say what is wrong about the expression that reads an answer; '' for nothing."""
+    if pattern is None:
+        return ""
+    try:
+        groups = re.compile(pattern).groups
+    except re.error as error:
+        return f"answer is not a regular expression: {error}"
+    return "" if groups == 1 else f"answer has {groups} groups, not one"
+
+
+def _placeable(name: str) -> frozenset[str]:
+    """Return the data that a prompt of the user may place: one that asks for a single verdict."""
+    kind, _, aspect = name.partition("-")
+    return frozenset(ASPECTS[aspect].shown if kind in ASKING and aspect in ASPECTS else ())
+
+
+def _check_fills(made: Prompt, usual: Prompt, where: str) -> None:
     """Raise unless all that must be filled in is, and nothing else."""
-    names = set(template.get_identifiers())
-    if not template.is_valid() or names - known:
-        wrong = ", ".join(sorted(f"${name}" for name in names - known)) or "a single $"
-        fix = f"known: {', '.join(f'${each}' for each in sorted(known)) or 'none'}; $$ is a dollar"
-        raise InputError(f"the prompt has {wrong}", where=where, fix=fix)
-    if missing := known - names - OPTIONAL_FILLS:
+    names, known, placed = made.fills, usual.fills, _placeable(made.name)
+    if not Template(made.text).is_valid() or names - known - placed:
+        wrong = ", ".join(sorted(f"${name}" for name in names - known - placed)) or "a single $"
+        allowed = ", ".join(f"${each}" for each in sorted(known | placed)) or "none"
+        raise InputError(
+            f"the prompt has {wrong}", where=where, fix=f"known: {allowed}; $$ is a dollar"
+        )
+    # a prompt that places one piece of data is the whole message, so it must place all of them
+    if missing := (known - OPTIONAL_FILLS | (placed if names & placed else frozenset())) - names:
         raise InputError(
             f"the prompt lacks ${', $'.join(sorted(missing))}",
             where=where,
-            fix="see the prompt of this name in the package",
+            fix="write all of them into the text"
+            if missing & placed
+            else "see the prompt of this name in the package",
         )
 
 
 def load_prompts(
-    folder: str | os.PathLike[str] | None = None,
+    file: str | os.PathLike[str] | None = None,
     others: Iterable[str] = (),
     *,
     language: str = ENGLISH,
 ) -> dict[str, Prompt]:
-    """Read all prompts; files of the same name in a folder replace those of the package.
+    """Read all prompts; those of the same name in a file of the user replace the package's.
 
-    The folder may also hold `others`, which are not read here. Prompts that are not there in a
+    The file may also hold `others`, which are not read here. Prompts that are not there in a
     language are in English.
     """
     found = packaged_prompts(PACKAGE, SHARED_PROMPTS, language=language)
     for aspect in ASPECTS.values():
         found |= aspect_prompts(aspect, language=language)
-    return replace_prompts(found, folder, others)
+    return replace_prompts(found, file, others)
 
 
 def packaged_prompts(
@@ -138,9 +181,8 @@ def packaged_prompts(
     texts = prompt_file(package, ENGLISH) | prompt_file(package, language)
     found = {}
     for name in names:
-        # what a file with this prompt would hold: the hash is made of it
-        content = f"version: {texts[name]['version']}\n\n{texts[name]['text']}"
-        found[name] = Prompt(name, grades=grades).with_text(content.encode(), name)
+        given = texts[name]
+        found[name] = Prompt(name, grades=grades).with_text(given["version"], given["text"])
     return found
 
 
@@ -152,38 +194,45 @@ def prompt_file(package: str, language: str) -> dict[str, dict[str, Any]]:
 
 
 def replace_prompts(
-    prompts: dict[str, Prompt], folder: str | os.PathLike[str] | None, others: Iterable[str] = ()
+    prompts: dict[str, Prompt], file: str | os.PathLike[str] | None, others: Iterable[str] = ()
 ) -> dict[str, Prompt]:
-    """Return prompts, those that a folder has taken from there; it may also hold `others`."""
-    if folder is None:
+    """Return prompts, those that a file has taken from there; it may also hold `others`.
+
+    A file with `grades-NAME` and without `single-NAME` asks for the grade at once.
+    """
+    if file is None:
         return prompts
-    own = {}
-    for path in _own_files(Path(folder), [*prompts, *others]):
-        if path.stem in prompts:
-            try:
-                content = path.read_bytes()
-            except OSError as error:
-                raise InputError(f"cannot be read: {error.strerror}", where=str(path)) from None
-            own[path.stem] = prompts[path.stem].with_text(content, str(path), own=True)
-    return prompts | own
-
-
-def _own_files(folder: Path, known: Collection[str]) -> list[Path]:
-    paths = sorted(folder.glob("*.md"))
-    if not paths:
-        raise InputError(
-            "there are no prompts in this folder",
-            where=str(folder),
-            fix=f"put files there that replace {', '.join(f'{name}.md' for name in known)}",
-        )
-    for path in paths:
-        if path.stem not in known:
+    where, known = os.fspath(file), [*prompts, *others]
+    try:
+        content = Path(file).read_bytes()
+        given = tomllib.loads(content.decode("utf-8-sig"))
+    except OSError as error:
+        raise InputError(f"cannot be read: {error.strerror}", where=where) from None
+    except ValueError as error:
+        raise InputError(f"not a TOML file: {error}", where=where, fix=LAYOUT_OF_FILE) from None
+    if not given:
+        raise InputError("there are no prompts in this file", where=where, fix=LAYOUT_OF_FILE)
+    for name in given:
+        if name not in known:
             raise InputError(
-                "no prompt has this name",
-                where=str(path),
-                fix=f"{nearest(path.stem, known)} (known: {', '.join(known)})".strip(),
+                f"no prompt is called {name!r}",
+                where=where,
+                fix=f"{nearest(name, known)} (known: {', '.join(known)})".strip(),
             )
-    return paths
+    hashed = hashlib.sha256(content).hexdigest()
+    own = {
+        name: replace(prompts[name].replaced(entry, f"{where}, [{name}]"), file=hashed)
+        for name, entry in given.items()
+        if name in prompts
+    }
+    at_once = {
+        f"single-{name.removeprefix(GRADE_PREFIX)}" for name in own if name.startswith(GRADE_PREFIX)
+    }
+    return {
+        name: prompt
+        for name, prompt in (prompts | own).items()
+        if name in own or name not in at_once
+    }
 
 
 def aspect_prompts(aspect: Aspect, *, language: str = ENGLISH) -> dict[str, Prompt]:
@@ -472,6 +521,11 @@ def ranges(ids: Iterable[str], to: str = " to ") -> str:
 # --- requests -------------------------------------------------------------------------------------
 
 
+def plain_message(data: Sequence[str], task: str) -> str:
+    """Return what a user's turn says: the data, if there are any, and then the task."""
+    return "\n".join([*data, "", task]) if data else task
+
+
 @dataclass(frozen=True, slots=True)
 class PromptWriter:
     """Puts calls into words."""
@@ -550,12 +604,16 @@ class PromptWriter:
         *,
         likely: bool = True,
         vote: int = 0,
+        earlier: Sequence[Message] = (),
     ) -> ChatRequest:
-        """Ask for plain words and, if so wanted, how likely each of them was."""
+        """Ask for plain words and, if so wanted, how likely each of them was.
+
+        Without data the task holds them, and is all that is said, but for `earlier` turns.
+        """
         if attempt > 1:
             task += "\n" + self.prompts["single-again"].fill(attempt=attempt)
-        asked = "\n".join([*data, "", task])
-        messages = (Message("system", self.prompts["single"].text), Message("user", asked))
+        role = [Message("system", self.prompts["single"].text)] if data else []
+        messages = (*role, *earlier, Message("user", plain_message(data, task)))
         options = self.options_of(vote)
         if not likely:
             options = {name: value for name, value in options.items() if name not in LIKELY}

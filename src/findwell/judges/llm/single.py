@@ -17,16 +17,16 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from math import floor
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from findwell.core.texts.sentences import split
 from findwell.judges.aspects import Aspect, VerdictShape
 from findwell.judges.client.budget import estimate_tokens
-from findwell.judges.client.protocol import Answer, Outcome, Reason
+from findwell.judges.client.protocol import Answer, Message, Outcome, Reason
 from findwell.judges.llm.answers import THINKING, Fault
 from findwell.judges.llm.matrix import DIVISIBLE_REASONS
-from findwell.judges.llm.prompts import ALL, Fence, chunk_of
-from findwell.judges.quotes import distinct, is_quoted, proves
+from findwell.judges.llm.prompts import ALL, GRADE_PREFIX, Fence, chunk_of, plain_message
+from findwell.judges.quotes import covers, distinct, is_quoted, proves, tame, whole_claims
 from findwell.judges.verdicts import JudgeFailure, Judgement, JudgeReason
 
 if TYPE_CHECKING:
@@ -36,13 +36,13 @@ if TYPE_CHECKING:
 
 WORD_TOKENS = 4  # of an answer: a word, and what may stand before it
 QUOTE_TOKENS = 80
+PATTERN_TOKENS = 300  # of an answer in which an expression of the user finds the value
 LEAST_LIKELY = 0.2  # of the probability must be with words that are answers
 YES = "yes y true correct ja oui sí si sim да 是 是的 对 はい 예 네"
 NO = "no n false incorrect nein non não nao нет 否 不 不是 いいえ 아니요 아니오"
 # which mean something else inside of a sentence: "the correct answer is", "not true", "il y a"
 ALONE_WORDS = frozenset({"y", "n", "true", "false", "correct", "incorrect", "si", "ja"})
 YES_NO = dict.fromkeys(YES.split(), 1) | dict.fromkeys(NO.split(), 0)
-GRADE_PREFIX = "grades-"  # how the names of prompts begin that ask for a grade
 WORD = re.compile(r"\d+|[^\W\d_]+")
 AROUND_WORD = " \t*\"'`([{_)]}"  # what may stand around a word that is the answer
 WORD_END = re.compile(r"$|[.,;:!?\r\n]")
@@ -52,7 +52,24 @@ NOTHING_WORDS = frozenset(
 )
 
 
+WITH_ITEM = (VerdictShape.ITEMS, VerdictShape.PARTS)
+
+
 # --- single verdicts ------------------------------------------------------------------------------
+
+
+class Example(NamedTuple):
+    """A pair that people labelled, as a model is shown it before it is asked."""
+
+    question: str  # or claim
+    chunk: str  # or statement
+    yes: bool
+
+    def asked(self, aspect: Aspect) -> tuple[str, str]:
+        """Return the question, and the item or part that the verdict is about."""
+        if aspect.shape is VerdictShape.ITEMS:
+            return "", self.question
+        return self.question, self.chunk if aspect.shape is VerdictShape.PARTS else ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,32 +98,50 @@ class SingleQuestion:
         return [*chunks.values()] if self.chunk == ALL else [chunks[self.chunk]]
 
     def request(self) -> ChatRequest:
-        """Show the chunk, then question and item, and ask."""
-        items, writer, aspect, chunks = (
-            self.opened.items,
-            self.opened.writer,
-            self.aspect,
-            self._chunks,
-        )
-        shows_question = aspect.needs == "question" or aspect.how_listed.with_question
-        has_item = aspect.shape in (VerdictShape.ITEMS, VerdictShape.PARTS)
-        about = items.judged(aspect)[self.each] if has_item else ""
-        # the number by the chunks, so that all calls about them begin alike
+        """Show the chunk, then question and item, and ask; examples are turns before."""
+        items, writer, aspect = self.opened.items, self.opened.writer, self.aspect
+        about = items.judged(aspect)[self.each] if aspect.shape in WITH_ITEM else ""
         reference = items.reference if aspect.shows_reference else ""
-        fence = Fence.around(chunks, (items.question, reference, about))
-        data = [fence.block("chunk", text) for text in chunks]
-        if shows_question and items.question.strip():
-            data.append(fence.block("question", items.question))
-        data += [fence.block("reference", reference)] if reference else []
-        data += [fence.block(aspect.unit, about)] if has_item else []
-        *others, last = map(str, aspect.grades)
-        task = self._prompt.fill(values=f"{', '.join(others)} or {last}")
+        data, task = self._message(self._chunks, items.question, about, reference)
+        earlier: list[Message] = []
         if self.given is not None:
             task += "\n" + writer.prompts["single-quote"].fill()
+        elif self.yes is None:
+            for example in self.opened.examples.get(aspect.name, ()):
+                shown = plain_message(*self._message([example.chunk], *example.asked(aspect)))
+                said = Message("assistant", "yes" if example.yes else "no")
+                earlier += [Message("user", shown), said]
         asked = writer.plain_request(
-            data, task, self.attempt, likely=self.given is None, vote=self.vote
+            data,
+            task,
+            self.attempt,
+            likely=self.given is None and not self._prompt.answer,
+            vote=self.vote,
+            earlier=earlier,
         )
         return replace(asked, limit=self.answer_tokens, only_beginning=True)
+
+    def _message(
+        self, chunks: list[str], question: str, about: str, reference: str = ""
+    ) -> tuple[list[str], str]:
+        """Return the data between marks, and the task; in a user's prompt it may hold the data."""
+        aspect, prompt = self.aspect, self._prompt
+        texts = {"question": question, "reference": reference, aspect.unit: about}
+        texts["chunk"] = "\n\n".join(chunks)
+        *others, last = map(str, aspect.grades)
+        values = f"{', '.join(others)} or {last}"
+        if "chunk" in prompt.fills:  # the whole message, as a user wrote it
+            placed = {name: tame(texts[name]) for name in aspect.shown}
+            return [], prompt.fill(values=values, **placed)
+        # the number by the chunks, so that all calls about them begin alike
+        fence = Fence.around(chunks, (question, reference, about))
+        data = [fence.block("chunk", text) for text in chunks]
+        data += [
+            fence.block(name, texts[name])
+            for name in aspect.shown
+            if name != "chunk" and (texts[name].strip() or name == aspect.unit)
+        ]
+        return data, prompt.fill(values=values)
 
     def settle(self, outcome: Outcome) -> list[SingleQuestion]:
         """Take the verdict; ask for grade and quote of a yes, and again where there is none."""
@@ -151,15 +186,22 @@ class SingleQuestion:
         """Return the verdict with its quote; one that is not in a chunk proves nothing."""
         lines = THINKING.sub("", outcome.content, count=1).strip().splitlines()
         quote = lines[0].strip() if lines else ""
-        there = any(proves(quote, text) for text in self._chunks)
+        is_item = self.aspect.shape is VerdictShape.ITEMS
+        claim = self.opened.items.judged(self.aspect)[self.each] if is_item else ""
+        there = any(proves(quote, text) and covers([quote], text, claim) for text in self._chunks)
         return replace(verdict, quote=quote, unproven=not there)
 
     def _read(self, answer: Answer) -> Judgement | None:
         """Return the verdict; with the grade of a yes, if that was asked for."""
-        if self._prompt.name.startswith(GRADE_PREFIX):
+        prompt = self._prompt
+        if prompt.answer:
+            said = THINKING.sub("", answer.content, count=1)
+            value = re.search(prompt.answer, said, re.IGNORECASE)
+            answer = replace(answer, content=(value and value[1]) or "", tokens=())
+        if prompt.name.startswith(GRADE_PREFIX):
             above = {str(grade): grade for grade in self.aspect.grades if grade or not self.yes}
             return read_grade(answer, above, self.yes)
-        return read_yes(answer)
+        return read_yes(answer, self.opened.cutoffs.get(self.aspect.name, 1 / 2))
 
     def guess(self) -> None:
         """Leave the verdict open: nothing follows from it."""
@@ -167,7 +209,9 @@ class SingleQuestion:
     @property
     def answer_tokens(self) -> int:
         """How long the answer will be, at most."""
-        return WORD_TOKENS if self.given is None else QUOTE_TOKENS
+        if self.given is not None:
+            return QUOTE_TOKENS
+        return PATTERN_TOKENS if self._prompt.answer else WORD_TOKENS
 
 
 def single_questions(opened: OpenSample) -> Iterator[SingleQuestion]:
@@ -186,14 +230,17 @@ def single_questions(opened: OpenSample) -> Iterator[SingleQuestion]:
             yield from (SingleQuestion(opened, aspect, each, chunk, vote) for vote in votes)
 
 
-def read_yes(answer: Answer) -> Judgement | None:
-    """Return the verdict in an answer that is yes or no, None if there is none."""
+def read_yes(answer: Answer, cutoff: float = 1 / 2) -> Judgement | None:
+    """Return the verdict in an answer that is yes or no, None if there is none.
+
+    Above the `cutoff` of its probability a yes is a yes.
+    """
     chances = _chances(answer.tokens, YES_NO)
     if not chances:
         value = _said(answer.content, YES_NO)
         return None if value is None else Judgement(value)
     yes = chances.get(1, 0.0)
-    return Judgement(int(yes > 1 / 2), f"yes with probability {yes:.2f}", probability=yes)
+    return Judgement(int(yes > cutoff), f"yes with probability {yes:.2f}", probability=yes)
 
 
 def read_grade(
@@ -323,6 +370,12 @@ class LineListing:
                 return [replace(self, attempt=self.attempt + 1)]
             self.opened.fail(self.aspect.name, JudgeFailure(JudgeReason.MALFORMED, fault))
             return []
+        if self.aspect.is_split and not whole_claims(texts, self._shown):
+            if self.attempt < self.opened.settings.attempts and not cut:
+                stats.malformed[Fault.FRAGMENT] += 1
+                stats.asked_again += 1
+                return [replace(self, attempt=self.attempt + 1)]
+            texts = split([self._shown])[0]  # sentences are whole
         for _ in range(wrong):
             stats.note("invented-item", self.opened.sample.query)
         self._take(texts)

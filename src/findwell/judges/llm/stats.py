@@ -25,23 +25,23 @@ if TYPE_CHECKING:
 
 MESSAGES = {
     "cut-text": (
-        "text too long for one call of the judge, judged by its beginning",
+        "# text|texts is|are too long for one call of the judge and judged by the beginning.",
         "raise call_tokens if the model takes more at once",
     ),
     "invented-item": (
-        "entity or other item that the judge listed and the reference does not have, left out",
+        "# item|items that the judge listed is|are not in the reference and left out.",
         "use a stronger model",
     ),
     "way-to-ask": (
-        "the judge was asked in the way that suits it best, by a check with labelled cases",
+        "The judge was asked in the way that a check with labelled cases found best.",
         "choose another with -J ask; findwell judge check shows the check",
     ),
     "many-failures": (
-        "the model failed to give many of the verdicts",
-        "see what suits it with findwell judge check",
+        "The model failed to give many of the verdicts.",
+        "findwell judge check finds the best way to ask it",
     ),
     "unsaved-answer": (
-        "answers of the judge could not be kept on disk and will be asked for again",
+        "# answer|answers of the judge could not be kept on disk and will be asked for again.",
         "set FINDWELL_CACHE_DIR to a folder on a local disk that you may write to",
     ),
 }

@@ -20,7 +20,7 @@ from findwell.core.errors import OptionError, choose
 if TYPE_CHECKING:
     from findwell.core.data import Floats, Ints
 
-VERSION = 3  # of the weights and the signals: raised when a verdict may change
+VERSION = 4  # of the weights and the signals: raised when a verdict may change
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,11 +1,10 @@
-"""Sentences cut into claims: one for each entry of a list, one for what a clause at the end adds.
+"""Sentences cut into claims: one for each entry of a list.
 
 `The causes are logging, farming, and fires.` says three things, and a chunk may support one and
 lack the others. Rules do what they can do safely: lists of three and more entries whose words show
-where the first begins, and clauses behind a name. spaCy's parse, where it is installed, also finds
-pairs and several verbs of one subject. What is doubtful stays whole: entries joined by `or`, what
-is denied, what is said of the entries together (`between`, `a mixture of`). A claim has only words
-of its sentence, apart from `was` before a participle.
+where the first begins. spaCy's parse, where it is installed, also finds pairs and several verbs of
+one subject. What is doubtful stays whole: entries joined by `or`, what is denied, what is said of
+the entries together (`between`, `a mixture of`). A claim has only words of its sentence.
 """
 
 from __future__ import annotations
@@ -34,23 +33,12 @@ END = re.compile(r"[\s.!?]*$")
 WORD = re.compile(r"[^\s,;:]+")
 COMMA = re.compile(r"\s?,\s+")
 AND = re.compile(r"(?:^|\s)and\s+", re.IGNORECASE)
-NAME = r"(?:(?:[Tt]he|an?)\s)?[A-ZÀ-Þ][\w'’.-]*(?:\s(?:of\s(?:the\s)?)?[A-ZÀ-Þ][\w'’.-]*)*"
-RELATIVE = re.compile(
-    rf"^(?P<main>.+?\s(?P<name>{NAME}))\s?,\s?(?:which|who)\s+(?P<clause>[^,;]+)$"
-)
-# only behind `is NAME` it is plain whom the participle is about
-PARTICIPLE = re.compile(
-    rf"^(?P<main>.+?\s(?:is|was)\s(?P<name>{NAME}))\s?,\s+"
-    r"(?P<clause>(?:\w{2,}ed|born|built|held|known|led|made|set|won|written)\s+"
-    r"(?:as|at|between|by|during|from|in|on)\s[^;]+)$"
-)
 WORDS = word_lists()
 AUXILIARIES = frozenset(WORDS["auxiliaries"])
 VERBS = AUXILIARIES | frozenset(WORDS["verbs"])
 SINGULAR_VERBS = frozenset({"does", "has", "is", "was"})
 DETERMINERS = frozenset(WORDS["determiners"])
 PREPOSITIONS = frozenset(WORDS["prepositions"])
-ASIDE = re.compile(r"[a-z]\w*(?:(?:ed|ing)\s(?:as|at|by|from|in|on|to|with)\b|ly\s)")
 NUMERIC = re.compile(r"[$€£¥₹]?\d")
 # words that make a clause of an entry, or an entry no list
 UNSAFE = frozenset(WORDS["unsafe"])
@@ -140,32 +128,12 @@ def _alike(one: Sequence[str], other: Sequence[str]) -> Span:
 def by_rules(sentence: str) -> Sequence[str]:
     """Return the claims of a sentence that words alone show.
 
-    >>> by_rules("The largest is the Antarctic Desert, which spans 14 million km².")
-    ['The largest is the Antarctic Desert.', 'the Antarctic Desert spans 14 million km².']
-    >>> by_rules("The capital is Brasília, established on April 21, 1960.")
-    ['The capital is Brasília.', 'Brasília was established on April 21, 1960.']
     >>> by_rules("Floods, storms and fires are among the risks.")[1]
     'storms are among the risks.'
     >>> by_rules("It is a mixture of gin, rum and lime.")
     ['It is a mixture of gin, rum and lime.']
     """
-    return [claim for clause in _behind_a_name(sentence) for claim in _listed(clause) or [clause]]
-
-
-def _behind_a_name(sentence: str) -> list[str]:
-    """Part a clause at the end of a sentence from the name that it is about."""
-    end = END.search(sentence)
-    text, stop = (sentence[: end.start()], end[0].strip()) if end else (sentence, "")
-    for pattern, verb in ((RELATIVE, ""), (PARTICIPLE, "was ")):
-        found = pattern.match(text)
-        if found and not DENYING.search(found["main"]) and _has_verb(found["main"]):
-            stop = stop or "."
-            return [f"{found['main']}{stop}", f"{found['name']} {verb}{found['clause']}{stop}"]
-    return [sentence]
-
-
-def _has_verb(text: str) -> bool:
-    return any(word.lower() in VERBS for word in WORD.findall(text)[1:])
+    return _listed(sentence) or [sentence]
 
 
 def _listed(sentence: str) -> list[str]:
@@ -211,7 +179,7 @@ def _is_doubtful(before: str, after: str, commas: int) -> bool:
 def _is_entry(text: str, longest: int = LONGEST) -> bool:
     """Tell whether a part of a sentence can be an entry: short, and without a verb of its own."""
     words = [word.lower() for word in WORD.findall(text)]
-    if not 0 < len(words) <= longest or any(mark in text for mark in ";:") or ASIDE.match(text):
+    if not 0 < len(words) <= longest or any(mark in text for mark in ";:"):
         return False
     return (AUXILIARIES | UNSAFE | PRONOUNS).isdisjoint(words)
 
@@ -277,12 +245,7 @@ def _to_the_verb(text: str) -> tuple[str, str]:
 @lru_cache(maxsize=1 << 12)
 def by_parse(sentence: str) -> Sequence[str]:
     """Return the claims of a sentence: by the rules, and where these see nothing, by the parse."""
-    parse = load_spacy(parse=True)
-    return [
-        claim
-        for clause in _behind_a_name(sentence)
-        for claim in _listed(clause) or _parsed(clause, parse(clause))
-    ]
+    return _listed(sentence) or _parsed(sentence, load_spacy(parse=True)(sentence))
 
 
 def _parsed(sentence: str, tokens: Any) -> list[str]:  # noqa: ANN401 - a document of spaCy

@@ -33,7 +33,14 @@ from typing import Any, TypeAlias
 
 from findwell.core.errors import JudgeError, OptionError, needs_package
 from findwell.core.texts.languages import ENGLISH, known, without_accents
-from findwell.judges.local.terms import FUNCTION_WORDS, LETTER, TYPOGRAPHIC, is_common, word_lists
+from findwell.judges.local.terms import (
+    FUNCTION_WORDS,
+    LETTER,
+    TYPOGRAPHIC,
+    is_common,
+    with_units,
+    word_lists,
+)
 from findwell.judges.quotes import distinct
 
 # --- by spaCy's model -----------------------------------------------------------------------------
@@ -396,6 +403,7 @@ def _plain(text: str) -> tuple[str, list[str]]:
     more: list[str] = []
     pieces: list[str] = []
     end = 0
+    text = with_units(text)
     for match, word in find_dates(text):
         pieces += [text[end : match.start()], " ", word, " "]
         more += parts_of_date(word)

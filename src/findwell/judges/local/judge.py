@@ -19,14 +19,11 @@ import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from copy import copy
 from functools import cache, partial
 from itertools import islice
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-import numpy as np
-
-from findwell.core.errors import choose
+from findwell.core.errors import takes_options
 from findwell.core.findings import Finding, finding_about
 from findwell.core.progress import Progress, Report
 from findwell.core.spelling import spell
@@ -38,6 +35,7 @@ from findwell.judges.local.clauses import entries_of, find_decomposition
 from findwell.judges.local.entities import EntityFinder, Holdings, entities_by_rules, entity_finder
 from findwell.judges.local.reading import Reader
 from findwell.judges.local.signals import Signals, compare
+from findwell.judges.local.terms import with_units
 from findwell.judges.verdicts import (
     AspectVerdicts,
     Judged,
@@ -48,7 +46,6 @@ from findwell.judges.verdicts import (
 )
 
 if TYPE_CHECKING:
-    from findwell.core.data import Floats
     from findwell.judges.embeddings import Embedder
 
 
@@ -61,9 +58,7 @@ MISSING = Judgement(0, "not in the chunk")
 NOT = re.compile(r"\b(?:not|never|cannot|neither)\b|n['’]t\b", re.IGNORECASE)
 COMPOUND = re.compile(r"\d|\w \w|\w[A-ZÄÖÜ]")  # numbers, several words, acronyms
 NEGATIVE = re.compile(
-    r"\b(?:not|never|cannot|neither|no|none|nor|nothing|nobody|without|unable|fail(?:s|ed)?|"
-    r"lack(?:s|ed)?|refus\w+|prevent\w*|except|unlike|hardly|barely|rarely)\b|n['’]t\b",
-    re.IGNORECASE,
+    r"\b(?:not|never|cannot|neither|no|none|nor|nothing|nobody|without)\b|n['’]t\b", re.IGNORECASE
 )
 
 
@@ -159,27 +154,8 @@ def entities(
     return found
 
 
-def scores(pairs: Pairs, model: Model, embedder: Embedder | None, aspect: str) -> Floats:
-    """Return the score, 0 to 1, of pairs of a text and a chunk; 0 where something is against it."""
-    if not pairs:
-        return np.zeros(0)
-    related = aspect != "statements"
-    signals = compare(pairs, embedder, closest=aspect == "claims", related=related)
-    found = np.array([logistic(total) for total in model.sums(signals.columns()).tolist()])
-    if aspect == "claims":
-        none = [""] * len(pairs)
-        against = objections(pairs, signals, [True] * len(pairs), cache(Holdings), none)
-        found[[bool(reason) for reason in against]] = 0.0
-    return found
-
-
 def _verdicts(
-    pairs: Pairs,
-    model: Model,
-    embedder: Embedder | None,
-    reader: Reader,
-    *,
-    related: bool = True,
+    pairs: Pairs, model: Model, embedder: Embedder | None, reader: Reader, *, related: bool = True
 ) -> list[Judgement]:
     if not pairs:
         return []
@@ -225,16 +201,12 @@ def _held(entity: str, chunk: str, reader: Reader, holdings: Held, quoted: Held)
 
 
 def objections(
-    pairs: Pairs,
-    signals: Signals,
-    asked: Sequence[bool],
-    holdings: Held,
-    entries: Sequence[str],
+    pairs: Pairs, signals: Signals, asked: Sequence[bool], holdings: Held, entries: Sequence[str]
 ) -> list[str]:
     """Return what contradicts the claim of each pair in its chunk, for the pairs in `asked`."""
     facts = cache(_facts)
     found = []
-    lacking = signals.overlap.lacking.tolist()
+    lacking, quotes = signals.overlap.lacking.tolist(), signals.quotes()
     for pair, (claim, chunk) in enumerate(pairs):
         reason = ""
         if asked[pair]:
@@ -242,14 +214,14 @@ def objections(
             missing = holdings(chunk).lacks(facts(claim, language), language)
             missing = missing or [entries[pair].rstrip(".")] * lacking[pair]
             reason = f"the chunk lacks {', '.join(missing)}" if missing else ""
-            reason = reason or negation(claim, signals.around(pair), language)
+            reason = reason or negation(claim, quotes[pair], language)
         found.append(reason)
     return found
 
 
 def _facts(claim: str, language: str) -> list[str]:
     """Return the names, numbers and dates of a claim."""
-    found = entities_by_rules(claim)
+    found = entities_by_rules(with_units(claim))
     if language != "de":
         return found
     empty = known(language).words
@@ -260,28 +232,23 @@ def _facts(claim: str, language: str) -> list[str]:
     ]
 
 
-def _denies(text: str, own: re.Pattern[str] | None) -> bool:
-    """Tell whether a text denies something by the words of its language, or else of English."""
-    return (own or NOT).search(text) is not None
+def negation(claim: str, piece: str, language: str = ENGLISH) -> str:
+    """Say whether only the claim or only the best piece of the chunk denies something.
 
-
-def negation(claim: str, pieces: tuple[str, str, str], language: str = ENGLISH) -> str:
-    """Say whether only one side denies something; the pieces are the best and its neighbours.
-
-    >>> negation("Tea is not taxed.", ("", "Tea is taxed.", "So is coffee."))
+    >>> negation("Tea is not taxed.", "Tea is taxed.")
     'the claim denies what the chunk does not'
-    >>> negation("Tea is taxed.", ("", "Tea isn’t taxed.", ""))
+    >>> negation("Tea is taxed.", "Tea isn’t taxed.")
     'the chunk denies what the claim does not'
-    >>> negation("Tea is never taxed.", ("", "There is no tax on tea.", ""))
+    >>> negation("Tea is never taxed.", "There is no tax on tea.")
     ''
-    >>> negation("Tee wird nicht besteuert.", ("", "Tee wird besteuert.", ""), "de")
+    >>> negation("Tee wird nicht besteuert.", "Tee wird besteuert.", "de")
     'the claim denies what the chunk does not'
     """
     own = known(language).negations
-    negative = NEGATIVE if own is None else own
-    if _denies(claim, own) and not any(map(negative.search, pieces)):
+    denying, negative = own or NOT, own or NEGATIVE
+    if denying.search(claim) and not negative.search(piece):
         return "the claim denies what the chunk does not"
-    if _denies(pieces[1], own) and not negative.search(claim):
+    if denying.search(piece) and not negative.search(claim):
         return "the chunk denies what the claim does not"
     return ""
 
@@ -292,6 +259,7 @@ TOGETHER = {True: 32, False: 500}  # samples at once, with and without a model
 LOOKED_AT = 120  # characters of a chunk that tell its language
 
 
+@takes_options()
 class LocalJudge:
     """Verdicts by rules and a small model.
 
@@ -324,20 +292,14 @@ class LocalJudge:
             found = find_embedder(embedder)
             self._embedder = cached(found) if remember else found
             self._kind = "local" if embedder == "minilm" else f"local:{found.name}"
-        self._labels: Mapping[str, Any] | None = None  # what the threshold was taken from
-        self.fitted_on: frozenset[str] = frozenset()  # the questions of these labels
         self._foreign: Counter[str] = Counter()  # questions and claims of the last samples
         usual = "rules" if embedder is None else "auto"
         self._find = entity_finder(entities or usual)
         self._decomposition = find_decomposition(decompose or usual)
         chosen = {"entities": entities, "decompose": decompose}
-        self._unusual = {name: way for name, way in chosen.items() if way not in (None, usual)}
-        self._set(thresholds or {})
-
-    def _set(self, thresholds: Mapping[str, float]) -> None:
-        self._thresholds = dict(thresholds)
-        self._models = models("text" if self._embedder is None else "minilm", thresholds)
-        changed = {**thresholds, **self._unusual}
+        unusual = {name: way for name, way in chosen.items() if way not in (None, usual)}
+        self._models = models("text" if self._embedder is None else "minilm", thresholds or {})
+        changed = {**(thresholds or {}), **unusual}
         given = ",".join(f"{name}={spell(value)}" for name, value in changed.items())
         self.name = f"{self._kind}({given})" if given else self._kind
 
@@ -361,33 +323,7 @@ class LocalJudge:
                 for aspect, model in self._models.items()
             },
             "calls": 0,
-        } | ({} if self._labels is None else {"recalibrated": dict(self._labels)})
-
-    def threshold(self, aspect: str) -> float:
-        """Return the score from which a verdict is in favour."""
-        return self._models[choose("aspect with a threshold", aspect, self._models)].thresholds[0]
-
-    def at(
-        self,
-        aspect: str,
-        threshold: float,
-        labels: Mapping[str, Any] | None = None,
-        questions: frozenset[str] = frozenset(),
-    ) -> LocalJudge:
-        """Return the judge with another threshold.
-
-        `labels` says where it comes from, and `questions` are those of these labels.
-        """
-        changed = copy(self)
-        changed._labels = labels  # noqa: SLF001
-        changed.fitted_on = questions
-        changed._set({**self._thresholds, aspect: threshold})  # noqa: SLF001
-        return changed
-
-    def scores(self, pairs: Sequence[tuple[str, str]], aspect: str) -> Floats:
-        """Return the score, 0 to 1, of pairs of a question or claim and a chunk or statement."""
-        choose("aspect with a score", aspect, self._models)
-        return scores(list(pairs), self._models[aspect], self._embedder, aspect)
+        }
 
     def claims_of(self, references: Sequence[Sequence[str]]) -> list[tuple[str, ...]]:
         """Return the claims of references, given as their sentences: one for each entry of a list.
@@ -485,14 +421,14 @@ def foreign_findings(
         *finding_about(
             "unread-language",
             unread,
-            f"question or chunk in a language that {judge} cannot read: its verdicts about it mean "
-            "little",
+            f"# question|questions or chunk|chunks is|are in a language that {judge} cannot "
+            "read. Its verdicts about it|them mean little.",
             f"ask a language model (--judge openai:MODEL){by_words}",
         ),
         *finding_about(
             "unmeasured-language",
             unmeasured,
-            f"question or chunk that is not in English, the only language {judge} was measured in",
+            f"# text|texts is|are not in English, the only language {judge} was measured in.",
             "measure it on labels of your own (findwell judge card), or ask a language model",
         ),
     )

@@ -130,12 +130,6 @@ class Signals:
         likeness = {"similarity": self.similarity, "closest": self.closest}
         return named | {name: each for name, each in likeness.items() if each is not None}
 
-    def around(self, pair: int) -> tuple[str, str, str]:
-        """Return the best piece of a pair's chunk between its neighbours."""
-        place = int(self.overlap.place[pair])
-        pieces = ["", *self.chunks[pair].pieces, "", ""]
-        return pieces[place], pieces[place + 1], pieces[place + 2]
-
     def quotes(self) -> list[str]:
         """Return the best piece of each pair's chunk: the one that shares most words."""
         places = self.overlap.place.tolist()

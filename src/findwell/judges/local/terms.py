@@ -43,6 +43,26 @@ WRITTEN_OUT = re.compile(r"ae|oe|(?<![aeq])ue")
 HIRAGANA = re.compile("[\u3040-\u309f]+")
 
 
+def with_units(text: str) -> str:
+    """Write the units behind numbers in one way.
+
+    >>> [with_units(text) for text in ("100 °C", "100°C", "100 degrees Celsius", "3 m", "a metre")]
+    ['100 Celsius', '100 Celsius', '100 Celsius', '3 m', 'a metre']
+    """
+    forms, pattern = _units()
+    return pattern.sub(lambda found: f"{found[1]} {forms[found[2].lower()]}", text)
+
+
+@functools.cache
+def _units() -> tuple[dict[str, str], re.Pattern[str]]:
+    """Return how each unit is compared, and where one stands behind a number."""
+    listed = [entry.split() for entry in word_lists()["units"]]
+    forms = {form.replace("_", " "): unit for unit, *others in listed for form in others}
+    ways = "|".join(map(re.escape, sorted(forms, key=len, reverse=True)))
+    number = r"(\d(?:[ -](?:thousand|million|billion|trillion))?)"
+    return forms, re.compile(rf"{number}[\s-]?({ways})(?!\w)", re.IGNORECASE)
+
+
 def words_of(texts: Sequence[str], language: str = ENGLISH) -> list[list[str]]:
     """Return the words of texts as `findwell.core.texts.words` has them; without spaces, in pairs.
 
@@ -52,6 +72,7 @@ def words_of(texts: Sequence[str], language: str = ENGLISH) -> list[list[str]]:
     [['brazil', '2nd', 'largest', 'city'], ['東京', '京都']]
     """
     elided = known(language).elided is not None
+    texts = list(map(with_units, texts))
     found = [None if elided else _plain_words(text) for text in texts]
     rest = [number for number, listed in enumerate(found) if listed is None]
     if rest:

@@ -7,8 +7,7 @@ chance, and queries on which people do not agree are listed first: there the gui
 
 from __future__ import annotations
 
-import os
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from functools import partial
 from itertools import combinations
@@ -31,7 +30,7 @@ from findwell.core.forks import refuse_after_fork
 from findwell.core.frames import pl
 from findwell.core.policy import Policy
 from findwell.evaluation.results.result import Result, require_result
-from findwell.io.read import load_gold, load_run
+from findwell.io.read import Kind, kind_of, load_gold, load_run, path_of, readable_again
 from findwell.io.read.labels_database import database_at, table
 from findwell.io.read.queries import load_queries
 from findwell.io.storage.folders import is_folder
@@ -132,6 +131,7 @@ def agree(
     gold_format: str | None = None,
     skip_bad: bool = False,
     id_from: str | None = None,
+    fields: Mapping[str, Any] | None = None,
 ) -> Agreement:
     """Say how far two sides agree: two rankings, two sets of labels, or two orders of systems.
 
@@ -150,7 +150,7 @@ def agree(
       the prevalence, and these for each annotator, each two of them, and each query.
 
     Without `kind` it is found out from what the first side can be read as. `ids` normalises the ids
-    of documents; it, the formats, `skip_bad` and `id_from` are those of `findwell.evaluate`.
+    of documents; it, the formats, `skip_bad`, `id_from` and `fields` are those of a `Reading`.
 
     >>> found = agree({"q": ["a", "b", "c"]}, {"q": ["a", "c", "b"]}, kind="rankings")
     >>> round(found["tau"], 3), round(found["rbo"], 3)
@@ -164,13 +164,12 @@ def agree(
         return _on_annotators(first, kind, level)
     if kind is not None:
         choose("kind of agreement", kind, KINDS)
-    sides: list[Any] = [
-        list(data) if isinstance(data, Iterator) else data for data in (first, second)
-    ]
-    read_run = partial(load_run, format=run_format, skip_bad=skip_bad, id_from=id_from)
-    read_gold = partial(load_gold, format=gold_format, skip_bad=skip_bad, id_from=id_from)
+    sides: list[Any] = [readable_again(data) for data in (first, second)]
+    reading: dict[str, Any] = {"skip_bad": skip_bad, "id_from": id_from, "fields": fields}
+    read_run: Callable[..., RunStream] = partial(load_run, format=run_format, **reading)
+    read_gold: Callable[..., Gold] = partial(load_gold, format=gold_format, **reading)
     chosen = kind or ("labels" if column else _kind(sides, read_run, read_gold))
-    paths = [str(each) for each in sides if isinstance(each, str | os.PathLike)]
+    paths = [path for path in map(path_of, sides) if path]
     with naming_files({"": " and ".join(paths)}):
         if chosen == "systems":
             return _on_systems(*map(require_result, sides), measures=measures)
@@ -179,7 +178,7 @@ def agree(
             runs = [read_run(each).collect() for each in sides]
             ranked = []
             for run, side in zip(runs, sides, strict=True):
-                where = os.fspath(side) if isinstance(side, str | os.PathLike) else run.name
+                where = path_of(side, run.name)
                 with naming_files({run.name: where}):
                     ranked.append(_ranked(run, depth, change))
             found = _on_rankings(*ranked, persistence=persistence)
@@ -197,9 +196,9 @@ def _on_annotators(first: Any, kind: str | None, level: float) -> Agreement:  # 
         raise OptionError(f"agreement of {kind} needs two sides", fix="name the second one, too")
     if isinstance(first, Labels):
         return first.agreement(level=level)
-    if not isinstance(first, str | os.PathLike) or database_at(first) is None:
+    if database_at(first) is None:
         raise OptionError(
-            "there is one side, and it is not a pool with labels",
+            "agreement needs two sides; you gave one, and it is not a pool with labels",
             fix="name the second one, too, or the folder that findwell labels pool made",
         )
     with Labels.open(first) as labels:
@@ -232,7 +231,7 @@ def agree_on_labels(
     alone = finding_about(
         "single-label",
         [] if (given >= 2).any() else names,
-        "annotator without a pair that others labelled as well: no agreement to measure",
+        "# annotator|annotators shares|share no pair with others: there is nothing to compare.",
         "let annotators overlap: findwell labels pool --overlap 20%",
     )
     details = _annotator_details(names, wide["query"], ratings, rel)
@@ -292,11 +291,11 @@ def _with_findings(found: Agreement, *sides: Iterable[Finding]) -> Agreement:
 
 
 def _kind(
-    sides: Sequence[object], read_run: Callable[..., RunStream], read_gold: Callable[..., Gold]
+    sides: Sequence[Any], read_run: Callable[..., RunStream], read_gold: Callable[..., Gold]
 ) -> str:
     """Tell what the two sides are, from what the first one can be read as."""
     if all(
-        isinstance(each, Result) or (isinstance(each, str | os.PathLike) and is_folder(each))
+        kind_of(each) is Kind.RESULT or (kind_of(each) is Kind.PATH and is_folder(each))
         for each in sides
     ):
         return "systems"
@@ -315,7 +314,7 @@ def _kind(
         return kinds[0]
     if errors:
         raise errors[0]
-    name = sides[0] if isinstance(sides[0], str | os.PathLike) else "the first side"
+    name = path_of(sides[0], "the first side")
     raise OptionError(
         f"{name} may hold rankings or labels", fix="say --kind rankings or --kind labels (kind=)"
     )
@@ -397,8 +396,9 @@ def _on_labels(one: LabelsByKey, other: LabelsByKey, *, level: float) -> Agreeme
 
 def _agreement(kind: str, rows: list[Row], details: pl.DataFrame, lone: list[str]) -> Agreement:
     """Put it together; `lone` is what only one side has."""
-    what = {"rankings": "query", "systems": "system", "labels": "label"}[kind]
-    findings = finding_about(f"unpaired-{what}", lone, f"{what} that only one side has: left out")
+    one, several = ("query", "queries") if kind == "rankings" else (kind[:-1], kind)
+    message = f"# {one}|{several} is|are only on one side and left out."
+    findings = finding_about(f"unpaired-{one}", lone, message)
     return Agreement(kind, pl.DataFrame(rows, schema=SUMMARY_COLUMNS), details, tuple(findings))
 
 
@@ -424,9 +424,9 @@ def _grades(gold: Gold, change: Change) -> LabelsByKey:
     return {(query, doc): grade for query, doc, grade in rows.rows()}
 
 
-def _labels_of_table(data: object, column: str) -> LabelsByKey:
+def _labels_of_table(data: Any, column: str) -> LabelsByKey:  # noqa: ANN401
     rows = load_queries(data)
-    with naming_files({"": os.fspath(data) if isinstance(data, str | os.PathLike) else ""}):
+    with naming_files({"": path_of(data)}):
         choose("column", column, [name for name in rows.columns if name not in ("query", "doc")])
         keys = [name for name in ("query", "doc") if name in rows.columns]
         repeated = rows.filter(rows.select(keys).is_duplicated())

@@ -16,14 +16,14 @@ from findwell.core.errors import InputError, choose, takes_options
 from findwell.core.findings import EXAMPLES, Finding, FindingKind, finding_about, shorten
 from findwell.core.forks import refuse_after_fork
 from findwell.core.frames import pl
-from findwell.io.read import load_gold
+from findwell.io.read import load_gold, path_of
 from findwell.io.read.corpus import load_corpus
 from findwell.io.read.labels_database import database_at, typed
 from findwell.io.storage.files import write_text
 from findwell.relations.spans.place import CUT_MESSAGES, cover, left_out, place, widened
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Iterable, Iterator, Mapping
 
     from findwell.core.data import Gold
     from findwell.io.read.in_memory import GoldLike
@@ -36,20 +36,20 @@ MIN_SCORE = 0.85
 CONTEXT_LENGTH = 1 << 14  # characters on either side of a label that distinguish its places
 CLEAR_LEAD = 16  # this many more of them must agree at one place than at all others
 MESSAGES = {  # what findings say of a label, by its status and its cut
-    "lost": ("label whose text was not found: it has no place", "label the query again"),
+    "lost": ("# label|labels has|have no place: the text was not found.", "label the query again"),
     "ambiguous": (
-        "label whose text is found in several places",
+        "# label|labels has|have a text that is in several places.",
         "give offsets, or take the first place or all of them (--ambiguous, ambiguous=)",
     ),
-    "fuzzy": ("label whose text was found only approximately", "look at its quote and score"),
-    "edited": ("label whose text was edited", "look at its quote and score"),
+    "fuzzy": ("# label|labels was|were found only approximately.", "look at its quote and score"),
+    "edited": ("# label|labels has|have a text that was edited.", "look at its quote and score"),
     **CUT_MESSAGES,
 }
 OTHER_PLACE = (
-    "label whose text is not where its chunk says",
+    "# label|labels has|have a text that is not where the chunk says.",
     "check that the sources and offsets of the chunks belong to these documents",
 )
-LEFT_EMPTY = ("query whose relevant labels have no place at all", "label the query again")
+LEFT_EMPTY = ("# query|queries has|have no relevant label with a place.", "label the query again")
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -109,6 +109,7 @@ def anchor(
     ambiguous: str = "leave",
     gold_format: str | None = None,
     skip_bad: bool = False,
+    fields: Mapping[str, Any] | None = None,
 ) -> Anchored:
     """Turn gold that names chunks into gold that names characters of documents.
 
@@ -129,10 +130,10 @@ def anchor(
     """
     refuse_after_fork()
     choose("choice for ambiguous labels", ambiguous, AMBIGUOUS_CHOICES)
-    given = load_gold(gold, format=gold_format, skip_bad=skip_bad, texts=True)
+    given = load_gold(gold, format=gold_format, skip_bad=skip_bad, texts=True, fields=fields)
     documents = load_corpus(corpus)
     labels = labels_of(given)
-    if isinstance(gold, str | os.PathLike) and database_at(gold) is not None:
+    if database_at(gold) is not None:
         # what people label is often a chunk: a place in what is not a document is not known
         known = pl.col("doc").is_in(documents["doc"].implode())
         labels = labels.with_columns(pl.when(known).then(name).alias(name) for name in PLACE)
@@ -223,6 +224,7 @@ def drift(
     ambiguous: str = "leave",
     gold_format: str | None = None,
     skip_bad: bool = False,
+    fields: Mapping[str, Any] | None = None,
 ) -> Anchored:
     """Find the labels of an anchored gold again in documents that have changed.
 
@@ -240,13 +242,14 @@ def drift(
     refuse_after_fork()
     choose("choice for ambiguous labels", ambiguous, AMBIGUOUS_CHOICES)
     source = list(gold.records()) if isinstance(gold, Anchored) else gold
-    given = load_gold(source, format=gold_format, skip_bad=skip_bad, texts=True)
+    mapped = None if isinstance(gold, Anchored) else fields
+    given = load_gold(source, format=gold_format, skip_bad=skip_bad, texts=True, fields=mapped)
     labels = labels_of(given)
     bare = labels.filter(pl.col("text").is_null())
     if bare.height:
         raise InputError(
             f"the label {bare['id'][0]!r} of query {bare['query'][0]!r} has no quote to look for",
-            where=str(source) if isinstance(source, str | os.PathLike) else "gold",
+            where=path_of(source, "gold"),
             fix="run findwell labels anchor with the documents that the labels were made for; "
             "what it writes has quotes",
         )
@@ -343,7 +346,7 @@ def _place_chunks(
     findings = finding_about(
         "lost-chunk",
         found.filter(pl.col("status") == "lost")["chunk"],
-        "chunk whose text is in no document: it holds no label",
+        "# chunk|chunks has|have a text that is in no document and holds|hold no label.",
         "check that these are the chunks of these documents",
     )
     return widened(found.drop_nulls("start"), documents), findings

@@ -11,7 +11,6 @@ Which estimator is right depends on the measure and on how pairs came to be labe
 
 from __future__ import annotations
 
-import os
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Unpack
 
@@ -25,19 +24,13 @@ from findwell.core.frames import pl
 from findwell.core.values import Values
 from findwell.evaluation.evaluate import execute
 from findwell.evaluation.inputs import collect_runs
-from findwell.evaluation.plan import (
-    EvaluationOptions,
-    Plan,
-    PlanOptions,
-    flat_options,
-    takes_plan,
-)
+from findwell.evaluation.plan import EvaluationOptions, Plan, PlanOptions, flat_options, takes_plan
 from findwell.evaluation.results.estimates import EstimateRow, Estimates
 from findwell.evaluation.results.summaries import bounds
 from findwell.io.read import load_gold
 from findwell.io.read.labels_database import PAIR, database_at, final_grades, typed
 from findwell.io.read.tables import frame
-from findwell.loop.labels.exchange import IMPORTED
+from findwell.loop.labels.exchange import IMPORTED_DESIGN
 from findwell.loop.labels.label_pool import SAMPLE
 from findwell.loop.labels.labels import Labels
 from findwell.measures import DEFAULTS, parse_measure
@@ -62,20 +55,22 @@ if TYPE_CHECKING:
 
 JUDGED_RELATION = "relevance"
 PEOPLE, JUDGE = "labels", "judge"  # who says what a run is worth
-UNJUDGED = -1.0  # the grade of a candidate without a label: in the pool, but not judged
+UNJUDGED_GRADE = -1.0  # the grade of a candidate without a label: in the pool, but not judged
 CHOSEN_DESIGN = "chosen"  # the design of a pair that was labelled though it was not its turn
 KNOWN_COLUMNS = (*PAIR, "grade", "probability", "stratum", "design", "judge")
 ADDING_MEASURES = (Precision, RankBiasedPrecision, DCG)  # a label adds to the value by itself
 ENOUGH_QUERIES = 10  # labelled as a whole, from which the others are estimated
 BY_OUTCOME = frozenset({"mm-ns", "mtf"})  # earlier labels decide what is labelled next
+# few labels of a query are expected here, and they correct a judge that says yes too often
+ANSWERED_FINDINGS = ("no-relevant-item", "judge-yes-rate", "unchecked-judge")
 MOST_RANKS = 1 << 32  # more than any list has
 ESTIMATOR_REASONS = {
     "all": "everything that the measure needs is labelled",
     "pairs": "the measure adds up labels, and pairs were drawn with known probabilities",
     "ratio": "relevant found ÷ relevant over all queries at once, since a sample of pairs does not "
     "give the recall of each query",
-    "queries": "the measure does not add up labels, so that it is taken of the queries whose pairs "
-    "are all labelled",
+    "queries": "the measure is not a sum of labels, so only queries whose pairs are all labelled "
+    "count",
 }
 UNUSED_LABELS = "; {} labels are not used: their pairs were not drawn, or their turn has not come"
 AS_RANDOM = "; these are taken for a random sample of the queries"
@@ -96,7 +91,7 @@ def ppi(
     gave, if there was one. For each measure there is what the judge says alone, what labels say
     alone, and both together (`ppi`): the judge's mean, corrected by how far it errs on what people
     labelled. For several runs there are also the differences from the first one. The other options
-    are those of `findwell.evaluate`; see docs/estimates.md.
+    are those of `findwell.evaluate`.
 
     >>> run = {"q1": ["a", "b"], "q2": ["c", "d"], "q3": ["e", "f"]}
     >>> labels = {"q1": {"a": 1, "b": 0}, "q2": {"c": 0, "d": 0}, "q3": {"e": 1, "f": 1}}
@@ -129,7 +124,7 @@ def evaluate_with_labels(
     if not known.labels:
         raise InputError("there is no label yet", where="labels", fix="label some pairs first")
     least = min(each.level() for each in wanted)
-    relevant = bool((known.column("grade", UNJUDGED) >= least).any())
+    relevant = bool((known.column("grade", UNJUDGED_GRADE) >= least).any())
     # where people found nothing relevant at all, the values are 0, and the gold is not to blame;
     # which candidate stands where in the list is always asked for
     asked: list[str | Measure] = [*(wanted if relevant else ()), parse_measure("judged")]
@@ -151,8 +146,7 @@ def evaluate_with_labels(
     result = replace(
         result,
         measures=wanted,
-        # what few labels say about a query is not a problem of the gold labels here
-        findings=tuple(each for each in result.findings if each.kind != "no-relevant-item"),
+        findings=tuple(each for each in result.findings if each.kind not in ANSWERED_FINDINGS),
     ).with_options(bounds=True)
     found = Estimator(result, known, item_pairs, level, judging=judging)
     rows = [row for name in result.runs for each in wanted for row in found.rows(each, name)]
@@ -226,7 +220,7 @@ class KnownPairs:
 
         A pair without a label is in it, too: as a document that is in the pool but unjudged.
         """
-        rows = self.pairs.select("query", "doc", pl.col("grade").fill_null(UNJUDGED))
+        rows = self.pairs.select("query", "doc", pl.col("grade").fill_null(UNJUDGED_GRADE))
         gold = Gold.build(rows, queries=queries)
         return gold, best_first(gold.find(rows["query"]), rows["grade"].to_numpy())
 
@@ -264,15 +258,15 @@ def load_pairs(labels: object, *, texts: bool = False) -> KnownPairs:
     """
     if isinstance(labels, Labels):
         return _of_database(labels, texts=texts)
-    if isinstance(labels, str | os.PathLike) and database_at(labels) is not None:
-        with Labels.open(labels) as opened:
+    if (database := database_at(labels)) is not None:
+        with Labels.open(database) as opened:
             return _of_database(opened, texts=texts)
     table = frame(labels)
     if table is not None and "probability" in table.columns:
         return _of_frame(table)
     gold = load_gold(labels)  # type: ignore[arg-type]
     rows = gold.rows().group_by(PAIR, maintain_order=True).agg(pl.col("grade").max())
-    rows = rows.with_columns(design=pl.lit(IMPORTED))
+    rows = rows.with_columns(design=pl.lit(IMPORTED_DESIGN))
     return KnownPairs(rows.select(typed(rows, KNOWN_COLUMNS)), None, closed=False)
 
 
@@ -326,7 +320,9 @@ def _of_frame(table: pl.DataFrame) -> KnownPairs:
         )
     rows = table.select(typed(table, KNOWN_COLUMNS))
     drawn = pl.when(pl.col("probability").is_not_null()).then(pl.lit(SAMPLE))
-    rows = _out_of_turn(rows.with_columns(design=pl.coalesce("design", drawn, pl.lit(IMPORTED))))
+    rows = _out_of_turn(
+        rows.with_columns(design=pl.coalesce("design", drawn, pl.lit(IMPORTED_DESIGN)))
+    )
     unknown = pl.col("probability").is_null() & pl.col("grade").is_not_null()
     several = rows.filter(unknown & (pl.col("design") != CHOSEN_DESIGN))
     if several.height and rows["probability"].count():
@@ -393,7 +389,7 @@ class Sought:
     def limits(self) -> tuple[float, float]:
         """Between which a value must lie."""
         least, most = self.measure.bounds
-        return (least if len(self.views) == 1 else least - most, most)
+        return (least, most) if len(self.views) == 1 else (least - most, most - least)
 
 
 class Estimator:
@@ -521,7 +517,7 @@ class Estimator:
         outside = drawn.shown(depth) - drawn.repeats(depth)
         outside = np.maximum(outside - np.bincount(by_query[found], minlength=drawn.n), 0)
         verdicts = self._verdicts(run)
-        labels = np.where(np.isnan(self.grade), UNJUDGED, self.grade)
+        labels = np.where(np.isnan(self.grade), UNJUDGED_GRADE, self.grade)
         level = np.full(len(labels), max(1.0, measure.level()))
         people, judge, every = (
             replace(
@@ -661,13 +657,11 @@ class Estimator:
         number, zero, one = np.arange(drawn.n), np.zeros(drawn.n), np.ones(drawn.n)
         if not self.judging:
             verdict, judge_has = zero, zero
-        least, most = sought.measure.bounds
-        differs = len(sought.views) > 1
-        limits = (least - most, most - least) if differs else sought.measure.bounds
         stratum = zero.astype(np.int64)
         sample = SampledLabels(
-            number, one, value, verdict, chance, stratum, drawn.n, paired=differs, bounds=limits
-        )
+            number, one, value, verdict, chance, stratum, drawn.n,
+            paired=len(sought.views) > 1, bounds=sought.limits,
+        )  # fmt: skip
         if (has[complete] == 1).all():
             return sample
         return replace(

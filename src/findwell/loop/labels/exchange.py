@@ -22,13 +22,8 @@ from findwell.core.errors import InputError, OptionError, SaveError, choose
 from findwell.core.findings import EXAMPLES, shorten
 from findwell.core.frames import pl
 from findwell.core.spreadsheets import to_csv
-from findwell.io.read import load_gold
-from findwell.io.read.labels_database import (
-    INSERT_EVENT,
-    PAIR,
-    final_grades,
-    read_labels,
-)
+from findwell.io.read import load_gold, path_of
+from findwell.io.read.labels_database import INSERT_EVENT, PAIR, final_grades, read_labels
 from findwell.io.read.records import one_line
 from findwell.io.read.values import grade as grade_of
 from findwell.io.storage.files import removed_at_the_end, write_bytes, write_text
@@ -70,7 +65,7 @@ DEEPEVAL = {
     "context": "relevant_texts",
     "additional_metadata": "about",
 }
-IMPORTED = "imported"  # the design of a label whose own is not known
+IMPORTED_DESIGN = "imported"  # the design of a label whose own is not known
 SPAN_COLUMNS = ("span_id", "context.span_id")
 POSITION_COLUMN = "document_position"
 PHOENIX_NOTES = {"annotator": "identifier", "note": "explanation"}  # what Phoenix calls these
@@ -284,7 +279,7 @@ def _write_folder(path: Path, files: dict[str, Content]) -> None:
     """Write a new folder whole or not at all."""
     if path.exists() and (not path.is_dir() or any(path.iterdir())):
         raise SaveError(
-            "there is something already", where=str(path), fix="name a new folder for the export"
+            "it already exists", where=str(path), fix="name a new folder for the export"
         )
     draft = path.with_name(f".findwell-{secrets.token_hex(8)}")
     try:
@@ -409,7 +404,7 @@ def _from_gold(
     annotator: str,
 ) -> list[Row]:
     """Read any gold: queries that it names by question, and documents that it names by text."""
-    if isinstance(data, str | os.PathLike) and form == "autorag" and os.path.isdir(data):  # noqa: PTH112
+    if form == "autorag" and os.path.isdir(path_of(data)):  # noqa: PTH112
         data = os.path.join(data, "qa.parquet")  # noqa: PTH118
     gold = load_gold(data, format=None if form in DETECTED_GOLDS else form, texts=True)
     rows = gold.rows()
@@ -435,12 +430,7 @@ def _from_gold(
 
 
 def add_labels(
-    connection: sqlite3.Connection,
-    given: Sequence[Row],
-    *,
-    highest: int,
-    add: bool,
-    where: str,
+    connection: sqlite3.Connection, given: Sequence[Row], *, highest: int, add: bool, where: str
 ) -> int:
     """Save labels from elsewhere, all or none; pairs that the pool lacks are an error, or added."""
     pairs = _numbers(connection)
@@ -464,7 +454,7 @@ def add_labels(
         connection.execute(
             "INSERT OR IGNORE INTO pair (query, doc, text, design) "
             "SELECT number, ?, ?, ? FROM query WHERE query = ?",
-            (each["doc"], each.get("text", ""), IMPORTED, query),
+            (each["doc"], each.get("text", ""), IMPORTED_DESIGN, query),
         )
     pairs = _numbers(connection)
     for each in given:
@@ -485,7 +475,7 @@ def add_labels(
                 time.time() if seconds is None else seconds, each["annotator"], kind,
                 pairs[each["query"], each["doc"]], each.get("subtopic", ""), value,
                 each.get("note", ""), each.get("start"), each.get("end"), each.get("probability"),
-                each.get("stratum"), each.get("design", IMPORTED),
+                each.get("stratum"), each.get("design", IMPORTED_DESIGN),
             ),
         )  # fmt: skip
     return len(given)

@@ -45,7 +45,7 @@ if TYPE_CHECKING:
 
 METHODS = ("mm-ns", "mtf", "depth")  # the default first
 LAST_RANK = 2**62  # below all others
-GRADED = ("label", "adjudicate")  # events that say a grade
+GRADING_EVENTS = ("label", "adjudicate")  # events that say a grade
 SAMPLE = "sample"  # the design for absolute values
 PRECISION_AT = 10  # the k of the P@k and recall@k that are announced, where the pool is deep enough
 NOT_JUDGED, ALL_PAIRS = "not judged", "all"  # strata of pairs without a judge's grade
@@ -626,7 +626,9 @@ class LabellingPlan:
     def _done(name: str, said: SaidByPair) -> tuple[set[int], set[int]]:
         """Return the pairs that an annotator has seen to, and the others that have a grade."""
         mine = {pair for pair, _ in said_by(name, said)}
-        graded = {pair for pair, each in said.items() if any(one.kind in GRADED for one in each)}
+        graded = {
+            pair for pair, each in said.items() if any(one.kind in GRADING_EVENTS for one in each)
+        }
         return mine, graded - mine
 
 
@@ -657,7 +659,7 @@ def relevant_of(pairs: list[int], said: SaidByPair) -> dict[int, bool]:
     """Return which of these pairs have a label, and whether most of them say it is relevant."""
     found = {}
     for at, pair in enumerate(pairs):
-        grades = [one.grade for one in said.get(pair, ()) if one.kind in GRADED]
+        grades = [one.grade for one in said.get(pair, ()) if one.kind in GRADING_EVENTS]
         if grades:
             found[at] = 2 * sum(grade is not None and grade >= 1 for grade in grades) >= len(grades)
     return found

@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING, Any, Self, TypedDict, Unpack
 from findwell.core.errors import InputError, OptionError, SaveError, nearest, takes_options
 from findwell.core.forks import refuse_after_fork
 from findwell.core.frames import pl
+from findwell.io.read import path_of
 from findwell.io.read.labels_database import (
     FILE,
     INSERT_EVENT,
@@ -32,14 +33,9 @@ from findwell.io.read.labels_database import (
 )
 from findwell.io.storage.database import BUSY_TIMEOUT, DurableFile, DurableKind
 from findwell.judges.aspects.built_in import RELEVANCE
-from findwell.loop.labels.exchange import (
-    IMPORTED,
-    add_labels,
-    export_labels,
-    import_labels,
-)
+from findwell.loop.labels.exchange import IMPORTED_DESIGN, add_labels, export_labels, import_labels
 from findwell.loop.labels.label_pool import (
-    GRADED,
+    GRADING_EVENTS,
     LabellingPlan,
     LabelPool,
     Said,
@@ -141,11 +137,12 @@ class LabellingProgress:
     unsure: int
     left: int
     seconds_left: float | None  # None: too little is known about the pace
+    planned: int = 0  # what there was to label before this annotator began
 
     @property
     def total(self) -> int:
-        """What was done and what is left."""
-        return self.labelled + self.skipped + self.unsure + self.left
+        """What there is to label; a passage that is skipped may be replaced by another one."""
+        return max(self.planned, self.labelled + self.left)
 
 
 @dataclass(frozen=True, slots=True)
@@ -169,6 +166,7 @@ class Remark(TypedDict, total=False):
     subtopic: str
 
 
+@takes_options()
 class Labels:
     """The labels of a pool: open them, ask for the next pair, say its grade.
 
@@ -329,7 +327,7 @@ class Labels:
         subtopic: str = "",
     ) -> None:
         """Save an event about a pair: a label, skip, unsure, note, or adjudicate."""
-        if kind in GRADED and (grade is None or grade not in range(self.highest + 1)):
+        if kind in GRADING_EVENTS and (grade is None or grade not in range(self.highest + 1)):
             raise OptionError(
                 f"the grade is {grade!r}; nothing was saved",
                 fix=f"give a whole number from 0 to {self.highest}",
@@ -432,10 +430,14 @@ class Labels:
             ).fetchall()
         done = Counter(one.kind for _, one in said_by(name, said))
         left = plan.left(name, said)
+        others = {
+            pair: [one for one in each if one.annotator != name] for pair, each in said.items()
+        }
         gaps = [later - sooner for (later,), (sooner,) in pairwise(times)]
         gaps = [gap for gap in gaps if 0 < gap < PAUSE_SECONDS]
         pace = left * statistics.median(gaps) if len(gaps) >= 3 else None
-        return LabellingProgress(done["label"], done["skip"], done["unsure"], left, pace)
+        counts = done["label"], done["skip"], done["unsure"]
+        return LabellingProgress(*counts, left, pace, plan.left(name, others))
 
     def extend(self, budget: int) -> int:
         """Have more pairs labelled, `budget` in all, and return how many these are.
@@ -665,10 +667,10 @@ class Labels:
         without an annotator is of `annotator`, by default "imported". A pair that is not in the
         pool is an error; with `add` it is added to it.
         """
-        name = (annotator or self.annotator or IMPORTED).strip()
+        name = (annotator or self.annotator or IMPORTED_DESIGN).strip()
         given = import_labels(self, data, format, name, run)
         if not given:
             raise InputError("there is no label to import", fix="give at least one labelled pair")
-        where = os.fspath(data) if isinstance(data, str | os.PathLike) else "labels"
+        where = path_of(data, "labels")
         with self._file.writing() as connection:
             return add_labels(connection, given, highest=self.highest, add=add, where=where)

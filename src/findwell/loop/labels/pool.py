@@ -6,7 +6,7 @@ import json
 import os
 import secrets
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -21,17 +21,9 @@ from findwell.core.findings import Finding, finding_about, finding_about_rows, m
 from findwell.core.forks import refuse_after_fork
 from findwell.core.frames import pl
 from findwell.evaluation.results.result import Result, load_only
-from findwell.io.read import load_gold, load_run
+from findwell.io.read import load_gold, load_run, path_of, readable_again, several_inputs
 from findwell.io.read.corpus import load_corpus
-from findwell.io.read.labels_database import (
-    APPLICATION,
-    FILE,
-    LAYOUT,
-    PAIR,
-    TABLES,
-    table,
-    typed,
-)
+from findwell.io.read.labels_database import APPLICATION, FILE, LAYOUT, PAIR, TABLES, table, typed
 from findwell.io.read.queries import join_queries
 from findwell.io.storage.database import create_durable
 from findwell.io.storage.files import make_folder, removed_at_the_end
@@ -81,6 +73,7 @@ def pool(
     run_format: str | None = None,
     skip_bad: bool = False,
     id_from: str | None = None,
+    fields: Mapping[str, Any] | None = None,
     progress: Report | None = None,
 ) -> LabelPool:
     """Gather what several runs retrieved into a folder from which it is labelled.
@@ -109,7 +102,8 @@ def pool(
     _refuse_existing(target)
     design = SAMPLE if purpose == "values" else method or METHODS[0]
     asked = None if queries is None else load_questions(queries)
-    loaded = _load(runs, asked, format=run_format, skip_bad=skip_bad, id_from=id_from)
+    reading = {"format": run_format, "skip_bad": skip_bad, "id_from": id_from, "fields": fields}
+    loaded = _load(runs, asked, **reading)
     pairs, ranks, findings = _pooled(loaded, depth)
     pairs, unasked = _with_questions(pairs, loaded, asked)
     pairs = _with_texts(pairs, loaded, None if corpus is None else load_corpus(corpus))
@@ -118,7 +112,7 @@ def pool(
     silent = finding_about_rows(
         "no-text",
         pairs.filter(pl.col("text").str.strip_chars() == ""),
-        "document without a text: annotators see its id alone",
+        "# document|documents has|have no text; annotators see the id alone.",
         "give the texts: --corpus PATH (corpus=)",
     )
     settings = {
@@ -172,9 +166,9 @@ def _load(
     **reading: Any,  # noqa: ANN401
 ) -> list[Run]:
     """Read the runs with their texts, and name their queries as the questions do."""
-    if not isinstance(runs, Mapping | Sequence) or isinstance(runs, str | bytes) or not runs:
+    named = several_inputs(runs)
+    if not named:
         raise OptionError("there are no runs to pool", fix="pass them as a list: [first, second]")
-    named = runs.items() if isinstance(runs, Mapping) else [("", run) for run in runs]
     gold = None if asked is None else Gold.build(table([], *PAIR, "grade"), queries=asked)
 
     def opened(name: str, data: Any, names: NamedBy = "id") -> RunStream:  # noqa: ANN401
@@ -183,7 +177,7 @@ def _load(
     loaded: list[Run] = []
     seen: dict[str, int] = {}
     for name, data in named:
-        kept = list(data) if isinstance(data, Iterator) else data
+        kept = readable_again(data)
         stream = opened(name, kept)
         if gold is not None:
             stream = join_queries(stream, gold, partial(opened, name, kept))
@@ -229,13 +223,13 @@ def _with_questions(
     findings = finding_about(
         "empty-query",
         [] if asked is None else [name for name in asked["query"] if name not in retrieved],
-        "query for which no run retrieved anything: there is nothing to label",
+        "# query|queries has|have nothing to label: no run retrieved anything.",
         "check the runs",
     )
     findings += finding_about(
         "no-question",
         joined.filter(pl.col("question").is_null())["query"].unique(maintain_order=True),
-        "query without a question: annotators see its id",
+        "# query|queries has|have no question; annotators see the id.",
         "add it to the file of questions"
         if tables
         else "give the questions: --queries FILE (queries=)",
@@ -282,7 +276,7 @@ def _with_grades(
     return pairs, finding_about_rows(
         "not-judged",
         pairs.filter(pl.col("judge").is_null()),
-        "pair without a grade of the judge: a stratum of its own",
+        "# pair|pairs has|have no grade of the judge and forms|form a stratum of its|their own.",
         "let the judge grade the whole pool",
     )
 
@@ -290,8 +284,8 @@ def _with_grades(
 def _graded_before(pairs: pl.DataFrame, judged: GoldLike | Result) -> pl.DataFrame:
     """Add the grades of gold labels, or the verdicts about relevance that a result has kept."""
     saved = judged if isinstance(judged, Result) else None
-    if isinstance(judged, str | os.PathLike):
-        saved = load_only([os.fspath(judged)])
+    if path := path_of(judged):
+        saved = load_only([path])
     if saved is None:
         rows = load_gold(judged).rows()  # type: ignore[arg-type]
         grades, on = rows.group_by(PAIR).agg(judge=pl.col("grade").max()), PAIR
@@ -300,7 +294,7 @@ def _graded_before(pairs: pl.DataFrame, judged: GoldLike | Result) -> pl.DataFra
         if verdicts is None or not (verdicts["aspect"] == "relevance").any():
             raise InputError(
                 "the result has kept no verdicts about relevance",
-                where=os.fspath(judged) if isinstance(judged, str | os.PathLike) else "judged",
+                where=path_of(judged, "judged"),
                 fix="keep them: findwell score RUN -m P@10/relevance --judge … --save FOLDER",
             )
         about = verdicts.filter(pl.col("aspect") == "relevance").drop_nulls("value")

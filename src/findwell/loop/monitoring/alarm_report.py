@@ -8,8 +8,10 @@ from math import exp, isfinite, log
 from operator import itemgetter
 from typing import TYPE_CHECKING, Any
 
+from findwell.core import display
 from findwell.core.estimate import Estimate
 from findwell.core.requirement import FAIL, OPEN, PASS
+from findwell.core.spelling import counted
 from findwell.evaluation.comparison.gates import EXIT, GateReport
 from findwell.evaluation.comparison.requirements import RequirementVerdict
 from findwell.loop.monitoring.times import parse_moment
@@ -22,7 +24,7 @@ if TYPE_CHECKING:
 
 STATE = "alarms"  # its name in the catalogue of a store
 QUIET, ALARM, STILL_OPEN, RESOLVED, UNDECIDED = "quiet", "alarm", "open", "resolved", "undecided"
-RAISED = (ALARM, STILL_OPEN)
+RAISED_STATES = (ALARM, STILL_OPEN)
 AS_GATE = {QUIET: PASS, RESOLVED: PASS, ALARM: FAIL, STILL_OPEN: FAIL, UNDECIDED: OPEN}
 
 
@@ -73,6 +75,7 @@ class AlarmVerdict:
     resolved: datetime | None = None
     calls: tuple[WatchedCall, ...] = ()
     reason: str = ""
+    judge: str = ""  # who judged it, and what that is worth
 
     @property
     def difference(self) -> float | None:
@@ -82,9 +85,7 @@ class AlarmVerdict:
     def as_dict(self, *, texts: bool = True) -> dict[str, Any]:
         """Return the verdict for JSON; without `texts` no question is in it."""
         limits = {"mean": self.mean.value, "low": self.mean.low, "high": self.mean.high}
-        found: dict[str, Any] = {}
-        for name, value in asdict(self).items():
-            found |= limits if name == "mean" else {name: value}
+        found = asdict(self) | limits
         found |= {"verdict": self.verdict.word, "p": self.verdict.p, "difference": self.difference}
         if not isfinite(self.log_evidence):  # which JSON cannot write
             found["log_evidence"] = None
@@ -97,8 +98,8 @@ class AlarmVerdict:
         return found
 
 
-@dataclass(frozen=True, slots=True)
-class CheckReport:
+@dataclass(frozen=True, slots=True, repr=False)
+class CheckReport(display.Shown):
     """The verdicts of one check."""
 
     verdicts: tuple[AlarmVerdict, ...]
@@ -113,7 +114,7 @@ class CheckReport:
     @property
     def raised(self) -> tuple[AlarmVerdict, ...]:
         """The alarms that this check raised, and those that are open since an earlier one."""
-        return tuple(each for each in self.verdicts if each.outcome in RAISED)
+        return tuple(each for each in self.verdicts if each.outcome in RAISED_STATES)
 
     @property
     def news(self) -> tuple[AlarmVerdict, ...]:
@@ -187,6 +188,7 @@ def _as_requirement(verdict: AlarmVerdict, *, some: bool) -> RequirementVerdict:
         sides=(verdict.before, verdict.now),
         line=0.0 if verdict.line is None else verdict.line,
         decided_by="evidence",
+        judge=verdict.judge,
         verdict=verdict.verdict,
     )
 
@@ -205,17 +207,21 @@ class KnownAlarm:
     before: float | None = None
     n: int = 0
     calls: tuple[WatchedCall, ...] = ()  # to look at
+    history: tuple[dict[str, Any], ...] = ()  # the signal over time: time, value, low, high, n
+    every: str = ""  # how long a point of it is
+    judge: tuple[str, ...] = ()  # who judged it, and what that is worth
 
 
 def known_alarms(store: TraceStore) -> tuple[list[KnownAlarm], list[dict[str, Any]]]:
     """Return the alarms of a store, open ones first, then the latest; and all alerts.
 
-    An alert is what the last check found about it: alert, signal, slice, outcome, before, now, n.
+    An alert is what the last check found about it: alert, signal, slice, outcome, before, now, n,
+    and its history, if that cannot be had without a judge.
     """
     tests = (store.state(STATE) or {}).get("tests", {})
     alarms = [alarm for test in tests.values() for alarm in _alarms(test)]
     alarms.sort(key=lambda each: (each.resolved is None, each.opened), reverse=True)
-    return alarms, [test["last"] for test in tests.values()]
+    return alarms, [test["last"] | _history(test) for test in tests.values()]
 
 
 def _alarms(test: Mapping[str, Any]) -> Iterator[KnownAlarm]:
@@ -224,9 +230,21 @@ def _alarms(test: Mapping[str, Any]) -> Iterator[KnownAlarm]:
     for each in [test["open"]] if test.get("open") else []:
         now = {name: last[name] for name in ("now", "before", "n")}
         calls = WatchedCall.from_saved(each["calls"])
-        yield KnownAlarm(**about, **_moments(each, "since", "opened"), **now, calls=calls)
+        when = _moments(each, "since", "opened")
+        yield KnownAlarm(**about, **when, **now, calls=calls, **_history(test))
     for each in test.get("past", []):
         yield KnownAlarm(**about, **_moments(each, "since", "opened", "resolved"))
+
+
+def _history(test: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the signal over time, as the last check saved it."""
+    saved = test.get("history", {"every": "", "rows": ()})
+    names = ("value", "low", "high", "n")
+    rows = (
+        {"time": parse_moment(time), **dict(zip(names, rest, strict=True))}
+        for time, *rest in saved["rows"]
+    )
+    return {"every": saved["every"], "history": tuple(rows), "judge": tuple(saved.get("judge", ()))}
 
 
 def _moments(saved: Mapping[str, Any], *names: str) -> dict[str, Any]:
@@ -240,22 +258,24 @@ SIGNS = {
     RESOLVED: "✓ resolved",
     UNDECIDED: "? undecided",
 }
-LARGEST_SHOWN = log(1e300)
+LARGEST_SHOWN = 1_000_000  # evidence: beyond it, how much more there is says nothing
 
 
 def amount(value: float | None, unit: str) -> str:
     """Write a value of a signal.
 
     >>> amount(0.0234, "share"), amount(812.4, "ms"), amount(0.61234, "score"), amount(None, "ms")
-    ('2.34%', '812 ms', '0.6123', '–')
+    ('2.34%', '812 ms', '0.612', '–')
     """
     if value is None:
         return "–"
     if unit == "share":
-        return f"{100 * value:.3g}%"
-    if unit == "ms":
-        return f"{value:.3g} ms" if abs(value) < 100 else f"{value:.0f} ms"
-    return f"{value:.4g}"
+        text = f"{100 * value:.3g}%"
+    elif unit == "ms":
+        text = f"{value:.3g} ms" if abs(value) < 100 else f"{value:,.0f} ms"
+    else:
+        text = f"{value:,.0f}" if abs(value) >= 1000 else f"{value:.3g}"
+    return text.replace("-", "−") if value < 0 else text
 
 
 def moment(time: datetime) -> str:
@@ -268,7 +288,8 @@ def sentence(verdict: AlarmVerdict) -> str:
     where = f" ({verdict.slice})" if verdict.slice else ""
     head = f"{SIGNS[verdict.outcome]}: {verdict.alert}{where}"
     now, before = (amount(each, verdict.unit) for each in (verdict.now, verdict.before))
-    found = f"{verdict.signal} is {now} on {verdict.n:,} calls"
+    calls = counted(verdict.n, "call", "calls")
+    found = f"{verdict.signal} is {now} on {calls}"
     found += f", against {before}" if verdict.before is not None else ""
     found += f" ({verdict.verdict.word})" if verdict.verdict.is_clear else ""
     if verdict.since is not None:
@@ -276,7 +297,7 @@ def sentence(verdict: AlarmVerdict) -> str:
     if verdict.outcome == STILL_OPEN and verdict.opened is not None:
         found += f", raised {moment(verdict.opened)}"
     if verdict.outcome == RESOLVED and verdict.opened is not None:
-        found = f"{verdict.signal} is back at {now} on {verdict.n:,} calls; raised"
+        found = f"{verdict.signal} is back at {now} on {calls}; raised"
         found += f" {moment(verdict.opened)}"
     return f"{head}: {found}" + (f"; {verdict.reason}" if verdict.reason else "")
 
@@ -286,9 +307,9 @@ def bets_in_words(verdict: AlarmVerdict) -> str:
     found = f"bet on {verdict.watched}"
     mean, low, high = verdict.mean.value, verdict.mean.low, verdict.mean.high
     if mean is not None and low is not None and high is not None:
-        found += f": mean {mean:.4g} ({low:.4g} … {high:.4g} at all times)"
+        found += f": mean {mean:.3g} ({low:.2g} … {high:.2g} at all times)"
     if verdict.line is not None:
-        found += f", compared with {verdict.line:.4g}"
+        found += f", compared with {verdict.line:.3g}"
     needed = evidence(verdict.log_needed)
     found += f"; {verdict.periods:,} periods of {verdict.period}"
     return f"{found}; evidence {evidence(verdict.log_evidence)} of {needed}"
@@ -298,12 +319,15 @@ def evidence(logarithm: float) -> str:
     """Write an e-value.
 
     >>> evidence(log(4.321)), evidence(log(1234.0)), evidence(2000.0), evidence(-50.0)
-    ('4.3', '1234', '> 1e300', '0.0')
+    ('4.3', '1,234', '> 1,000,000', '0.0')
+    >>> evidence(log(40.0))
+    '40'
     """
-    if logarithm > LARGEST_SHOWN:
-        return "> 1e300"
+    if logarithm > log(LARGEST_SHOWN):
+        return f"> {LARGEST_SHOWN:,}"
     value = exp(logarithm)
-    return f"{value:.1f}" if value < 100 else f"{value:.0f}" if value < 1e6 else f"{value:.1e}"
+    whole = value >= 100 or abs(value - round(value)) < 1e-9 * value
+    return f"{value:,.0f}" if whole else f"{value:.1f}"
 
 
 def promise(report: CheckReport) -> str:
@@ -354,7 +378,10 @@ def prometheus_text(store: TraceStore) -> str:
 
 # what is written of the last state of each alert
 ALERT_METRICS: dict[str, tuple[str, Callable[[Mapping[str, Any]], float | None]]] = {
-    "alarm_open": ("1 while an alarm is open.", lambda last: float(last["outcome"] in RAISED)),
+    "alarm_open": (
+        "1 while an alarm is open.",
+        lambda last: float(last["outcome"] in RAISED_STATES),
+    ),
     "alarm_undecided": (
         "1 while there are too few calls.",
         lambda last: float(last["outcome"] == UNDECIDED),

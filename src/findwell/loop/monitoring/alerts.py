@@ -139,14 +139,7 @@ def _at_line(
     number = _in_unit(signal, *written, text)
     if sign.endswith("=") and signal.unit in COUNTED_UNITS:
         number = ceil(number) - 1 if sign[0] == ">" else floor(number) + 1
-    low, high = signal.bounds
-    if not low <= number <= high:
-        raise OptionError(
-            f"{signal.name} lies between {low:g} and {high:g}, and {text!r} is outside",
-            fix=f"write a share, such as {signal.name}>2%"
-            if high == 1
-            else "choose another number",
-        )
+    signal.refuse_outside(number, f"{text!r} is outside")
     if quantile is None and not isfinite(signal.bounds[1]):
         quantile = 0.5  # nothing bounds the mean, so that the median is what can be watched
     shown = f"{number:.10g}"
@@ -241,7 +234,6 @@ BASELINE_WORDS = ("yesterday", "last-week", "last-month")
 BASELINE_FORM = (
     "write last-week, yesterday, last-7d, 2026-11-02/2026-11-09, before:MARK, a folder or a number"
 )
-_NUMBER = re.compile(r"[+-]?(?:\d+\.?\d*|\.\d+)(?:e[+-]?\d+)?(?P<percent>\s*%)?", re.IGNORECASE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -285,13 +277,8 @@ def find_baseline(text: str, now: datetime, marks: Sequence[Mark] = ()) -> Basel
     0.7
     """
     plain = text.strip()
-    number = _NUMBER.fullmatch(plain)
-    if number is not None:
-        percent = number["percent"] or ""
-        value = float(plain.removesuffix(percent)) / (100 if percent else 1)
-        if not np.isfinite(value):
-            raise OptionError(f"the baseline {text!r} is not a finite number", fix=BASELINE_FORM)
-        return Baseline(plain, number=value)
+    if (number := read_number(plain)) is not None and number[1] in SHARES:
+        return Baseline(plain, number=in_base_unit(*number, SHARES))
     window = _window(plain.lower(), now) or _marked(plain, marks) or _interval(plain)
     if window is not None:
         if window[0] >= window[1]:

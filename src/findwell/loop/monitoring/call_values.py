@@ -23,11 +23,12 @@ from findwell.core.values import Values
 from findwell.evaluation.evaluate import evaluate
 from findwell.io.read.traces.schema import RERANKER, RETRIEVER
 from findwell.judges.find import find_judge, on_server
+from findwell.judges.limits import judge_lines
 from findwell.judges.verdicts import JudgeReason
 from findwell.loop.monitoring.signals import (
     KEY,
     NOTHING_GIVEN,
-    RAW,
+    RAW_PREFIX,
     CallTable,
     References,
     Signal,
@@ -44,13 +45,14 @@ if TYPE_CHECKING:
     from findwell.judges.verdicts import JudgeProtocol
     from findwell.loop.monitoring.store import TraceStore
 
-COLUMNS = ("service", "session", "user", "kind", "hop", "convention")  # calls are sliced by these
+# calls are sliced by these
+CALL_COLUMNS = ("service", "session", "user", "kind", "hop", "convention")
 # what else the columns of a table of values or buckets are called
-RESERVED = {"signal", "n", "undefined", "value", "low", "high", "method", "labels"}
+RESERVED_NAMES = {"signal", "n", "undefined", "value", "low", "high", "method", "labels"}
 NO_SLICE = "(none)"  # where a call lacks the attribute
 # behind the name of a judged signal: the columns of labels, and of verdicts about the same calls
 LABEL, VERDICT = " label", " verdict"
-SAMPLED = RAW + "sampled"
+SAMPLED_COLUMN = RAW_PREFIX + "sampled"
 MEASURES = {"sufficiency": "context_sufficiency"}  # where a signal and its measure differ in name
 JUDGED_AT_ONCE = 2000  # calls whose texts are held at the same time
 CALLS_AT_ONCE = 100_000  # calls whose values are held at the same time, about
@@ -137,8 +139,8 @@ class CallValues(Values):
 
         A signal of many calls, such as the concentration, has in its column what it is made of.
         """
-        marked = [name for name in self.queries.columns if name.startswith(RAW)]
-        docs = RAW + "docs"
+        marked = [name for name in self.queries.columns if name.startswith(RAW_PREFIX)]
+        docs = RAW_PREFIX + "docs"
         return self.queries.select(
             pl.exclude(marked),
             *(
@@ -147,16 +149,16 @@ class CallValues(Values):
                 else pl.Series(each.name, self.column_of(each)).fill_nan(None)
                 for each in self.measures
             ),
-            *(pl.col(name).alias(name.removeprefix(RAW)) for name in marked if name != docs),
+            *(pl.col(name).alias(name.removeprefix(RAW_PREFIX)) for name in marked if name != docs),
         )
 
 
 def slice_names(by: Iterable[str] | str, wanted: Iterable[Signal] = ()) -> list[str]:
     """Return the names of columns to slice by, each once; none is that of a wanted signal."""
     names = [by] if isinstance(by, str) else list(dict.fromkeys(by))
-    taken = {"", *KEY, *RESERVED, *(each.name for each in wanted)}
+    taken = {"", *KEY, *RESERVED_NAMES, *(each.name for each in wanted)}
     for name in names:
-        if name in taken or name.startswith(RAW):
+        if name in taken or name.startswith(RAW_PREFIX):
             raise OptionError(
                 f"calls are not sliced by {name or 'nothing'}",
                 fix="choose service, user, or an attribute",
@@ -169,79 +171,9 @@ def _slice_columns(slices: Sequence[str]) -> Iterator[pl.Expr]:
     for name in slices:
         of_name = entry.filter(entry.struct.field("key") == name).struct.field("value")
         held = pl.col("attributes").list.eval(of_name).list.first()
-        column = pl.col(name).cast(pl.String) if name in COLUMNS else held
+        column = pl.col(name).cast(pl.String) if name in CALL_COLUMNS else held
         if name != "kind":
             yield column.fill_null(NO_SLICE).alias(name)
-
-
-def signal_values(
-    calls: Calls,
-    names: Iterable[str] | str | None = None,
-    *,
-    by: Iterable[str] | str = (),
-    kind: str = RETRIEVER,
-    given: References = NOTHING_GIVEN,
-    sample: JudgedSample | None = None,
-    since: datetime | None = None,
-    progress: Report | None = None,
-) -> CallValues:
-    """Return the values of signals, calls in the order of time; NaN where one is undefined.
-
-    `calls` has the columns of `findwell.io.read.traces.schema.TRACE_SCHEMA`, `names` are those of
-    `SIGNALS`, by default the cheap ones. `by` are columns to slice by: service, session, user,
-    kind, hop, convention, or the key of any attribute. `kind` says which calls to analyse, those
-    of retrievers or of rerankers. `given` is what some signals compare with: a corpus, the
-    questions of the evaluation. Judged signals need a `sample`. Calls before `since` are read for
-    what depends on them, and have no values here.
-    """
-    wanted = find_signals(names)
-    judged = [each for each in wanted if each.needs == "judge"]
-    for each in wanted:
-        if each not in judged or sample is None:
-            given.require(each)
-    choose("kind", kind, (RETRIEVER, RERANKER))
-    slices = slice_names(by, wanted)
-    runs = tuple(dict.fromkeys((kind, *(each.kind or kind for each in wanted))))
-    unmade = [each for each in wanted if not isinstance(each.value, pl.Expr)]
-    raw = sorted({name for each in unmade for name in each.reads} - set(KEY))
-    rows = calls.lazy().filter(pl.col("kind").is_in(runs))
-    table = (
-        rows.select(
-            pl.col(*KEY, "kind"),
-            *_slice_columns(slices),
-            *(each.value.alias(each.name) for each in wanted if isinstance(each.value, pl.Expr)),
-            *(pl.col(name).alias(RAW + name) for name in raw),
-            *map(_label, judged),
-        )
-        .collect()
-        .sort(KEY)
-    )
-    if judged and sample is not None:
-        ask = JudgedCalls(rows, [each.name for each in judged], sample, given, progress)
-        table = ask.add_to(table, kind, since)
-    asked = np.stack([(table["kind"] == run).to_numpy() for run in runs])
-    made = np.full((len(runs), len(wanted), table.height), np.nan)
-    for at, run in enumerate(runs):
-        inside = asked[at]
-        part = CallTable(table if inside.all() else table.filter(inside), slices, given)
-        for column, each in enumerate(wanted):
-            if (each.kind or kind) == run and callable(each.value):
-                made[at, column, inside] = each.value(part)
-            elif (each.kind or kind) == run and each.name in table.columns:
-                values = table[each.name].cast(pl.Float64).to_numpy()
-                made[at, column, inside] = values[inside]
-    known = [*KEY, "kind", *(name for name in slices if name != "kind")]
-    lists = [RAW + "docs"] if any(each.needs_lists for each in wanted) else []
-    labels = [
-        name for name in table.columns if name.startswith(RAW) and name.endswith((LABEL, VERDICT))
-    ]
-    queries = table.select(
-        *known,
-        *(pl.when(pl.col("kind") == kind).then(name) for name in lists),
-        *(name for name in labels if name in table.columns),
-    )
-    found = CallValues(queries, runs, tuple(wanted), made, asked if len(runs) > 1 else None)
-    return found.since(since)
 
 
 @dataclass(frozen=True, slots=True)
@@ -271,6 +203,11 @@ class JudgedSample:
     def find(self) -> JudgeProtocol:
         """Return the judge."""
         return find_judge(on_server(self.judge, self.base_url)[0])
+
+    def worth(self) -> list[str]:
+        """Return who judges, and what that is worth."""
+        found = self.find()
+        return judge_lines([{"name": found.name, **found.about()}])
 
     def chosen(self, calls: pl.DataFrame) -> pl.Series:
         """Tell which calls are judged; they have time, trace and span."""
@@ -304,7 +241,7 @@ def _label(signal: Signal) -> pl.Expr:
     score = entry.struct.field("score")
     scores = entry.filter(of_people & named & score.is_between(*signal.bounds))
     mean = pl.col("annotations").list.eval(scores.struct.field("score")).list.mean()
-    return mean.alias(RAW + signal.name + LABEL)
+    return mean.alias(RAW_PREFIX + signal.name + LABEL)
 
 
 @dataclass(frozen=True, slots=True)
@@ -327,11 +264,13 @@ class JudgedCalls:
         """Add the columns of judged signals, and of verdicts about calls with labels."""
         own = pl.col("kind") == kind
         mine = table.filter(own)
-        sampled = mine.select(KEY).with_columns(self.sample.chosen(mine).alias(SAMPLED))
+        sampled = mine.select(KEY).with_columns(self.sample.chosen(mine).alias(SAMPLED_COLUMN))
         table = table.join(sampled, on=[*KEY], how="left", maintain_order="left")
-        labelled = pl.any_horizontal(pl.col(RAW + n + LABEL).is_not_null() for n in self.names)
+        labelled = pl.any_horizontal(
+            pl.col(RAW_PREFIX + n + LABEL).is_not_null() for n in self.names
+        )
         late = pl.lit(value=True) if since is None else pl.col("time") >= since
-        asked = table.filter(own & late & (pl.col(SAMPLED) | labelled)).select(KEY)
+        asked = table.filter(own & late & (pl.col(SAMPLED_COLUMN) | labelled)).select(KEY)
         judge = self.sample.find()
         empty = {name: pl.lit(None, pl.Float64) for name in self.names}
         parts = [asked.head(0).with_columns(**empty)]
@@ -341,16 +280,19 @@ class JudgedCalls:
             inside = inside.select(*KEY, "question", "docs", "texts", "error")
             parts.append(self._judged(inside.collect().sort(KEY), judge))
         made = table.join(pl.concat(parts), on=[*KEY], how="left", maintain_order="left")
-        several = [name for name in self.names if made[RAW + name + LABEL].count()]
+        several = [name for name in self.names if made[RAW_PREFIX + name + LABEL].count()]
         return made.with_columns(
             *(
-                pl.when(pl.col(RAW + name + LABEL).is_not_null())
+                pl.when(pl.col(RAW_PREFIX + name + LABEL).is_not_null())
                 .then(name)
-                .alias(RAW + name + VERDICT)
+                .alias(RAW_PREFIX + name + VERDICT)
                 for name in several
             ),
-            *(pl.when(SAMPLED).then(name).alias(name) for name in self.names),
-        ).drop(SAMPLED, *(RAW + name + LABEL for name in self.names if name not in several))
+            *(pl.when(SAMPLED_COLUMN).then(name).alias(name) for name in self.names),
+        ).drop(
+            SAMPLED_COLUMN,
+            *(RAW_PREFIX + name + LABEL for name in self.names if name not in several),
+        )
 
     def _judged(self, calls: pl.DataFrame, judge: JudgeProtocol) -> pl.DataFrame:
         """Have some calls judged; equal questions with equal texts are judged once."""
@@ -424,13 +366,14 @@ class SignalOptions(TypedDict, total=False):
 class CallQuery:
     """Which signals of which calls of a store are asked for."""
 
-    names: Iterable[str] | str | None = None
-    by: Sequence[str] = ()
-    since: datetime | None = None
+    names: Iterable[str] | str | None = None  # of SIGNALS; None: the cheap ones
+    # service, session, user, kind, hop, convention, or the key of any attribute
+    by: Iterable[str] | str = ()
+    since: datetime | None = None  # in UTC
     until: datetime | None = None
-    kind: str = RETRIEVER
-    given: References = NOTHING_GIVEN
-    sample: JudgedSample | None = None
+    kind: str = RETRIEVER  # calls of retrievers, or of rerankers
+    given: References = NOTHING_GIVEN  # what some signals compare with
+    sample: JudgedSample | None = None  # which judged signals need
     progress: Report | None = None
 
     @classmethod
@@ -462,26 +405,70 @@ class CallQuery:
 
     def values(self, store: TraceStore) -> CallValues:
         """Return the values; signals that depend on earlier calls see those before the period."""
-        since = None if self.since is None else in_utc(self.since)
-        begin = since
-        if self.looks_back:
-            begin = None
-        elif since is not None and self.sample is not None and self.sample.per_day is not None:
+        begin = None if self.looks_back else self.since
+        if begin is not None and self.sample is not None and self.sample.per_day is not None:
             # the budget of a day follows from the last day with calls before it
-            midnight = since.replace(hour=0, minute=0, second=0, microsecond=0)
+            midnight = begin.replace(hour=0, minute=0, second=0, microsecond=0)
             earlier = store.scan(None, midnight).filter(pl.col("kind") == self.kind)
             last = earlier.select(pl.col("time").max().dt.truncate("1d")).collect().item()
             begin = last if isinstance(last, datetime) else midnight
-        return signal_values(
-            store.scan(begin, self.until),
-            self.names,
-            by=self.by,
-            kind=self.kind,
-            given=self.given,
-            sample=self.sample,
-            since=since,
-            progress=self.progress,
+        return self.of_calls(store.scan(begin, self.until))
+
+    def of_calls(self, calls: Calls) -> CallValues:
+        """Return the values of some calls, in the order of time; NaN where one is undefined.
+
+        `calls` has the columns of `findwell.io.read.traces.schema.TRACE_SCHEMA`. Those before
+        `since` are read for what depends on them, and have no values here.
+        """
+        wanted = find_signals(self.names)
+        judged = [each for each in wanted if each.needs == "judge"]
+        for each in wanted:
+            if each not in judged or self.sample is None:
+                self.given.require(each)
+        kind = choose("kind", self.kind, (RETRIEVER, RERANKER))
+        slices = slice_names(self.by, wanted)
+        runs = tuple(dict.fromkeys((kind, *(each.kind or kind for each in wanted))))
+        simple = {each.name: each.value for each in wanted if isinstance(each.value, pl.Expr)}
+        read = {name for each in wanted if each.name not in simple for name in each.reads}
+        rows = calls.lazy().filter(pl.col("kind").is_in(runs))
+        table = (
+            rows.select(
+                pl.col(*KEY, "kind"),
+                *_slice_columns(slices),
+                *(value.alias(name) for name, value in simple.items()),
+                *(pl.col(name).alias(RAW_PREFIX + name) for name in sorted(read - set(KEY))),
+                *map(_label, judged),
+            )
+            .collect()
+            .sort(KEY)
         )
+        if judged and self.sample is not None:
+            names = [each.name for each in judged]
+            ask = JudgedCalls(rows, names, self.sample, self.given, self.progress)
+            table = ask.add_to(table, kind, self.since)
+        asked = np.stack([(table["kind"] == run).to_numpy() for run in runs])
+        made = np.full((len(runs), len(wanted), table.height), np.nan)
+        for at, run in enumerate(runs):
+            inside = asked[at]
+            part = CallTable(table if inside.all() else table.filter(inside), slices, self.given)
+            for column, each in enumerate(wanted):
+                if (each.kind or kind) == run and callable(each.value):
+                    made[at, column, inside] = each.value(part)
+                elif (each.kind or kind) == run and each.name in table.columns:
+                    values = table[each.name].cast(pl.Float64).to_numpy()
+                    made[at, column, inside] = values[inside]
+        known = [*KEY, "kind", *(name for name in slices if name != "kind")]
+        lists = [RAW_PREFIX + "docs"] if any(each.needs_lists for each in wanted) else []
+        labels = [
+            name
+            for name in table.columns
+            if name.startswith(RAW_PREFIX) and name.endswith((LABEL, VERDICT))
+        ]
+        queries = table.select(
+            *known, *(pl.when(pl.col("kind") == kind).then(name) for name in lists), *labels
+        )
+        found = CallValues(queries, runs, tuple(wanted), made, asked if len(runs) > 1 else None)
+        return found.since(self.since)
 
     def parts(self, store: TraceStore, length: timedelta) -> Iterator[CallValues]:
         """Yield the values of some days after another, if buckets of a length divide a day.
@@ -494,23 +481,23 @@ class CallQuery:
         if judged or self.looks_back or not divides or counts.first is None or counts.last is None:
             yield self.values(store)
             return
-        first = counts.first if self.since is None else max(in_utc(self.since), counts.first)
-        last = counts.last if self.until is None else min(in_utc(self.until), counts.last)
+        first = counts.first if self.since is None else max(self.since, counts.first)
+        last = counts.last if self.until is None else min(self.until, counts.last)
         start = first.replace(hour=0, minute=0, second=0, microsecond=0)
         days = max(1, (counts.last - counts.first) // DAY + 1)
         step = max(1, CALLS_AT_ONCE * days // max(1, counts.calls)) * DAY
         part = self
         while part is self or start <= last:
-            until = start + step if self.until is None else min(start + step, in_utc(self.until))
+            until = start + step if self.until is None else min(start + step, self.until)
             part = replace(self, since=self.since if part is self else start, until=until)
             yield part.values(store)
             start += step
 
 
 def moment_of(store: TraceStore, given: Moment | None) -> datetime | None:
-    """Return a point in time: as it is, its text, the time before now, or that of a mark."""
+    """Return a point in time in UTC: as it is, its text, a time before now, or that of a mark."""
     if given is None or isinstance(given, datetime):
-        return given
+        return None if given is None else in_utc(given)
     if isinstance(given, timedelta):
         return datetime.now(UTC) - given
     marks = store.marks()

@@ -35,7 +35,7 @@ from findwell.io.read.traces.schema import RETRIEVER
 from findwell.loop.monitoring.alarm_report import (
     ALARM,
     QUIET,
-    RAISED,
+    RAISED_STATES,
     RESOLVED,
     STATE,
     STILL_OPEN,
@@ -51,7 +51,7 @@ from findwell.loop.monitoring.detectors import (
     AT_THE_END,
     RUN_LENGTH,
     SEASONS,
-    SINGLE,
+    SINGLE_CALLS,
     Bound,
     BoundedSignal,
     against_calls,
@@ -61,10 +61,11 @@ from findwell.loop.monitoring.detectors import (
     period_in_words,
 )
 from findwell.loop.monitoring.store import TraceStore
+from findwell.loop.monitoring.time_buckets import buckets
 from findwell.loop.monitoring.times import (
     MICROSECOND,
     bucket_length,
-    in_utc,
+    fitting_length,
     microseconds,
     parse_moment,
 )
@@ -87,12 +88,14 @@ OUTBOX = "webhooks"  # the name of messages in the catalogue
 SHOWN_CALLS = 5
 CHEAP_LIMIT_PERIODS = 100_000  # periods from which on limits are those that cost little
 MOST_SLICES = 50  # values of one column that are watched; those with most calls
-FORGOTTEN = timedelta(days=30)  # how long an alert is remembered that is not checked
+FORGOTTEN_AFTER = timedelta(days=30)  # how long an alert is remembered that is not checked
 SETTLE = timedelta(minutes=10)  # calls that arrive later than this after a period are late
 RECOVERY = 0.05  # probability of calling an alarm over that still goes on
 LOOKING_BACK = ("unseen",)  # signals that are higher, the fewer calls before are known
 PAST_ALARMS = 20  # of one alert and slice that are remembered
-DELETED = "calls of the baseline were deleted, without which old documents look new: --rebaseline"
+DELETED_BASELINE = (
+    "calls of the baseline were deleted, without which old documents look new: --rebaseline"
+)
 NO_CALLS = "there are no calls to look at"
 NO_VALUES = "no call has a value"
 TOO_FEW = "too few periods: even the worst values could not raise it yet"
@@ -129,7 +132,8 @@ def check(
     State is kept in the store: an alarm is raised once and stays open until the signal is back;
     `rebaseline` forgets the baseline and open alarms, and without `remember` nothing is saved.
     Messages for `webhook` are saved in the same step; its `deliver(monitor.store)` sends them. The
-    options are those of `Monitor.values`; alerts name their slices themselves. See docs/alarms.md.
+    options are those of `Monitor.values`; alerts name their slices themselves.
+    The page "Alarms" says what is promised.
     """
     refuse_after_fork()
     store = monitor if isinstance(monitor, TraceStore) else monitor.store
@@ -147,12 +151,11 @@ def check(
             fix="leave out remember=False, or the webhook",
         )
     asked = _alerts(alerts)
-    now = datetime.now(UTC) if query.until is None else in_utc(query.until)
+    now = query.until or datetime.now(UTC)
     saved: dict[str, Any] = {} if rebaseline else store.state(STATE) or {}
     found = _baseline(store, asked, baseline, now, saved)
     window = None if found is None else found.window
-    begin = None if query.since is None else in_utc(query.since)
-    begin = window[1] if begin is None and window is not None else begin
+    begin = window[1] if query.since is None and window is not None else query.since
     if window is not None and begin is not None and begin < window[1]:
         raise InputError(
             f"what is watched begins at {begin.isoformat()}, within the baseline",
@@ -164,7 +167,7 @@ def check(
         asked = [_of_number(each) for each in asked]
     length = None
     if period is not None:
-        length = SINGLE if period == "call" else bucket_length(period) // MICROSECOND
+        length = SINGLE_CALLS if period == "call" else bucket_length(period) // MICROSECOND
     watch = Watch(
         store,
         list({each.text: each for each in asked}.values()),
@@ -230,8 +233,8 @@ def _baseline(
     found = find_baseline(text, now, store.marks())
     if found.window is not None and found.window[1] > now:
         raise OptionError(
-            f"the baseline {text!r} goes on until {found.window[1]:%Y-%m-%d %H:%M} UTC",
-            fix="name one that is over: what comes after it is what is watched",
+            f"the baseline {text!r} lasts until {found.window[1]:%Y-%m-%d %H:%M} UTC",
+            fix="name a period that has ended; the calls after it are checked",
         )
     return found
 
@@ -343,7 +346,11 @@ class Watch:
         key = self._key(alert, name)
         state = self.saved.get("tests", {}).get(key, {})
         bets, before, reason = self._bets(alert, known.defined, error, state)
-        return WatchedSlice(key, alert, name, calls, bets, before, reason, state, self.until)
+        sample = self.query.sample if alert.about.needs == "judge" else None
+        judge = "" if sample is None else "; ".join(sample.worth())
+        return WatchedSlice(
+            key, alert, name, known, calls, bets, before, reason, state, self.until, judge
+        )
 
     def _bets(
         self, alert: Alert, known: CallValues, error: float, state: dict[str, Any]
@@ -353,13 +360,7 @@ class Watch:
         if alert.line is not None:
             return at_line(alert, alert.line, self.length), alert.line, ""
         if baseline is not None and baseline.number is not None:
-            low, high = alert.about.bounds
-            if not low <= baseline.number <= high:
-                raise OptionError(
-                    f"{alert.signal} lies between {low:g} and {high:g}, and the baseline is "
-                    f"{baseline.number:g}",
-                    fix="write a share, such as 2%" if high == 1 else "choose another number",
-                )
+            alert.about.refuse_outside(baseline.number, f"the baseline is {baseline.number:g}")
             return at_line(alert, baseline.number, self.length), baseline.number, ""
         if baseline is not None and baseline.result is not None:
             values = baseline.values(alert.about)
@@ -371,7 +372,7 @@ class Watch:
         if kept and (kept["n"] > known.n or (looks_back and kept["n"] == known.n)):
             gone = looks_back and kept["n"] > known.n and "open" not in state
             saved = None if gone else BoundedSignal.from_dict(kept["bets"])
-            return saved, kept["value"], DELETED if gone else ""
+            return saved, kept["value"], DELETED_BASELINE if gone else ""
         bets = against_calls(alert, known.times, known.series, self.length, self.season)
         before = alert.of(known.series)
         if isinstance(bets, str):
@@ -409,12 +410,15 @@ class Watch:
                 continue
             test.note_seen()
             about = verdict.as_dict()
+            test.state.pop("history", None)
+            if verdict.outcome in RAISED_STATES or test.alert.about.needs:
+                test.state["history"] = test.history() | {"judge": [*filter(None, [verdict.judge])]}
             every[test.key] = {
                 **test.state,
-                "last": last | {name: about[name] for name in REMEMBERED},
+                "last": last | {name: about[name] for name in REMEMBERED_FIELDS},
             }
             found.append(verdict)
-        old = (looked - FORGOTTEN).isoformat()
+        old = (looked - FORGOTTEN_AFTER).isoformat()
         for key in [key for key, each in every.items() if each["last"]["looked"] < old]:
             del every[key]
         for name in [
@@ -424,8 +428,9 @@ class Watch:
         return found
 
 
+HISTORY = ("time", "value", "low", "high", "n")  # columns of what the state keeps of a signal
 # what the state keeps of a verdict
-REMEMBERED = (
+REMEMBERED_FIELDS = (
     *("alert", "signal", "slice", "outcome", "now", "before", "n"),
     *("log_evidence", "log_needed"),
 )
@@ -446,12 +451,14 @@ class WatchedSlice:
     key: str
     alert: Alert
     slice: str
+    known: CallValues  # of the baseline
     calls: CallValues  # of the signal alone, in the order of time
     bets: BoundedSignal | None
     before: float | None
     reason: str
     state: dict[str, Any]
     until: int | None = None  # periods that end later are not looked at yet
+    judge: str = ""  # of the values, and what that is worth
 
     def cut(self, calls: CallValues | None = None) -> CutCalls:
         """Return calls, by default all that are watched, cut into periods that are over."""
@@ -486,6 +493,17 @@ class WatchedSlice:
         seen: dict[str, Any] | None = self.state.get("seen")
         same = seen is not None and self.bets is not None and seen["length"] == self.bets.length
         return seen if same else None
+
+    def history(self) -> dict[str, Any]:
+        """Return the signal over time, for the charts of pages, which ask no judge."""
+        both = CallValues.concat([self.known, self.calls]).defined
+        times = both.queries["time"]
+        first, last = times.min(), times.max()
+        if not isinstance(first, datetime) or not isinstance(last, datetime):
+            return {"every": "1h", "rows": []}
+        every = fitting_length(last - first)
+        table = buckets(both, every).with_columns(pl.col("time").dt.to_string("iso:strict"))
+        return {"every": every, "rows": table.select(HISTORY).rows()}
 
     def note_seen(self) -> None:
         """Remember how many periods there were; a look at the past says nothing new."""
@@ -576,7 +594,7 @@ class Decision:
         if test.bets is not None:
             cut, bound = test.cut(about), bound or test.bets.bounds[0]
             stream, line, periods = test.bets.level_stream(bound, cut), bound.mean, len(cut)
-            upward = bound.is_upward if outcome in RAISED else None
+            upward = bound.is_upward if outcome in RAISED_STATES else None
         value = test.alert.of(about.series)
         moved = None if value is None or test.before is None else value - test.before
         return AlarmVerdict(
@@ -585,6 +603,7 @@ class Decision:
             slice=test.slice,
             outcome=outcome,
             unit=test.alert.about.unit,
+            judge=test.judge,
             before=test.before,
             now=value,
             n=about.n,

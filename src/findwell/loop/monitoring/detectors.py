@@ -47,13 +47,12 @@ if TYPE_CHECKING:
 
 HOUR = 3_600_000_000  # microseconds
 DAY = 24 * HOUR
-SINGLE = 1  # each call is a period
+SINGLE_CALLS = 1  # each call is a period
 LENGTHS = (HOUR, 3 * HOUR, 6 * HOUR, 12 * HOUR)  # that are tried before a day
 ENOUGH_PERIODS = 25  # of a baseline to see whether they depend on each other
 LAGS = (1, 4, 12)  # periods over which the resemblance is added up
-SUSPICIOUS_RESEMBLANCE = (
-    1.0  # standard errors; a longer period costs time, one that is too short the promise
-)
+# standard errors; a longer period costs time, one that is too short the promise
+SUSPICIOUS_RESEMBLANCE = 1.0
 SEASONS = {"day": 24, "week": 168}  # hours after which the course begins again
 
 
@@ -156,7 +155,7 @@ def period_in_words(length: int) -> str:
     >>> period_in_words(HOUR), period_in_words(DAY), period_in_words(15 * 60_000_000)
     ('1h', '1d', '15m')
     """
-    return "1 call" if length == SINGLE else spelled_length(length * MICROSECOND, "dhm")
+    return "1 call" if length == SINGLE_CALLS else spelled_length(length * MICROSECOND, "dhm")
 
 
 def season_cells(times: Ints, season: str) -> Ints:
@@ -183,7 +182,7 @@ def seasonal_profile(times: Ints, values: Floats, season: str) -> tuple[Floats, 
         return np.asarray(sums / counts), np.asarray(values - others)
 
 
-FEWEST, FEWEST_PERIODS = 2, 16  # values, and periods, of a baseline
+FEWEST_VALUES, FEWEST_PERIODS = 2, 16  # values, and periods, of a baseline
 MOST_REFERENCE = 1000  # periods of a baseline that are kept, for ranks
 MOST_PERIODS = 10_000  # periods that are as good as any number of them
 FEW_IN_BASELINE = "the baseline has too few values"
@@ -199,13 +198,10 @@ register_detector = DETECTORS.register
 DETECTORS.register(ALL_TIMES, change_evidence)
 
 
-def _run_length(stream: Floats, mean: float | None, *, side: str, earlier: int) -> Floats:
-    """Return the evidence of Shiryaev and Roberts, whose gamblers each begin with 1."""
-    del earlier  # no one's money is part of another's
-    return shiryaev_roberts(stream, mean, side=side)
-
-
-DETECTORS.register(RUN_LENGTH, _run_length)
+# the gamblers of Shiryaev and Roberts each begin with 1: no one's money is part of another's
+DETECTORS.register(
+    RUN_LENGTH, lambda stream, mean, *, side, **_: shiryaev_roberts(stream, mean, side=side)
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -394,7 +390,7 @@ def against_result(
     The limits of its interval are wrong with a chance of `error` at most, all together.
     """
     known = known[~np.isnan(known)]
-    if len(known) < FEWEST:
+    if len(known) < FEWEST_VALUES:
         return FEW_IN_BASELINE
     sides, (low, high) = _sides(alert), alert.about.bounds
     found = interval(known, level=1 - 2 * error / len(sides), bounds=alert.about.bounds)
@@ -417,7 +413,7 @@ def against_calls(  # noqa: PLR0917
     """Return the bets on an alert against the calls of a baseline, or why there can be none."""
     defined = ~np.isnan(values)
     times, values = times[defined], values[defined]
-    if len(values) < FEWEST:
+    if len(values) < FEWEST_VALUES:
         return FEW_IN_BASELINE
     signal, bounds, chosen, size = alert.about, [], length or 0, 1
     for side in _sides(alert):

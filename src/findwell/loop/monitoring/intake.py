@@ -27,14 +27,15 @@ if TYPE_CHECKING:
     from findwell.io.read.traces import Decoded
     from findwell.loop.monitoring.store import Added, TraceStore
 
-REDACTED = "[redacted]"
-SAMPLED, OLD, FUTURE = "not in the sample", "older than what is kept", "in the future"
+REDACTED_TEXT = "[redacted]"
+OUTSIDE_SAMPLE, TOO_OLD, IN_FUTURE = "not in the sample", "older than what is kept", "in the future"
 TEXTS = ("question", "error", "service", "session", "user")
 LISTS = ("docs", "texts", "doc_metadata", "inputs")
 STRUCTS = {"attributes": ("value",), "annotations": ("label", "annotator")}
-EARLIEST = datetime(2000, 1, 1, tzinfo=UTC)  # a clock that says less was never set
+EARLIEST_TIME = datetime(2000, 1, 1, tzinfo=UTC)  # a clock that says less was never set
 CLOCK_AHEAD = timedelta(days=1)  # by which the clock of another machine may differ
-SHORT = 64  # characters of an attribute or a label that is kept without texts: a name, not prose
+# characters of an attribute or a label that is kept without texts: a name, not prose
+SHORT_LENGTH = 64
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,13 +71,14 @@ class IntakeRules:
         self, frame: pl.DataFrame, *, oldest: datetime | None = None
     ) -> tuple[pl.DataFrame, dict[str, int]]:
         """Return what is kept of calls, and how many were left out for which reason."""
-        latest, earliest = datetime.now(UTC) + CLOCK_AHEAD, max(oldest or EARLIEST, EARLIEST)
+        latest = datetime.now(UTC) + CLOCK_AHEAD
+        earliest = max(oldest or EARLIEST_TIME, EARLIEST_TIME)
         dropped: dict[str, int] = {}
-        frame = _leave_out(frame, frame["time"] <= latest, FUTURE, dropped)
-        frame = _leave_out(frame, frame["time"] >= earliest, OLD, dropped)
+        frame = _leave_out(frame, frame["time"] <= latest, IN_FUTURE, dropped)
+        frame = _leave_out(frame, frame["time"] >= earliest, TOO_OLD, dropped)
         if self.sample < 1:
             chosen = [in_sample(each, self.sample) for each in frame["trace"]]
-            frame = _leave_out(frame, pl.Series(chosen, dtype=pl.Boolean), SAMPLED, dropped)
+            frame = _leave_out(frame, pl.Series(chosen, dtype=pl.Boolean), OUTSIDE_SAMPLE, dropped)
         if not self.texts:
             frame = frame.with_columns(*_without_texts())
         for pattern in self.redact:
@@ -117,7 +119,7 @@ def _check_pattern(pattern: str) -> None:
 
 def _redacted(pattern: str) -> Iterator[pl.Expr]:
     def clean(text: pl.Expr) -> pl.Expr:
-        return text.str.replace_all(pattern, REDACTED)
+        return text.str.replace_all(pattern, REDACTED_TEXT)
 
     for name in TEXTS:
         yield clean(pl.col(name))
@@ -134,10 +136,10 @@ def _without_texts() -> Iterator[pl.Expr]:
     for name in ("texts", "doc_metadata"):
         nothing = pl.when(False).then(pl.element()).otherwise(None)
         yield pl.col(name).list.eval(nothing)
-    short = pl.element().struct.field("value").str.len_chars() <= SHORT
+    short = pl.element().struct.field("value").str.len_chars() <= SHORT_LENGTH
     yield pl.col("attributes").list.eval(pl.element().filter(short))
     label = pl.element().struct.field("label")
-    kept = pl.when(label.str.len_chars() <= SHORT).then(label).alias("label")
+    kept = pl.when(label.str.len_chars() <= SHORT_LENGTH).then(label).alias("label")
     yield pl.col("annotations").list.eval(pl.element().struct.with_fields(kept))
 
 

@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from findwell.measures import Measure
 
 
+@takes_options()
 class Monitor:
     """A store of traces, read as signals: values per call, and summaries by time and slice.
 
@@ -68,7 +69,7 @@ class Monitor:
         limit the time: a datetime, its text, a period before now such as `7d`, or the name of a
         mark. `kind` is retriever or reranker: which calls to analyse. `corpus`, `questions` (of
         the evaluation set, compared by `embedder`), `expected_language` and `date_key` are what
-        some signals need; see docs/monitoring.md.
+        some signals need; `findwell monitor show --list` says which.
 
         Judged signals are given by `judge`, which sees the share `sample` of the traces, and at
         most `per_day` calls a day.

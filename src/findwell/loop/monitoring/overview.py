@@ -6,18 +6,24 @@ from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
-from findwell.core.errors import OptionError
+from findwell.core.errors import choose
 from findwell.core.frames import pl
+from findwell.io.read.traces.schema import RERANKER, RETRIEVER
 from findwell.loop.monitoring.alarm_report import KnownAlarm, known_alarms
-from findwell.loop.monitoring.call_values import COLUMNS, CallQuery
-from findwell.loop.monitoring.signals import SIGNALS, find_signals
+from findwell.loop.monitoring.call_values import CALL_COLUMNS, CallQuery
+from findwell.loop.monitoring.signals import KEY, SIGNALS, find_signals
 from findwell.loop.monitoring.time_buckets import (
     LONGEST_SIDE,
     AroundMark,
     around_mark,
     bucket_start,
 )
-from findwell.loop.monitoring.times import MICROSECOND, bucket_length, spelled_length
+from findwell.loop.monitoring.times import (
+    MICROSECOND,
+    bucket_length,
+    fitting_length,
+    spelled_length,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -27,24 +33,21 @@ if TYPE_CHECKING:
 
 ALL = "all"
 PERIODS = ("5m", "15m", "1h", "6h", "1d", "3d", "7d", "30d", "90d", ALL)  # before the last call
-LENGTHS = ("1m", "5m", "15m", "1h", "3h", "6h", "12h", "1d", "1w", "4w", "13w", "52w", "520w")
 FIRST_CALLS = 80_000  # calls that are shown while no period is chosen, at most about
 AROUND_CALLS = 40_000  # calls on both sides of a mark, at most about
-USUAL_POINTS = 60  # points of a chart, at most about
-LOOKED_BACK_CALLS = (
-    100_000  # calls of a store up to which those before the period are looked at, too
-)
+# calls of a store up to which those before the period are looked at, too
+LOOKED_BACK_CALLS = 100_000
 SLOW_SIGNAL_CALLS = 20_000  # calls of a period up to which texts are looked at
 MOST_POINTS = 400  # points, where a user chose the length
 SHORTEST_SIDE = timedelta(minutes=2)  # on either side of a mark
 SLICES = 6  # lines of a chart
 LOOKED_AT = 2_000  # calls whose attributes are looked at
 FEWEST_VALUES, MOST_VALUES = 2, 50  # of an attribute by which it makes sense to slice
-AHEAD = timedelta(hours=1)  # clocks of others may be wrong
+CLOCK_ERROR = timedelta(hours=1)  # clocks of others may be wrong
 
 
 @dataclass(frozen=True, slots=True)
-class Look:
+class OverviewChoice:
     """What a user wants to see."""
 
     period: str = ""  # one of PERIODS; empty: as much as is quickly shown
@@ -55,14 +58,11 @@ class Look:
     every_signal: bool = False  # also those that take longer
     mark: str = ""  # that is looked at before and after; empty: the last one
 
-    def checked(self) -> Look:
+    def checked(self) -> OverviewChoice:
         """Return the same, or raise if the period, length or kind is invalid."""
-        if self.period not in ("", *PERIODS):
-            raise OptionError(
-                f"{self.period!r} is not a period", fix=f"one of {', '.join(PERIODS)}"
-            )
-        if self.kind not in ("retriever", "reranker"):
-            raise OptionError(f"{self.kind!r} is not a kind of calls", fix="retriever or reranker")
+        if self.period:
+            choose("period", self.period, PERIODS)
+        choose("kind of calls", self.kind, (RETRIEVER, RERANKER))
         if self.every:
             bucket_length(self.every)
         return self if self.by else replace(self, only="")
@@ -78,7 +78,7 @@ class Look:
 class Overview:
     """What is shown."""
 
-    look: Look  # with period and length filled in
+    look: OverviewChoice  # with period and length filled in
     since: datetime
     until: datetime
     length: timedelta
@@ -94,19 +94,19 @@ class Overview:
     left_out: list[str] = field(default_factory=list)  # signals that would take too long
 
 
-def overview(monitor: Monitor, look: Look) -> Overview:
+def overview(monitor: Monitor, look: OverviewChoice) -> Overview:
     """Look at a store."""
     look = look.checked()
     store = monitor.store
     counts = store.counts()
     now = datetime.now(UTC)
-    end = min(counts.last or now, now + AHEAD)
+    end = min(counts.last or now, now + CLOCK_ERROR)
     period = look.period or _quick_period(store, counts, end)
     first = min(counts.first or end, end)
     start = first if period == ALL else max(first, end - bucket_length(period))
-    length = bucket_length(look.every or _fitting(end - start))
+    length = bucket_length(look.every or fitting_length(end - start))
     if (end - start) / length > MOST_POINTS:
-        length = bucket_length(_fitting(end - start))
+        length = bucket_length(fitting_length(end - start))
     start = _aligned(start, length)
     until = end + MICROSECOND
     every = spelled_length(length)
@@ -151,7 +151,7 @@ def _quick_period(store: TraceStore, counts: StoreCounts, end: datetime) -> str:
 
 
 def _affordable(
-    store: TraceStore, look: Look, since: datetime, until: datetime
+    store: TraceStore, look: OverviewChoice, since: datetime, until: datetime
 ) -> tuple[list[str], list[str]]:
     """Return the signals that are shown, and those that are too slow for this many calls."""
     costly = store.calls_about(since, until) > SLOW_SIGNAL_CALLS
@@ -165,12 +165,6 @@ def _affordable(
     return shown, [name for name in look.signals if name in slow]
 
 
-def _fitting(span: timedelta) -> str:
-    return next(
-        (each for each in LENGTHS if span / bucket_length(each) <= USUAL_POINTS), LENGTHS[-1]
-    )
-
-
 def _aligned(moment: datetime, length: timedelta) -> datetime:
     """Return where the bucket of a moment begins."""
     found = pl.DataFrame({"time": [moment]}).select(bucket_start(length)).item()
@@ -178,7 +172,7 @@ def _aligned(moment: datetime, length: timedelta) -> datetime:
     return found
 
 
-def _slices(table: pl.DataFrame, look: Look) -> tuple[list[str], int]:
+def _slices(table: pl.DataFrame, look: OverviewChoice) -> tuple[list[str], int]:
     """Return the slices with most calls, and how many others there are."""
     if not look.by:
         return [], 0
@@ -190,7 +184,7 @@ def _slices(table: pl.DataFrame, look: Look) -> tuple[list[str], int]:
 
 
 def _around(
-    store: TraceStore, marks: list[Mark], look: Look, names: list[str], until: datetime
+    store: TraceStore, marks: list[Mark], look: OverviewChoice, names: list[str], until: datetime
 ) -> AroundMark | None:
     named = [mark for mark in marks if mark.name == look.mark] if look.mark else marks
     if not named:
@@ -201,27 +195,20 @@ def _around(
             break
         longest /= 2
     return around_mark(
-        store,
-        mark,
-        names,
-        by=look.by,
-        only=look.only,
-        kind=look.kind,
-        end=until,
-        longest=longest,
+        store, mark, names, by=look.by, only=look.only, kind=look.kind, end=until, longest=longest
     )
 
 
 def _columns(store: TraceStore, end: datetime) -> dict[str, list[str]]:
     """Return columns and attributes by which slices make sense, with their values."""
-    late = store.latest_calls(LOOKED_AT, end, [*COLUMNS, "attributes"])
+    late = store.latest_calls(LOOKED_AT, end, [*CALL_COLUMNS, "attributes"])
     found: dict[str, list[str]] = {}
-    for name in COLUMNS:
+    for name in CALL_COLUMNS:
         if name != "kind":
             found[name] = [str(each) for each in late[name].drop_nulls().unique().sort()]
     pairs = late.select(pl.col("attributes").explode()).unnest("attributes").drop_nulls()
     grouped = pairs.group_by("key").agg(pl.col("value").unique().sort()).sort("key")
-    found |= {key: values for key, values in grouped.rows() if key not in COLUMNS}
+    found |= {key: values for key, values in grouped.rows() if key not in CALL_COLUMNS}
     return {
         name: values
         for name, values in found.items()
@@ -230,7 +217,8 @@ def _columns(store: TraceStore, end: datetime) -> dict[str, list[str]]:
 
 
 VALUE = "value of the signal"  # a column next to those of the traces
-TELLING = ("error", "empty", "latency", "duplicates", "top_score")  # by which a few are picked
+# by which a few calls are picked
+TELLING_SIGNALS = ("error", "empty", "latency", "duplicates", "top_score")
 
 
 @dataclass(frozen=True, slots=True)
@@ -266,7 +254,7 @@ def worst_calls(
     if readable:
         values = values.alone(found)
         value = pl.lit(pl.Series(values.series).fill_nan(None))
-    frame = values.queries.select("time", "trace", "span", value.alias(VALUE))
+    frame = values.queries.select(*KEY, value.alias(VALUE))
     bad = pl.col(VALUE)
     if found.worse == "lower":
         bad = -bad
@@ -279,12 +267,12 @@ def worst_calls(
 def telling_calls(frame: pl.DataFrame, groups: Iterable[str], most: int) -> pl.DataFrame:
     """Pick a few calls of each group that say most: failed, empty, slowest, with duplicates.
 
-    `frame` has time, trace, span, the groups and the signals of TELLING; the column `why` says by
-    which signal a call was picked.
+    `frame` has time, trace, span, the groups and the signals of TELLING_SIGNALS; the column `why`
+    says by which signal a call was picked.
     """
     keys = list(groups)
     picked = []
-    for name in TELLING:
+    for name in TELLING_SIGNALS:
         value = pl.col(name).cast(pl.Float64)
         kept = frame.filter(
             value > 0 if name in ("error", "empty", "duplicates") else value.is_not_null()
@@ -294,17 +282,9 @@ def telling_calls(frame: pl.DataFrame, groups: Iterable[str], most: int) -> pl.D
         picked.append(
             ranked.head(most)
             .with_columns(pl.int_range(pl.len()).over(keys).alias("place"))
-            .select(
-                *keys,
-                "time",
-                "trace",
-                "span",
-                pl.lit(name).alias("why"),
-                value.alias(VALUE),
-                "place",
-            )
+            .select(*keys, *KEY, pl.lit(name).alias("why"), value.alias(VALUE), "place")
         )
-    by_name = {name: at for at, name in enumerate(TELLING)}
+    by_name = {name: at for at, name in enumerate(TELLING_SIGNALS)}
     table = pl.concat(picked).sort("place", pl.col("why").replace_strict(by_name))
     table = table.unique(["trace", "span"], keep="first", maintain_order=True)
     return table.group_by(keys, maintain_order=True).head(most).drop("place")

@@ -34,7 +34,7 @@ from findwell.core.errors import FindwellError
 from findwell.io.read.traces import decode
 from findwell.io.read.traces.decoding import NO_PROTOBUF
 from findwell.io.read.traces.span import (
-    CROWDED,
+    CROWDED_SPAN,
     NESTED,
     NO_ID,
     NO_TIME,
@@ -42,7 +42,7 @@ from findwell.io.read.traces.span import (
     CrowdedBodyError,
 )
 from findwell.io.storage.spool import nearly_full
-from findwell.loop.monitoring.intake import SAMPLED
+from findwell.loop.monitoring.intake import OUTSIDE_SAMPLE
 from findwell.loop.monitoring.store import Batch
 
 if TYPE_CHECKING:
@@ -65,10 +65,11 @@ Send: TypeAlias = Callable[[Message], Awaitable[None]]
 PATH, METRICS = "/v1/traces", "/metrics"
 PROMETHEUS = "text/plain; version=0.0.4; charset=utf-8"
 PROTOBUF, JSON = "application/x-protobuf", "application/json"
-REJECTED = (NO_ID, NO_TIME, NOT_A_SPAN, NESTED, NO_PROTOBUF, CROWDED)  # a span is left out
+# for which a span is left out
+REJECTED_REASONS = (NO_ID, NO_TIME, NOT_A_SPAN, NESTED, NO_PROTOBUF, CROWDED_SPAN)
 CODES = {400: 3, 401: 16, 403: 7, 404: 5, 413: 3, 415: 3, 421: 3, 429: 8, 503: 14}  # of gRPC
 BODY_SECONDS = 60.0  # seconds for a whole body to arrive
-SOON, LATER = 1, 60  # seconds after which to try again
+SOON_SECONDS, LATER_SECONDS = 1, 60  # seconds after which to try again
 DISK_SECONDS = 1.0  # seconds between two looks at the disk
 
 
@@ -190,11 +191,7 @@ class TraceReceiver:
     """The application of the server, in ASGI; `web.trace_server` guards it."""
 
     def __init__(
-        self,
-        store: TraceStore,
-        writer: StoreWriter,
-        decoders: BodyDecoders,
-        limits: ReceiverLimits,
+        self, store: TraceStore, writer: StoreWriter, decoders: BodyDecoders, limits: ReceiverLimits
     ) -> None:
         self._store = store
         self._writer = writer
@@ -235,7 +232,9 @@ class TraceReceiver:
         try:
             return (await asyncio.to_thread(prometheus_text, self._store)).encode()
         except FindwellError as error:
-            raise Refusal(503, f"the store cannot be read: {error.what}", again=LATER) from None
+            raise Refusal(
+                503, f"the store cannot be read: {error.what}", again=LATER_SECONDS
+            ) from None
 
     async def _take(
         self, scope: Mapping[str, Any], headers: Mapping[str, str], kind: str, body: RequestBody
@@ -286,7 +285,7 @@ class TraceReceiver:
         if held > self._limits.request:
             raise self._too_long()
         if self._held - held > self._limits.held:
-            raise Refusal(503, "too many requests at once", again=SOON)
+            raise Refusal(503, "too many requests at once", again=SOON_SECONDS)
 
     def _check_rate(self) -> None:
         """Refuse when more spans arrived than a second may bring, until time has made up for it."""
@@ -297,7 +296,7 @@ class TraceReceiver:
         self._spare = min(rate, self._spare + rate * (now - self._counted))
         self._counted = now
         if self._spare <= 0:
-            again = max(SOON, math.ceil(-self._spare / rate))
+            again = max(SOON_SECONDS, math.ceil(-self._spare / rate))
             raise Refusal(429, f"more than {rate:g} spans a second", again=again)
 
     async def _check_disk(self) -> None:
@@ -305,7 +304,7 @@ class TraceReceiver:
             self._looked = time.monotonic()
             self._full = await asyncio.to_thread(self._why_full)
         if self._full:
-            raise Refusal(503, self._full, again=LATER)
+            raise Refusal(503, self._full, again=LATER_SECONDS)
 
     def _why_full(self) -> str:
         most = self._limits.store
@@ -323,13 +322,15 @@ class TraceReceiver:
             found = self._decoders.submit(body, protobuf=protobuf, zipped=zipped)
             return await asyncio.wrap_future(found)
         except BrokenExecutor:
-            raise Refusal(503, "a process that decodes was killed", again=SOON) from None
+            raise Refusal(503, "a process that decodes was killed", again=SOON_SECONDS) from None
 
     async def _written(self, batch: Batch) -> Added:
         try:
             return await asyncio.wrap_future(self._writer.submit(batch))
         except FindwellError as error:
-            raise Refusal(503, f"it could not be saved: {error.what}", again=LATER) from None
+            raise Refusal(
+                503, f"it could not be saved: {error.what}", again=LATER_SECONDS
+            ) from None
 
 
 class _GoneError(Exception):
@@ -377,8 +378,10 @@ def _accepted(batch: Batch, added: Added, kind: str) -> bytes:
 
     Spans that are not in the sample are not rejected: the server keeps a sample by choice.
     """
-    wrong = sum(batch.malformed.get(each, 0) for each in REJECTED)
-    dropped = {reason: number for reason, number in added.dropped.items() if reason != SAMPLED}
+    wrong = sum(batch.malformed.get(each, 0) for each in REJECTED_REASONS)
+    dropped = {
+        reason: number for reason, number in added.dropped.items() if reason != OUTSIDE_SAMPLE
+    }
     rejected = min(wrong + sum(dropped.values()), batch.spans or 0)
     reasons = [*batch.malformed.items(), *dropped.items()]
     said = ", ".join(f"{number} × {reason}" for reason, number in reasons)

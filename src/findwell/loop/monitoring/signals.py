@@ -40,19 +40,16 @@ if TYPE_CHECKING:
 Worse = Literal["higher", "lower", "either"]
 
 UNIT = (0.0, 1.0)
-POSITIVE = (0.0, np.inf)
-ANY = (-np.inf, np.inf)
+POSITIVE_RANGE = (0.0, np.inf)
+ANY_RANGE = (-np.inf, np.inf)
 MANY_CALL_SUMMARIES = ("count", "gini", "never")  # of many calls: a single one has no value
 KEY = ("time", "trace", "span")
-RAW = "\0"  # before the names of columns of the traces, which slices may have as well
+RAW_PREFIX = "\0"  # before the names of columns of the traces, which slices may have as well
 DATES = CORPUS_COLUMNS["date"]  # keys of metadata, the preferred one first
 MILLISECONDS = 1e11  # from here on a number counts milliseconds: as seconds it is far in the future
 QUESTIONS_AT_ONCE = 4096  # that are embedded, and compared, together
 REFERENCE_FIXES = {
-    "corpus": (
-        "a corpus",
-        "name the documents that can be found: --with corpus=FILE (corpus=)",
-    ),
+    "corpus": ("a corpus", "name the documents that can be found: --with corpus=FILE (corpus=)"),
     "questions": (
         "questions of an evaluation",
         "name the questions of the evaluation: --with questions=FILE (questions=)",
@@ -127,7 +124,7 @@ class CallTable:
         self.given = given
 
     def __getitem__(self, name: str) -> pl.Series:
-        return self._table[name if name in KEY else RAW + name]
+        return self._table[name if name in KEY else RAW_PREFIX + name]
 
     def __len__(self) -> int:
         return self._table.height
@@ -135,7 +132,7 @@ class CallTable:
     @property
     def history(self) -> pl.DataFrame:
         """What earlier calls have to share to be compared with: service and slices."""
-        service = self["service"].alias(RAW + "service")
+        service = self["service"].alias(RAW_PREFIX + "service")
         return pl.DataFrame([*self._slices.get_columns(), service])
 
     @cached_property
@@ -244,6 +241,15 @@ class Signal:
         if isinstance(self.value, pl.Expr):
             return tuple(dict.fromkeys(self.value.meta.root_names()))
         return tuple(self.columns.split())
+
+    def refuse_outside(self, number: float, said: str) -> None:
+        """Raise unless it can have a value."""
+        low, high = self.bounds
+        if not low <= number <= high:
+            raise OptionError(
+                f"{self.name} lies between {low:g} and {high:g}, and {said}",
+                fix="write a share, such as 2%" if high == 1 else "choose another number",
+            )
 
 
 def register_signal(signal: Signal) -> Signal:
@@ -412,19 +418,19 @@ def _churns(calls: CallTable) -> Floats:
     """Compare each list with that of the last call with the same question."""
     question = calls["question"].str.strip_chars().str.to_lowercase().str.replace_all(r"\s+", " ")
     table = calls.history.with_columns(
-        calls["hop"].alias(RAW + "hop"), question.alias(RAW + "question")
+        calls["hop"].alias(RAW_PREFIX + "hop"), question.alias(RAW_PREFIX + "question")
     )
     keys = table.columns
-    asked = table.with_row_index(RAW + "row").filter(
+    asked = table.with_row_index(RAW_PREFIX + "row").filter(
         calls["error"].is_null()
         & calls["docs"].is_not_null()
         & question.is_not_null()
         & (question != "")
     )
-    before = asked.with_columns(pl.col(RAW + "row").shift(1).over(keys).alias("before"))
-    pairs = before.drop_nulls("before").select(RAW + "row", "before")
+    before = asked.with_columns(pl.col(RAW_PREFIX + "row").shift(1).over(keys).alias("before"))
+    pairs = before.drop_nulls("before").select(RAW_PREFIX + "row", "before")
     found = np.full(len(calls), np.nan)
-    rows, earlier = (pairs[name].to_numpy() for name in (RAW + "row", "before"))
+    rows, earlier = (pairs[name].to_numpy() for name in (RAW_PREFIX + "row", "before"))
     found[rows] = 1 - rbo_of_lists(calls["docs"].gather(rows), calls["docs"].gather(earlier))
     return found
 
@@ -461,7 +467,7 @@ _register(
     pl.lit(1.0),
     unit="an hour",
     worse="lower",
-    bounds=POSITIVE,
+    bounds=POSITIVE_RANGE,
     summary="count",
 )
 _register("error errors error_rate", "share of calls that failed", (~_SUCCEEDED).cast(pl.Float64))
@@ -476,18 +482,18 @@ for _names, _which, _summary in (
     ("latency_p99 p99", "99th percentile", "p99"),
 ):
     _what = f"duration of a call: the {_which}"
-    _register(_names, _what, _LATENCY, unit="ms", bounds=POSITIVE, summary=_summary)
+    _register(_names, _what, _LATENCY, unit="ms", bounds=POSITIVE_RANGE, summary=_summary)
 _register(
     "documents docs documents_per_query",
     "number of documents retrieved; failed calls are left out",
     pl.when(_SUCCEEDED).then(_COUNT.cast(pl.Float64)),
     unit="documents",
     worse="lower",
-    bounds=POSITIVE,
+    bounds=POSITIVE_RANGE,
 )
-_scored = partial(_register, unit="score", worse="either", bounds=POSITIVE)
+_scored = partial(_register, unit="score", worse="either", bounds=POSITIVE_RANGE)
 _first = "score of the first document"
-_scored("top_score first_score score score_top1", _first, _FIRST, worse="lower", bounds=ANY)
+_scored("top_score first_score score score_top1", _first, _FIRST, worse="lower", bounds=ANY_RANGE)
 _gap = "distance between the scores of the first and the second document"
 _scored("score_gap gap", _gap, (_FIRST - _SECOND).abs())
 _spread = "standard deviation of the scores of a call (two or more)"
@@ -511,7 +517,7 @@ _register(
     pl.col("question").str.len_chars().cast(pl.Float64),
     unit="characters",
     worse="either",
-    bounds=POSITIVE,
+    bounds=POSITIVE_RANGE,
 )
 _costly = partial(_register, cheap=False)
 _costly(
@@ -544,7 +550,7 @@ _costly(
     "corpus; undefined if none has a date",
     _ages,
     unit="days",
-    bounds=POSITIVE,
+    bounds=POSITIVE_RANGE,
     columns="time docs doc_metadata",
 )
 _costly(
@@ -564,16 +570,16 @@ _costly(
 )
 _costly(
     "churn rank_churn",
-    "1 − RBO (p = 0.9) of the list and the one that the same service last gave to the same "
-    "question at the same hop; undefined for a new question",
+    "how far the list differs from the last one for the same question: 1 − RBO (p = 0.9), of the "
+    "same service and hop; undefined for a new question",
     _churns,
     columns="question docs error service hop",
     history=True,
 )
 _costly(
     "rerank_churn",
-    "1 − RBO (p = 0.9) of the list after reranking and the one before, cut to the same length; of "
-    "calls of rerankers only",
+    "how far reranking changes the list: 1 − RBO (p = 0.9) of the list and the one before, cut to "
+    "the same length; of calls of rerankers only",
     _rerank_churns,
     worse="either",
     columns="docs inputs error",

@@ -30,7 +30,7 @@ from findwell.io.storage.database import BUSY_TIMEOUT, DurableFile, DurableKind,
 from findwell.io.storage.files import make_folder, removed_at_the_end, require_layout
 from findwell.loop.monitoring.intake import IntakeRules
 from findwell.loop.monitoring.store_files import (
-    BEHIND,
+    BEHIND_BYTES,
     FOLDER,
     LISTED_FILES,
     SMALL_FILE,
@@ -61,9 +61,9 @@ OPEN_FILES = 400  # files that a scan holds open, so that putting together does 
 MARK_LETTERS = 200
 BATCHES_TOGETHER = 64  # batches that are written in one step: one wait for the disk for all
 TICK = 1.0  # seconds between two looks at what is to be tidied
-COMPACT, RETAIN = 60.0, 3_600.0  # seconds between two such works
-WAITING = "SELECT content FROM waiting"
-WITHIN = "WHERE last >= :after AND first < :before"
+COMPACT_SECONDS, RETAIN_SECONDS = 60.0, 3_600.0  # seconds between two such works
+WAITING_QUERY = "SELECT content FROM waiting"
+WITHIN_PERIOD = "WHERE last >= :after AND first < :before"
 SPREAD = """
 SELECT * FROM (
     SELECT calls, first, last FROM file UNION ALL SELECT calls, first, last FROM waiting
@@ -110,15 +110,6 @@ check_layout = partial(
     fix="name the folder that findwell monitor serve or findwell monitor ingest made",
 )
 TRACES = DurableKind("traces", "TraceStore.open", check_layout)
-
-
-def create_catalogue(path: Path) -> None:
-    """Make an empty catalogue, unless another process was faster."""
-    draft = path.with_name(f".findwell-{secrets.token_hex(8)}")
-    with removed_at_the_end(draft):
-        create_durable(draft, TRACES, TABLES, application=APPLICATION, layout=LAYOUT, rows={})
-        with contextlib.suppress(FileExistsError):
-            os.link(draft, path)  # a rename would replace that of another process
 
 
 @dataclass(frozen=True, slots=True)
@@ -289,16 +280,9 @@ class TraceStore:
 
     # adding
 
-    def add(
-        self,
-        frame: pl.DataFrame,
-        *,
-        spans: int | None = None,
-        malformed: Mapping[str, int] | None = None,
-        digest: bytes | None = None,
-    ) -> Added:
+    def add(self, frame: pl.DataFrame) -> Added:
         """Keep calls; they are on disk when this returns."""
-        return self.add_batches([Batch(frame, spans, malformed or {}, digest)])[0]
+        return self.add_batches([Batch(frame)])[0]
 
     def add_batches(self, batches: Sequence[Batch], *, tidied: bool = False) -> list[Added]:
         """Keep several batches, in one step: all are on disk when this returns, or none is.
@@ -314,7 +298,7 @@ class TraceStore:
         with self._catalogue.writing() as connection:
             added = acknowledge(connection, arrivals)
         with contextlib.suppress(SaveError):  # what is acknowledged waits in the catalogue
-            self._files.flush(due=not tidied, most=BEHIND if tidied else 0)
+            self._files.flush(due=not tidied, most=BEHIND_BYTES if tidied else 0)
         return added
 
     # files
@@ -367,9 +351,11 @@ class TraceStore:
         while True:
             with self._catalogue.reading() as connection, contextlib.suppress(FileNotFoundError):
                 # else one was put together with others since the catalogue was read
-                listed = connection.execute(f"{LISTED_FILES} {WITHIN} ORDER BY day, first", limits)
+                listed = connection.execute(
+                    f"{LISTED_FILES} {WITHIN_PERIOD} ORDER BY day, first", limits
+                )
                 scans = self._scans([DayFile(*row) for row in listed])
-                rows = connection.execute(f"{WAITING} {WITHIN}", limits)
+                rows = connection.execute(f"{WAITING_QUERY} {WITHIN_PERIOD}", limits)
                 waiting = [unpacked(content).lazy() for (content,) in rows]
                 return [TRACE_SCHEMA.to_frame().lazy(), *scans, *waiting]
 
@@ -404,7 +390,7 @@ class TraceStore:
         end = 2**62 if until is None else microseconds(until)
         with self._catalogue.reading() as connection:
             limits = {"after": start, "before": end}
-            rows = connection.execute(f"{SPREAD} {WITHIN}", limits).fetchall()
+            rows = connection.execute(f"{SPREAD} {WITHIN_PERIOD}", limits).fetchall()
         shares = (
             float(calls * (min(last + 1, end) - max(first, start)) / (last + 1 - first))
             for calls, first, last in rows
@@ -506,7 +492,11 @@ def _make(path: Path) -> None:
                 fix="name a new folder for the trace store",
             )
         make_folder(path / FOLDER)
-        create_catalogue(path / FILE)
+        draft = path / f".findwell-{secrets.token_hex(8)}"
+        with removed_at_the_end(draft):
+            create_durable(draft, TRACES, TABLES, application=APPLICATION, layout=LAYOUT, rows={})
+            with contextlib.suppress(FileExistsError):  # another process was faster
+                os.link(draft, path / FILE)  # a rename would replace that of the other
     except OSError as error:
         raise SaveError(
             f"the trace store cannot be made: {error.strerror}",
@@ -584,9 +574,9 @@ class StoreWriter:
 
     def _tidy_all(self) -> None:
         works: list[list[Any]] = [[0.0, TICK, lambda: self._store.flush(due=True)]]
-        works.append([0.0, COMPACT, self._store.compact])
+        works.append([0.0, COMPACT_SECONDS, self._store.compact])
         if self._keep is not None:
-            works.append([0.0, RETAIN, partial(self._store.retain, self._keep)])
+            works.append([0.0, RETAIN_SECONDS, partial(self._store.retain, self._keep)])
         while not self._ended.wait(TICK):
             for work in works:
                 if time.monotonic() >= work[0]:

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from findwell.io.storage.database import DurableFile
 
 WAITING_BYTES = 16 << 20  # in the catalogue before they are put into files
-BEHIND = 4 * WAITING_BYTES  # beyond that, adding calls has to wait
+BEHIND_BYTES = 4 * WAITING_BYTES  # beyond that, adding calls has to wait
 WAITING_PARTS = 256  # that are read one by one: more are put together
 WAITING_SECONDS = 600.0
 SMALL_FILE, MANY_FILES = 8 << 20, 12  # bytes of a small file, and how many of a day become one
@@ -92,7 +92,7 @@ class DayFile:
         """Refuse a name that leads out of the store: a catalogue may be a stranger's."""
         if not (DAYS.fullmatch(self.day) and NAMES.fullmatch(self.name)):
             raise InputError(
-                f"the catalogue of the store names a file that is not one of calls: {self.name!r}",
+                f"the store's catalogue lists a file that does not hold calls: {self.name!r}",
                 where=f"day={self.day}",
                 fix="ask the person who made the store; nothing was read or deleted",
             )
@@ -101,24 +101,20 @@ class DayFile:
         """Return where it is."""
         return day_folder(store, self.day) / self.name
 
+    def draft(self, store: Path) -> Path:
+        """Return where it is until it has its name: a reader of its day must find only Parquet."""
+        return store / f".findwell-{self.name[6:22]}.draft"
+
 
 def day_folder(store: Path, day: str) -> Path:
     """Return the folder of a day, named as readers of partitioned files expect."""
     return store / FOLDER / f"day={day}"
 
 
-@dataclass(frozen=True, slots=True)
-class Draft:
-    """A file that is written, but not yet under its name."""
-
-    path: Path
-    file: DayFile
-
-
 @contextlib.contextmanager
-def drafts_of_days(store: Path, calls: pl.DataFrame) -> Iterator[list[Draft]]:
+def drafts_of_days(store: Path, calls: pl.DataFrame) -> Iterator[list[DayFile]]:
     """Write calls to drafts, one per day; those that were not published are deleted in the end."""
-    drafts: list[Draft] = []
+    drafts: list[DayFile] = []
     parts = calls.with_columns(day=pl.col("time").dt.date().cast(pl.String)).partition_by(
         "day", as_dict=True, include_key=False
     )
@@ -130,10 +126,10 @@ def drafts_of_days(store: Path, calls: pl.DataFrame) -> Iterator[list[Draft]]:
 
 
 @contextlib.contextmanager
-def draft_of_day(store: Path, day: str, calls: pl.LazyFrame) -> Iterator[Draft]:
+def draft_of_day(store: Path, day: str, calls: pl.LazyFrame) -> Iterator[DayFile]:
     """Write the draft of a file of one day, which is on disk then."""
-    # not in the folder of the day: a reader of the whole folder must find only Parquet
-    path = store / f".findwell-{secrets.token_hex(8)}.draft"
+    key = secrets.token_hex(8)
+    path = store / f".findwell-{key}.draft"
     with removed_at_the_end(path):
         with _raising_unsaved(day, store):
             create_file(path)
@@ -144,17 +140,16 @@ def draft_of_day(store: Path, day: str, calls: pl.LazyFrame) -> Iterator[Draft]:
             )
             count, first, last = about.cast(pl.Int64).collect().row(0)
             size = path.stat().st_size
-        name = f"calls-{secrets.token_hex(8)}.parquet"
-        yield Draft(path, DayFile(day, name, count, size, first, last))
+        yield DayFile(day, f"calls-{key}.parquet", count, size, first, last)
 
 
-def publish(store: Path, drafts: Sequence[Draft]) -> None:
+def publish(store: Path, drafts: Sequence[DayFile]) -> None:
     """Give drafts their names. While this is done no other process may clear files away."""
     for each in drafts:
-        folder = day_folder(store, each.file.day)
-        with _raising_unsaved(each.file.day, folder):
+        folder = day_folder(store, each.day)
+        with _raising_unsaved(each.day, folder):
             make_folder(folder)
-            each.path.rename(folder / each.file.name)
+            each.draft(store).rename(each.path(store))
             for named in (folder, folder.parent, store):  # names must last, too
                 _on_disk(named)
 
@@ -179,19 +174,6 @@ def delete_files(store: Path, files: Iterable[DayFile]) -> None:
             each.path(store).unlink(missing_ok=True)
         with contextlib.suppress(OSError):  # not empty
             day_folder(store, each.day).rmdir()
-
-
-def clear_unknown(store: Path, known: Iterable[DayFile]) -> None:
-    """Delete what killed processes left: files of ours that the catalogue does not know."""
-    paths = {each.path(store) for each in known}
-    long_ago = time.time() - ABANDONED_SECONDS
-    with contextlib.suppress(OSError):
-        for path in (store / FOLDER).glob("day=*/*"):
-            if NAMES.fullmatch(path.name) and path not in paths:
-                path.unlink()
-        for path in store.iterdir():
-            if DRAFTS.fullmatch(path.name) and path.stat().st_mtime < long_ago:
-                path.unlink()
 
 
 def _on_disk(path: Path) -> None:
@@ -253,10 +235,7 @@ class StoreFiles:
         if [number for number, _ in contents] != list(numbers):
             return 0  # another process was faster
         calls = pl.concat([unpacked(content) for _, content in contents])
-        with (
-            drafts_of_days(self._store, calls) as drafts,
-            self._catalogue.writing() as connection,
-        ):
+        with drafts_of_days(self._store, calls) as drafts, self._catalogue.writing() as connection:
             self._clear(connection)
             (left,) = connection.execute(
                 "SELECT count(*) FROM waiting WHERE number BETWEEN ? AND ?", part
@@ -264,9 +243,9 @@ class StoreFiles:
             if left != len(numbers):
                 return 0
             connection.execute("DELETE FROM waiting WHERE number BETWEEN ? AND ?", part)
-            _list_files(connection, [each.file for each in drafts])
+            _list_files(connection, drafts)
             publish(self._store, drafts)
-        return sum(each.file.calls for each in drafts)
+        return sum(each.calls for each in drafts)
 
     def _put_together(self) -> None:
         """Make one part of the many small ones that wait."""
@@ -280,10 +259,22 @@ class StoreFiles:
             let_wait(connection, calls, arrived=parts[0][1])
 
     def _clear(self, connection: sqlite3.Connection) -> None:
-        """Delete what killed processes left, once: no other process names files meanwhile."""
-        if not self._cleared:
-            clear_unknown(self._store, [DayFile(*row) for row in connection.execute(LISTED_FILES)])
-            self._cleared = True
+        """Delete what killed processes left, once: files of ours that the catalogue does not know.
+
+        No other process names files meanwhile.
+        """
+        if self._cleared:
+            return
+        known = {DayFile(*row).path(self._store) for row in connection.execute(LISTED_FILES)}
+        long_ago = time.time() - ABANDONED_SECONDS
+        with contextlib.suppress(OSError):
+            for path in (self._store / FOLDER).glob("day=*/*"):
+                if NAMES.fullmatch(path.name) and path not in known:
+                    path.unlink()
+            for path in self._store.iterdir():
+                if DRAFTS.fullmatch(path.name) and path.stat().st_mtime < long_ago:
+                    path.unlink()
+        self._cleared = True
 
     def compact(self) -> int:
         """Put small files of a day together; return how many files there are fewer."""
@@ -324,7 +315,7 @@ class StoreFiles:
                 if not listed.issuperset(names):  # another process was faster
                     return 0
                 connection.executemany("DELETE FROM file WHERE name = ?", [(n,) for n in names])
-                _list_files(connection, [draft.file])
+                _list_files(connection, [draft])
                 publish(self._store, [draft])
         except SaveError:
             if all(each.path(self._store).exists() for each in taken):

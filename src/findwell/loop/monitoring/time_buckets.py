@@ -20,7 +20,7 @@ from findwell.core.frames import pl
 from findwell.loop.monitoring.call_values import LABEL, VERDICT, CallQuery, slice_names
 from findwell.loop.monitoring.signals import (
     NOTHING_GIVEN,
-    RAW,
+    RAW_PREFIX,
     SIGNALS,
     References,
     Signal,
@@ -28,8 +28,8 @@ from findwell.loop.monitoring.signals import (
 )
 from findwell.loop.monitoring.times import HOUR, MICROSECOND, WEEK, bucket_length
 from findwell.statistics.intervals import intervals, quantile_interval
-from findwell.statistics.prediction_powered import FEW, ppi_mean
-from findwell.statistics.unpaired import unpaired_interval
+from findwell.statistics.prediction_powered import FEW_LABELS, ppi_mean
+from findwell.statistics.unpaired import limits_from_groups, unpaired_interval
 from findwell.statistics.verdicts import verdict_of_interval
 
 if TYPE_CHECKING:
@@ -118,9 +118,9 @@ class Summary:
         self._bounds = [each.bounds for each in self._means]
         about = values.queries
         self._labels = {
-            each.name: [about[RAW + each.name + end].to_numpy() for end in (LABEL, VERDICT)]
+            each.name: [about[RAW_PREFIX + each.name + end].to_numpy() for end in (LABEL, VERDICT)]
             for each in self._means
-            if RAW + each.name + LABEL in about.columns
+            if RAW_PREFIX + each.name + LABEL in about.columns
         }
 
     def estimates(self, rows: Ints, length: timedelta) -> Iterator[tuple[Signal, Estimate]]:
@@ -139,7 +139,7 @@ class Summary:
                 yield signal, _rate(len(defined), length, level)
                 continue
             if signal.needs_lists:
-                lists = values.queries[RAW + "docs"].gather(rows).drop_nulls()
+                lists = values.queries[RAW_PREFIX + "docs"].gather(rows).drop_nulls()
                 yield signal, self._of_lists(signal, lists)
                 continue
             if signal.summary != "mean":
@@ -158,10 +158,8 @@ class Summary:
     def _of_lists(self, signal: Signal, lists: pl.Series) -> Estimate:
         docs = lists.explode(empty_as_null=False)
         if signal.summary == "never":
-            seen, known = (
-                float(docs.unique().is_in(self._corpus.implode()).sum()),
-                len(self._corpus),
-            )
+            seen = float(docs.unique().is_in(self._corpus.implode()).sum())
+            known = len(self._corpus)
             return _plain(1 - seen / known if known else None, len(lists))
         return _plain(gini(docs.value_counts()["count"].to_numpy()), len(lists))
 
@@ -171,7 +169,7 @@ def _corrected(
 ) -> Estimate:
     """Correct the mean of a judge by what people said about some of the calls."""
     both = ~np.isnan(verdicts) & ~np.isnan(labels)
-    if both.sum() < FEW:
+    if both.sum() < FEW_LABELS:
         return judged
     further = values[~np.isnan(values) & np.isnan(labels)]
     made = ppi_mean(labels[both], verdicts[both], further, level=level or 0.95)
@@ -254,7 +252,7 @@ class SignalAround:
     signal: Signal
     before: Estimate
     after: Estimate
-    verdict: Verdict  # without limits of the difference where only those of the sides are known
+    verdict: Verdict  # about means and quantiles; traffic goes up and down by itself
 
 
 @dataclass(frozen=True, slots=True)
@@ -321,6 +319,8 @@ def _around(
     if signal.summary == "mean":
         column = values.column_of(signal)
         made = unpaired_interval(column[~late], column[late], bounds=signal.bounds)
+    elif signal.summary[0] == "p" and (limits := limits_from_groups(before, after)) is not None:
+        made = Estimate(None, *limits, 0.95, before.method, after.n)
     known = before.value is not None and after.value is not None
     difference = replace(made, value=after.value - before.value if known else None)  # type: ignore[operator]
     verdict = verdict_of_interval(difference, higher_is_better=signal.higher_is_better)

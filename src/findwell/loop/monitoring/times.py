@@ -11,6 +11,8 @@ EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 MICROSECOND = timedelta(microseconds=1)
 HOUR, DAY, WEEK = timedelta(hours=1), timedelta(days=1), timedelta(days=7)
 UNITS = {"w": WEEK, "d": DAY, "h": HOUR, "m": timedelta(minutes=1)}
+LENGTHS = ("1m", "5m", "15m", "1h", "3h", "6h", "12h", "1d", "1w", "4w", "13w", "52w", "520w")
+USUAL_POINTS = 60  # points of a chart, at most about
 NAMED_LENGTHS = {"minute": "1m", "hour": "1h", "day": "1d", "week": "1w"}
 
 
@@ -51,6 +53,16 @@ def bucket_length(every: str) -> timedelta:
             fix="write 15m, 1h, 6h, 1d or 1w, or hour, day, week",
         )
     return int(found[1]) * UNITS[found[2]]
+
+
+def fitting_length(span: timedelta) -> str:
+    """Return the length of a bucket that makes a chart of a time.
+
+    >>> fitting_length(timedelta(days=4)), fitting_length(timedelta(days=365))
+    ('3h', '1w')
+    """
+    fits = (each for each in LENGTHS if span / bucket_length(each) <= USUAL_POINTS)
+    return next(fits, LENGTHS[-1])
 
 
 def parse_period(text: str) -> timedelta:

@@ -44,7 +44,7 @@ if TYPE_CHECKING:
 
 SECRET = "FINDWELL_WEBHOOK_SECRET"  # noqa: S105 - the name of a variable
 KEPT_MESSAGES = 1000  # that wait for one address
-PATIENT = RetryPolicy(timeout=10.0, attempts=4, max_wait=60.0)
+PATIENT_POLICY = RetryPolicy(timeout=10.0, attempts=4, max_wait=60.0)
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,7 +53,7 @@ class Webhook:
 
     url: str
     secret: Secret = field(default_factory=lambda: Secret(os.environ.get(SECRET, "")))
-    retry: RetryPolicy = PATIENT
+    retry: RetryPolicy = PATIENT_POLICY
     sleep: Callable[[float], None] = time.sleep
     texts: bool = False  # whether the questions of calls are sent as well
 
@@ -130,7 +130,15 @@ class Webhook:
             _NoRedirect(),
         )
         login, _, netloc = parts.netloc.rpartition("@")
-        headers = self._headers(body) | {"Idempotency-Key": key}
+        stamp = str(int(time.time()))
+        headers = {
+            "Content-Type": "application/json",
+            "User-Agent": f"findwell/{findwell.__version__}",
+            "X-Findwell-Timestamp": stamp,
+            "Idempotency-Key": key,
+        }
+        if self.secret:
+            headers["X-Findwell-Signature"] = signature(self.secret.reveal(), stamp, body)
         if login:
             encoded = base64.b64encode(unquote(login).encode()).decode()
             headers["Authorization"] = f"Basic {encoded}"
@@ -146,17 +154,6 @@ class Webhook:
         except (OSError, HTTPException, ValueError) as error:
             cause = getattr(error, "reason", None) or error
             return None, None, f"no answer ({cause})"
-
-    def _headers(self, body: bytes) -> dict[str, str]:
-        stamp = str(int(time.time()))
-        headers = {
-            "Content-Type": "application/json",
-            "User-Agent": f"findwell/{findwell.__version__}",
-            "X-Findwell-Timestamp": stamp,
-        }
-        if self.secret:
-            headers["X-Findwell-Signature"] = signature(self.secret.reveal(), stamp, body)
-        return headers
 
 
 def signature(secret: str, stamp: str, body: bytes) -> str:

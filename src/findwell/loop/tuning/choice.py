@@ -19,7 +19,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from findwell.core.errors import InputError, OptionError, check_draws, check_share
+from findwell.core.errors import InputError, OptionError, check_draws
+from findwell.core.spelling import counted
 from findwell.core.verdict import UNCLEAR, WORSE, Verdict
 from findwell.statistics.intervals import (
     UNIT,
@@ -37,13 +38,7 @@ from findwell.statistics.intervals import (
 from findwell.statistics.paired import paired
 from findwell.statistics.resampling import balanced_folds, bootstrap_counts, on_one_grid
 from findwell.statistics.sample_size import PlannedComparison, spread
-from findwell.statistics.significance import (
-    PERMUTATIONS,
-    ROUNDING,
-    adjust,
-    error_rates,
-    sign_flip,
-)
+from findwell.statistics.significance import PERMUTATIONS, ROUNDING, adjust, error_rates
 from findwell.statistics.verdicts import join_reasons, verdict_of
 
 if TYPE_CHECKING:
@@ -61,7 +56,7 @@ PERMUTATIONS_PER_TEST = 25  # of each test against the best: a corrected p can b
 NEAR_DISTANCE = 0.05  # settings whose places differ by no more than this count as the same choice
 FOLDS, REPEATS = 5, 10
 CURRENT = "current"  # what the setting in use is called, among the runs
-PESSIMISTIC = "worse held out only, which the choice without these queries makes likely"
+PESSIMISTIC = "worse only on held-out queries, as is likely: they did not choose it"
 ROUNDED_GAIN = 1e-12  # difference that rounding makes
 POWER = 0.8  # the chance to see a difference that the number of queries is for
 
@@ -137,7 +132,7 @@ class Choice:
     curve: tuple[Estimate, ...]  # the value of each setting on all queries
     values: Floats  # the held-out value of each query, the mean over repeats; NaN: left out
     # of cross-validation alone
-    worse: tuple[float | None, ...] = ()  # p of each setting against the best, corrected (Holm)
+    behind: tuple[Verdict, ...] = ()  # each setting against the best one; corrected (Holm)
     # the share of bootstraps in which each setting is the best
     votes: Floats = field(default_factory=lambda: np.zeros(0))
     # repeats × queries: the fold of each query; −1: left out
@@ -170,8 +165,9 @@ def choose_setting(
     """Choose one of several settings from their values on the same queries: settings × queries.
 
     `places` says where each setting lies (settings × numbers), such that settings up to 0.05 apart
-    in every number are alike; without places no two are. A query that lacks a value with any
-    setting (NaN) is left out. Queries of a cluster stay in one fold and are drawn together.
+    in every number are alike; without places each is as far from every other one. A query that
+    lacks a value with any setting (NaN) is left out. Queries of a cluster stay in one fold and are
+    drawn together.
 
     >>> rng = np.random.default_rng(1)
     >>> peak = 1 - np.abs(np.linspace(0, 1, 11) - 0.6)[:, np.newaxis]
@@ -180,11 +176,8 @@ def choose_setting(
     >>> found.chosen, found.plateau
     (6, (6,))
     """
-    check_share("level", rule.level)
-    if values.ndim != 2 or not len(values):
-        raise InputError("there are no settings to choose from", fix="give settings × queries")
     refuse_infinite(values)
-    where = _places(places, len(values))
+    where = np.eye(len(values)) if places is None else places
     order = value_order(rule.sign * values)
     ordered, ordered_rule = values[:, order], rule.only(order)
     sampling = Sampling.of(ordered, ordered_rule)
@@ -193,10 +186,8 @@ def choose_setting(
     chosen, votes = sampling.pick(scores, where)
     means = _means(scores.sum(axis=0))
     best = int(means.argmax())
-    worse = against_best(
-        to_scale(ordered.T[sampling.known], [rule.statistic] * len(values)) * rule.sign,
-        best,
-        ordered_rule.only(np.flatnonzero(sampling.known)),
+    behind = against_best(
+        ordered.T[sampling.known], best, ordered_rule.only(np.flatnonzero(sampling.known))
     )
     back = np.argsort(order)
     fold = sampling.fold[:, back]
@@ -213,14 +204,10 @@ def choose_setting(
         in_sample=curve[chosen],
         held_out=held_out,
         optimism=optimism_of(curve[chosen], held_out, rule),
-        plateau=tuple(
-            number
-            for number, p in enumerate(worse)
-            if p is None or not (p < 1 - rule.level and means[number] < means[best])
-        ),
+        plateau=tuple(number for number, each in enumerate(behind) if each.word != WORSE),
         stability=stability_of(picks, chosen, where),
         curve=tuple(curve),
-        worse=worse,
+        behind=behind,
         votes=votes,
         values=held,
         fold=fold,
@@ -253,30 +240,51 @@ def value_order(values: Floats) -> Ints:
     return np.lexsort(keys[::-1])
 
 
-def against_best(
-    table: Floats, best: int, rule: ChoiceRule = USUAL_RULE
-) -> tuple[float | None, ...]:
-    """Return p of every column against the best one, corrected for their number (Holm).
+def against_best(table: Floats, best: int, rule: ChoiceRule = USUAL_RULE) -> tuple[Verdict, ...]:
+    """Compare every column of a table, queries × settings, with the best one.
 
-    Columns with the very same values are one test. The best has none.
+    p and the interval of the difference are corrected for the number of tests (Holm). Columns with
+    the very same values are one test. The best has no p.
 
-    >>> against_best(np.array([[0.9, 0.1, 0.9]] * 8), best=0)
-    (None, 0.0078125, 1.0)
+    >>> found = against_best(np.array([[0.9, 0.1, 0.9]] * 8), best=0)
+    >>> [(each.word, each.p) for each in found]
+    [('same', None), ('worse', 0.0078125), ('same', 1.0)]
     """
-    differences = table - table[:, [best]]
+    differences = to_scale(table, [rule.statistic] * table.shape[1])
+    differences = differences - differences[:, [best]]
     _, first, again = np.unique(
         np.nan_to_num(differences), axis=1, return_index=True, return_inverse=True
     )
-    # with this many tests a corrected p could not fall below the level, whatever the values
-    permutations = max(rule.permutations, PERMUTATIONS_PER_TEST * len(first))
-    tests = sign_flip(
-        differences[:, first], permutations=permutations, seed=rule.seed, clusters=rule.clusters
+    tests = paired(
+        np.repeat(table[:, [best]], len(first), axis=1),
+        table[:, first],
+        statistic=rule.statistic,
+        level=rule.level,
+        bounds=rule.bounds,
+        clusters=rule.clusters,
+        # with fewer a corrected p could not fall below the level, whatever the values
+        permutations=max(rule.permutations, PERMUTATIONS_PER_TEST * len(first)),
+        seed=rule.seed,
     )
     same = int(again.ravel()[best])  # what equals the best differs nowhere: no test is made
-    raw = [None if number == same else test.p for number, test in enumerate(tests)]
-    adjusted = adjust(raw, "holm")
+    raw = [None if number == same else each.test.p for number, each in enumerate(tests)]
+    rates = error_rates(raw, "holm", 1 - rule.level)
+    found = [
+        verdict_of(
+            each.interval(1 - rate, None),
+            1.0 if number == same else p,
+            level=rule.level,
+            higher_is_better=rule.higher_is_better,
+            found=each,
+            correction="holm",
+            reason=each.test.reason,
+        )
+        for number, (each, p, rate) in enumerate(
+            zip(tests, adjust(raw, "holm"), rates, strict=True)
+        )
+    ]
     return tuple(
-        None if number == best else 1.0 if group == same else adjusted[group]
+        replace(found[group], p=None) if number == best else found[group]
         for number, group in enumerate(again.ravel().tolist())
     )
 
@@ -307,7 +315,7 @@ class Sampling:
         count = int(known.sum())
         if count < FEWEST_QUERIES:
             raise TooFewQueriesError(
-                f"{count} queries have a value, and fewer than {FEWEST_QUERIES} cannot choose a "
+                f"{counted(count)} with a value: fewer than {FEWEST_QUERIES} cannot choose a "
                 "setting",
                 fix="add queries; until then keep the defaults of your engine (findwell fuse)",
             )
@@ -317,7 +325,7 @@ class Sampling:
         if units < rule.folds:
             what = "queries" if rule.clusters is None else "clusters"
             raise OptionError(
-                f"{units} {what} cannot be dealt into {rule.folds} folds",
+                f"{units} {what} cannot be divided into {rule.folds} folds",
                 fix=f"ask for {units} folds or fewer" if units > 1 else "choose another column",
             )
         unit_fold = balanced_folds(units, rule.folds, rule.repeats, rule.seed)
@@ -357,18 +365,6 @@ class Sampling:
                     left, total - scores[out].sum(axis=0), places
                 )
         return found
-
-
-def _places(places: Floats | None, settings: int) -> Floats:
-    """Return where settings lie; without places, each as far from every other one."""
-    if places is None:
-        return np.eye(settings)
-    found = np.asarray(places, dtype=np.float64)
-    if found.ndim == 1:
-        found = found[:, np.newaxis]
-    if len(found) != settings:
-        raise InputError(f"{len(found)} places were given for {settings} settings")
-    return found
 
 
 def _means(sums: Floats) -> Floats:
@@ -446,7 +442,7 @@ def choose_by_slice(
     repeats, folds = overall.picks.shape
     ordered = values[:, order]
     sampling = Sampling.of(ordered, replace(rule.only(order), folds=folds, repeats=repeats))
-    where = _places(places, len(values))
+    where = np.eye(len(values)) if places is None else places
     names = np.array(labels)
     held, found = overall.values.copy(), []
     for label in sorted(set(labels)):
@@ -545,17 +541,13 @@ def gains_over(
     """
 
     def verdict(test: Paired, difference: Estimate, p: float | None, reason: str = "") -> Verdict:
-        higher, (won, lost) = rule.higher_is_better, (test.wins, test.losses)
         return verdict_of(
             difference,
             p,
             level=rule.level,
-            higher_is_better=higher,
-            won=won if higher else lost,  # to win is to be better, not to have more
-            tied=test.ties,
-            lost=lost if higher else won,
+            higher_is_better=rule.higher_is_better,
+            found=test,
             correction="holm",
-            test=test.test.method,
             reason=reason,
         )
 

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
-from findwell.core.errors import InputError, OptionError, choose, nearest
+from findwell.core.errors import InputError, OptionError, choose, nearest, takes_options
 from findwell.core.findings import Finding, finding_about, finding_about_rows
 from findwell.core.plugins import Registry
 from findwell.loop.tuning.formulas import (
@@ -44,6 +44,7 @@ if TYPE_CHECKING:
 READ_HITS = 100  # how many hits a snippet reads where the setting does not say
 
 
+@takes_options()
 @dataclass(frozen=True, slots=True)
 class Setting:
     """The values of an engine's knobs; those that it does not have stay unset.
@@ -371,10 +372,6 @@ class Engine:
         """Return the fused score of each row; NaN for one that the engine drops."""
         return self.combine(self.prepare(pool, setting), setting)
 
-    def order(self, pool: Pool, scores: Floats, setting: Setting) -> Ints:
-        """Return the rows of an arranged pool best first, query by query, as the engine does."""
-        return pool.order(scores, setting.window if self.cut else None)
-
     @property
     def _arithmetic(self) -> type[np.floating[Any]]:
         return np.float32 if self.precision == "single" else np.float64
@@ -413,7 +410,7 @@ class Engine:
         found = finding_about_rows(
             "below-window",
             pool.named(((pool.rank > 0) & ~inside).sum(axis=0) > 0),
-            f"document below the window of {setting.window}, which {self.name} does not read",
+            f"# document|documents is|are below the window of {setting.window} and not read.",
             "choose how much of each run it reads: -E window (window=)",
         )
         if self.drops(setting):
@@ -421,7 +418,7 @@ class Engine:
             found += finding_about_rows(
                 "dropped-document",
                 pool.named((lists > 0) & (lists < len(inside))),
-                f"document that is not in every list: {self.name} drops it",
+                f"# document|documents is|are not in every list and dropped by {self.name}.",
                 "give the rank that stands for a missing one: -E fill (fill=)",
             )
         if not self.normalisers:
@@ -435,8 +432,8 @@ class Engine:
                 found += finding_about(
                     "equal-scores",
                     queries.filter(lists_of_run.equal),
-                    f"list of equal scores: `findwell fuse --list --engine {self.name}` says what "
-                    "becomes of it",
+                    "# list|lists has|have equal scores. `findwell fuse --list --engine "
+                    f"{self.name}` says how it|they is|are scored.",
                     "fuse by rank, or give scores that differ",
                     run,
                 )
@@ -445,7 +442,7 @@ class Engine:
                 found += finding_about(
                     "negative-scores",
                     queries.filter((high < 0) & np.isfinite(high)),
-                    f"list of negative scores: {self.name} scales it as if its best score were 0",
+                    f"# list|lists has|have negative scores; {self.name} takes the best as 0.",
                     "give scores from 0, as the engine itself does",
                     run,
                 )
@@ -516,9 +513,7 @@ def _templates() -> Environment:
     )
     as_json = functools.partial(json.dumps, ensure_ascii=False)
     made.filters.update(
-        short=_short,
-        json=as_json,
-        pretty=lambda text: as_json(json.loads(text), indent=2) + "\n",
+        short=_short, json=as_json, pretty=lambda text: as_json(json.loads(text), indent=2) + "\n"
     )
     return made
 

@@ -8,7 +8,6 @@ each setting. Either way the values are those that `findwell.evaluate` gives to 
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
@@ -24,6 +23,7 @@ from findwell.core.values import Values
 from findwell.evaluation.evaluate import assess
 from findwell.evaluation.inputs import files_of, read_inputs
 from findwell.evaluation.plan import Plan, PlanOptions
+from findwell.io.read import Kind, kind_of, several_inputs
 from findwell.judges.aspects import VerdictShape, find_aspect
 from findwell.judges.limits import limit_findings
 from findwell.judges.verdicts import AspectVerdicts, Judged
@@ -81,7 +81,7 @@ class RecordedRuns:
                 )
         if plan.judge is not None:
             plan = replace(plan, judge=RememberingJudge(plan.judge))
-        files = all(isinstance(data, str | os.PathLike) for data in named.values())
+        files = all(kind_of(data) is Kind.PATH for data in named.values())
         given_runs = list(named.values()) if files else dict(named)  # files under their own names
         with ExitStack() as held:
             self._data = read_inputs(plan, given_runs, gold, held)
@@ -95,16 +95,11 @@ class RecordedRuns:
                         where=f"run {name}",
                         fix="fuse runs of the same queries",
                     )
-        self.measures, self.gold = plan.measures, self._data.gold
+        self.measures, self.gold, self.runs = plan.measures, self._data.gold, self.pool.runs
         self._files = files_of(self._data.runs, self._data.sources)
         self._drawn: dict[str, PooledEngine] = {}  # by the engine of the settings
         self._results: dict[str, Result] = {}
         self._known: dict[ListName, list[Floats]] = {}  # values by measure
-
-    @property
-    def runs(self) -> tuple[str, ...]:
-        """The names of the runs."""
-        return self.pool.runs
 
     @cached_property
     def result(self) -> Result:
@@ -156,7 +151,7 @@ class RecordedRuns:
         deepest = max(looked) if looked and len(looked) == len(ranks) else None
         drawing = PooledEngine(FusedLists(engine, engine.arranged(self.pool)), settings, deepest)
         every = np.arange(len(self.pool.query))
-        candidates = drawing.lists.as_run(every, np.zeros(len(every)), "candidates")
+        candidates = drawing.lists.pool.as_run(every, np.zeros(len(every)), "candidates")
         with naming_files(self._files):
             self._results[name] = assess(
                 self._data.plan,
@@ -184,11 +179,9 @@ class RecordedRuns:
 
 def name_runs(runs: Sequence[RunLike] | Mapping[str, RunLike]) -> dict[str, Any]:
     """Return the runs by name; a name that is empty is that of the file."""
-    if isinstance(runs, Mapping):
-        named = {str(name): data for name, data in runs.items()}
-    else:
-        given = [runs] if isinstance(runs, str | bytes) else list(runs)
-        named = {f"run {number}": data for number, data in enumerate(given, start=1)}
+    by_name = kind_of(runs) is Kind.NAMED
+    given = enumerate(several_inputs(runs) or [("", runs)], start=1)
+    named = {name if by_name else f"run {number}": data for number, (name, data) in given}
     if not 2 <= len(named) <= MOST_RUNS:
         raise OptionError(
             f"{len(named)} run{'s' * (len(named) != 1)} to fuse", fix=f"give 2 to {MOST_RUNS} runs"
@@ -216,8 +209,7 @@ class FusedLists:
 
     def order(self, which: ListName) -> Ints:
         """Return the candidates of a list best first, query by query; no window cuts a run."""
-        setting = Setting() if isinstance(which, int) else which
-        return self.engine.order(self.pool, self.scores(which), setting)
+        return self.pool.order(self.scores(which), self.limit(which))
 
     def limit(self, which: ListName) -> int | None:
         """Return how long the lists of a setting are at most."""
@@ -225,18 +217,14 @@ class FusedLists:
 
     def run(self, which: ListName) -> Run:
         """Return the fused run of a setting, as `findwell.tuning.fuse` does."""
-        return self.as_run(self.order(which), self.scores(which))
-
-    def as_run(self, order: Ints, scores: Floats, name: str = "fused") -> Run:
-        """Return the run that lists these candidates in this order."""
-        return replace(self.pool.as_run(order, scores), name=name)
+        return self.pool.as_run(self.order(which), self.scores(which))
 
 
 @dataclass(slots=True, eq=False)
 class PooledEngine:
     """Draws the relation of the candidates of a pool, and keeps what reorders it.
 
-    It is an engine as `findwell.engines.Engine` has them.
+    It is an engine as `findwell.engines.BatchEngine` has them.
     """
 
     lists: FusedLists
@@ -254,7 +242,7 @@ class PooledEngine:
         progress: Report | None = None,
         facts: FactReader | None = None,
     ) -> Drawn:
-        """Draw the relation of the candidates; see `findwell.engines.Engine`."""
+        """Draw the relation of the candidates; see `findwell.engines.BatchEngine`."""
         del progress  # one batch
         rows = run.collect()
         if bound.finds_items:
@@ -285,18 +273,13 @@ class PooledEngine:
             order = self.lists.order(which)
             if self.last_rank is not None and not bound.finds_items:
                 order = order[positions(self.lists.pool.query[order]) <= self.last_rank]
-            run = self.lists.as_run(order, self.lists.scores(which))
+            run = self.lists.pool.as_run(order, self.lists.scores(which))
             return _drawn(run, bound, policy, 0, facts).relation
 
         return at
 
     def _judged(
-        self,
-        rows: Run,
-        bound: BoundMatcher,
-        policy: Policy,
-        keep: int,
-        facts: FactReader | None,
+        self, rows: Run, bound: BoundMatcher, policy: Policy, keep: int, facts: FactReader | None
     ) -> tuple[Drawn, Callable[[ListName], Relation]]:
         """Let a judge look once at what stands high enough with any setting."""
         from findwell.relations.judged.bound import BoundJudged  # noqa: PLC0415 - few are judged
@@ -311,7 +294,7 @@ class PooledEngine:
             reached[order[inside]] = True
         whole = {matcher: replace(each, depth=None) for matcher, each in judging.tasks.items()}
         drawn = _drawn(
-            self.lists.as_run(np.flatnonzero(reached), np.zeros(len(query)), rows.name),
+            self.lists.pool.as_run(np.flatnonzero(reached), np.zeros(len(query)), rows.name),
             replace(bound, judging=replace(judging, tasks=whole), task=replace(task, depth=None)),
             policy,
             keep,
@@ -368,11 +351,7 @@ class MovedUnits:
 
     @classmethod
     def of(
-        cls,
-        lists: FusedLists,
-        watched: _WatchedMatcher,
-        drawn: Relation,
-        policy: Policy,
+        cls, lists: FusedLists, watched: _WatchedMatcher, drawn: Relation, policy: Policy
     ) -> MovedUnits | None:
         """Return the units of a relation; None where a list may lose what policies look at."""
         if watched.seen is None:

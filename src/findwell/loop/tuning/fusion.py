@@ -14,12 +14,7 @@ from findwell.core.forks import refuse_after_fork
 from findwell.core.frames import pl
 from findwell.evaluation.evaluate import evaluate
 from findwell.io.read import load_gold
-from findwell.loop.tuning.engines import (
-    Engine,
-    Setting,
-    WeightRule,
-    find_engine,
-)
+from findwell.loop.tuning.engines import Engine, Setting, WeightRule, find_engine
 from findwell.loop.tuning.formulas import NORMALISERS, scale_lists, weighted_sum
 from findwell.loop.tuning.pool import Pool
 from findwell.measures.dialects import expand_measures
@@ -71,12 +66,7 @@ def fuse(
     if len(pool.runs) == 1:
         raise OptionError("there is one run, and nothing to fuse it with", fix="give two or more")
     setting = chosen.setting(
-        len(pool.runs),
-        weights=weights,
-        k=k,
-        window=window,
-        normaliser=normaliser,
-        fill=fill,
+        len(pool.runs), weights=weights, k=k, window=window, normaliser=normaliser, fill=fill
     )
     if not (pool.answered().sum(axis=0) > 1).any():
         raise AlignError(

@@ -61,9 +61,8 @@ class SettingGrid:
     """Settings to choose from: those of engines, or the knobs of a retriever."""
 
     settings: tuple[Any, ...]  # each has `as_dict`, and is written by `str`
-    places: (
-        Floats | None
-    )  # settings × numbers: the shares of all runs but the last, or the constant
+    # settings × numbers: the shares of all runs but the last, or the constant
+    places: Floats | None
     axis: str  # what differs: weights or k; space: more than one knob
 
     def label(self, number: int) -> str:

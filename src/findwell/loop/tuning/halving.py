@@ -111,8 +111,8 @@ def plan_halving(
     least, room = fewest_queries(settings) if first is None else first, queries - kept
     if room < least:
         raise OptionError(
-            f"{settings} settings need {least} queries to be separated by, and {kept} others for "
-            f"the final claim: there are {queries}",
+            f"{settings} settings need {least} queries to choose by and {kept} others for the "
+            f"final claim; there are {queries}",
             fix="add queries, try fewer settings, or change search: "
             f"first (now {least}), final (now {final:.2f})",
         )
@@ -134,10 +134,6 @@ class Halving:
     final: Ints  # the queries of the final claim, of which none chose
     rungs: tuple[tuple[int, ...], ...]  # the settings of each, the best of the rung before first
     asked: Ints  # of each setting: how many of the queries that chose it was asked
-
-    def last_rung(self, setting: int) -> int:
-        """Return the last rung that a setting was part of, from 1."""
-        return sum(setting in rung for rung in self.rungs)
 
 
 def halve(
@@ -232,7 +228,7 @@ def deal_queries(
     final = np.array([at for at in order[plan.searched :] if groups[at] not in inside], np.int64)
     if len(final) < FEWEST_FINAL:
         raise OptionError(
-            f"{len(final)} queries are left for the final claim, as clusters stay on one side",
+            f"{len(final)} queries are left for the final claim, because clusters are not split",
             fix="change search: a larger final, a smaller first; or use smaller clusters",
         )
     return search, final

@@ -51,10 +51,10 @@ def remember(
     `what` names what was tuned and by which measure. The same `settings` with the same `values` are
     the same tuning, however often it is made.
     """
-    path = _file()
-    marks = _marks(gold, queries)
-    if path is None or not marks:
+    chosen = os.environ.get(VARIABLE, "")
+    if chosen.casefold() == "none" or not (marks := _marks(gold, queries)):
         return []
+    path = Path(chosen).expanduser() if chosen else cache_folder() / FILE
     about = json.dumps([what, str(settings), sorted(mark.hex() for mark in marks)])
     key = hashlib.blake2b(about.encode() + values.round(10).tobytes(), digest_size=16).digest()
     file = Database(path, "tunings", TABLES, LAYOUT)
@@ -74,8 +74,8 @@ def remember(
                 "not-remembered",
                 1,
                 (str(path),),
-                f"tuning that could not be remembered ({str(error).splitlines()[0]}): later ones "
-                "will not know that these queries were used",
+                f"# tuning|tunings could not be remembered ({str(error).splitlines()[0]}). Later "
+                "ones will not know that these queries were used.",
                 f"make the file writable, or set {VARIABLE} to another, or to none",
             )
         ]
@@ -87,19 +87,12 @@ def remember(
             "reused-held-out",
             len(marks),
             tuple(_described(*each) for each in earlier[:EXAMPLES]),
-            f"held-out query that {len(earlier)} earlier tuning{'' if one else 's'} also used: the "
-            "best of several held-out values is too good, because these queries chose it",
+            f"# held-out query|queries was|were also used by {len(earlier)} earlier tuning"
+            f"{'' if one else 's'}. The best of several values is too good: they chose it.",
             "put all that you compare into one --space (space=), whose choice is held out as a "
             "whole, and confirm the winner on new questions",
         )
     ]
-
-
-def _file() -> Path | None:
-    chosen = os.environ.get(VARIABLE, "")
-    if chosen.casefold() == "none":
-        return None
-    return Path(chosen).expanduser() if chosen else cache_folder() / FILE
 
 
 def _marks(gold: Gold, queries: Iterable[str]) -> list[bytes]:

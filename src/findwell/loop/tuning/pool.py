@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from itertools import combinations
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -21,7 +21,7 @@ from findwell.core.findings import (
     shorten,
 )
 from findwell.core.frames import pl
-from findwell.io.read import load_run
+from findwell.io.read import load_run, readable_again, several_inputs
 from findwell.io.read.queries import join_queries
 from findwell.relations.align import positions
 from findwell.relations.preflight import DOCUMENTS, hint
@@ -62,11 +62,7 @@ class Pool:
 
     @classmethod
     def of(
-        cls,
-        runs: Sequence[RunLike] | Pool,
-        gold: Gold | None = None,
-        *,
-        disjoint: bool = False,
+        cls, runs: Sequence[RunLike] | Pool, gold: Gold | None = None, *, disjoint: bool = False
     ) -> Pool:
         """Pool runs, each anything that `findwell.io.load_run` reads.
 
@@ -80,7 +76,11 @@ class Pool:
         """
         if isinstance(runs, Pool):
             return runs
-        loaded = [_opened(run, gold).collect() for run in _several(runs)]
+        named = several_inputs(runs)
+        if not named:
+            fix = "pass them as a list: [first, second]"
+            raise OptionError("there are no runs to fuse", fix=fix)
+        loaded = [_opened(run, gold).collect() for _, run in named]
         queries = pl.concat([run.rows["query"] for run in loaded]).unique(maintain_order=True)
         numbers = {name: number for number, name in enumerate(queries)}
         lists = [_in_rank_order(run, query_index(run.rows["query"], numbers)) for run in loaded]
@@ -152,7 +152,7 @@ class Pool:
         return finding_about(
             "unshared-query",
             self.queries.filter((runs > 0) & (runs < len(self.runs))).to_list(),
-            "query that not every run answers: fused from the runs that do",
+            "# query|queries is|are not answered by every run and fused from those that answer.",
             "ask every retriever every question",
         )
 
@@ -186,7 +186,7 @@ class Pool:
         order = order[~np.isnan(score[order])]
         return order if limit is None else order[positions(self.query[order]) <= limit]
 
-    def as_run(self, order: Ints, score: Floats) -> Run:
+    def as_run(self, order: Ints, score: Floats, name: str = "fused") -> Run:
         """Return the run that lists these rows in this order, query by query."""
         rows = pl.DataFrame(
             {
@@ -200,22 +200,15 @@ class Pool:
         nothing = pl.DataFrame({"query": self.queries.filter(pl.Series(found == 0))})
         if nothing.height:  # a row without a document
             rows = pl.concat([rows, nothing], how="diagonal")
-        return Run("fused", rows, "listed", self.findings)
+        return Run(name, rows, "listed", self.findings)
 
 
 def _opened(data: RunLike, gold: Gold | None) -> RunStream:
-    data = list(data) if isinstance(data, Iterator) else data
+    data = readable_again(data)
     stream = load_run(data, texts=True)
     if gold is None:
         return stream
     return join_queries(stream, gold, lambda names: load_run(data, names=names, texts=True))
-
-
-def _several(runs: object) -> Sequence[Any]:
-    """Raise unless this is a list of runs."""
-    if isinstance(runs, Sequence) and not isinstance(runs, str | bytes) and runs:
-        return runs
-    raise OptionError("there are no runs to fuse", fix="pass them as a list: [first, second]")
 
 
 def _facts(candidates: pl.DataFrame, runs: Sequence[Run]) -> dict[str, pl.Series]:
@@ -252,14 +245,14 @@ def _problems(run: Run, kept: pl.DataFrame) -> list[Finding]:
         found += finding_about_rows(
             "duplicate-document",
             docs.filter(pl.struct("query", "doc").is_first_distinct().not_()),
-            "document retrieved again for the same query: fused at its first rank",
+            "# document|documents was|were retrieved again and fused at the first rank.",
             "remove repetitions before ranking",
         )
     if "score" in docs.columns:
         found += finding_about_rows(
             "nan-score",
             docs.filter(pl.col("score").is_nan()),
-            "score that is not a number: fused as if there were none",
+            "# score|scores is|are not a number and fused as if missing.",
             "find out why the retriever gave no score",
         )
     return found
@@ -360,7 +353,7 @@ def _finding(pair: SharedDocuments, runs: Sequence[Run]) -> list[Finding]:
     return finding_about(
         "few-shared-documents",
         pair.apart,
-        f"query for which {one} and {other} share no document; in all they share {pair}, which is "
-        "less than retrievers of one collection usually do",
+        f"# query|queries has|have no document that {one} and {other} share. In all they share "
+        f"{pair}, which is less than retrievers of one collection usually do.",
         f"check that both runs name documents in the same way; if they do not, {MAKE_IDS_EQUAL}",
     )

@@ -68,7 +68,7 @@ if TYPE_CHECKING:
     from findwell.loop.tuning.space import SpaceLike
     from findwell.measures import Measure
 
-RESUMED = "resumed-answer"
+RESUMED_KIND = "resumed-answer"
 ANSWER_FILE = re.compile(r"[0-9a-f]{16}\.jsonl")  # of one configuration
 CALLED_BY_NAME = (inspect.Parameter.KEYWORD_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
 
@@ -155,7 +155,7 @@ def tune_retriever(
     if space is None or gold is None:
         lacking, option = ("space", "--space FILE") if space is None else ("gold", "--gold FILE")
         raise OptionError(
-            f"a retriever is tuned in a space, against gold labels: there is no {lacking}",
+            f"tuning a retriever needs a search space and gold labels; there is no {lacking}",
             fix=f"{option} ({lacking}=); see docs/tuning-retrievers.md",
         )
     space = Space.of(space)
@@ -171,8 +171,10 @@ def tune_retriever(
     measure = wanted[0]
     if measure.aggregation != "mean":
         raise OptionError(f"{measure} is not a mean over queries", fix="choose by one that is")
-    reading = {"format": options.get("gold_format"), "skip_bad": options.get("skip_bad", False)}
-    known = load_gold(gold, **reading, texts=True, id_from=options.get("id_from"))
+    reading: dict[str, Any] = {"format": options.get("gold_format")}
+    reading["skip_bad"] = options.get("skip_bad", False)
+    reading |= {name: options.get(name) for name in ("id_from", "fields")}
+    known = load_gold(gold, **reading, texts=True)
     known = with_columns(known, queries)
     table, undefined = _questions(known, queries, measure, options)
     column = cluster_column(known.queries, cluster)
@@ -219,7 +221,7 @@ def tune_retriever(
         AskedSetting(
             setting,
             choice.curve[at],
-            found.last_rung(at),
+            sum(at in rung for rung in found.rungs),
             int(found.asked[at]),
             trials.timing(at),
             trials.failures(at),
@@ -294,7 +296,7 @@ def _questions(
     known = ~np.isnan(values)
     if not known.any():
         return table, []
-    message = "query on which the measure has no value: it is not asked"
+    message = "# query|queries has|have no value of the measure and is|are not asked."
     undefined = finding_about("undefined-query", table["query"].filter(~known), message)
     return table.filter(pl.Series(known)), undefined
 
@@ -447,15 +449,15 @@ class RetrieverTrials:
         yield from merge_findings(replace(each, run="") for each in self.findings)
         if self.kept:
             yield Finding(
-                RESUMED,
+                RESUMED_KIND,
                 self.kept,
                 (str(self.folder),),
-                "answer kept from before, and not asked for again",
+                "# answer|answers was|were kept from before and not asked for again.",
                 "--fresh, or another folder (answers=), asks again",
             )
         given_up = [f"{row.setting}: {row.reason}" for row in rows if row.reason]
         yield from finding_about(
-            "failed-setting", given_up, "setting that was given up", "look at the reasons"
+            "failed-setting", given_up, "# setting|settings was|were given up.", "see the reasons"
         )
 
     def _ask(self, number: int, queries: pl.DataFrame) -> Run | None:
@@ -479,8 +481,10 @@ class RetrieverTrials:
         except RetrieverError as error:
             self.reasons[number] = error.what
             return None
-        self.kept += sum(found.count for found in run.findings if found.kind == RESUMED)
-        return replace(run, findings=tuple(each for each in run.findings if each.kind != RESUMED))
+        self.kept += sum(found.count for found in run.findings if found.kind == RESUMED_KIND)
+        return replace(
+            run, findings=tuple(each for each in run.findings if each.kind != RESUMED_KIND)
+        )
 
     def _made(self, number: int, identity: str, log: Path | None) -> ConfiguredRetriever | None:
         """Make a retriever that counts what it is asked; None where the function refuses."""

@@ -120,9 +120,8 @@ class Space:
     current: Mapping[str, Any] | None = None
     search: SearchPlan = field(default_factory=SearchPlan)
     where: str = "space"
-    retrieval: Mapping[str, Any] = field(
-        default_factory=dict
-    )  # options of `findwell.retrievers.Retriever`
+    # options of `findwell.retrievers.Retriever`
+    retrieval: Mapping[str, Any] = field(default_factory=dict)
 
     @classmethod
     def of(cls, data: SpaceLike) -> Space:
@@ -183,9 +182,10 @@ class Space:
 
     def with_current(self, current: Mapping[str, Any]) -> Space:
         """Return the same space with the setting in use; it may lie between the values tried."""
+        given = {}
         for name, value in current.items():
             choose_knob(str(name), self.names, f"{self.where}: current")
-            _check_value(value, f"{self.where}: current: {name}")
+            given[str(name)] = _value(value, f"{self.where}: current: {name}")
         fixed = {knob.name: knob.values[0] for knob in self.knobs if len(knob.values) == 1}
         lacking = [name for name in self.names if name not in current and name not in fixed]
         if lacking:
@@ -194,7 +194,6 @@ class Space:
                 where=self.where,
                 fix="give the value of every knob that is in use today, or leave out the table",
             )
-        given = {str(name): _frozen(value) for name, value in current.items()}
         return replace(self, current={name: (fixed | given)[name] for name in self.names})
 
     def settings(self) -> list[Knobs]:
@@ -310,7 +309,7 @@ def _knob(name: str, given: object, where: str) -> Knob:
     if isinstance(given, list | tuple):
         if not given:
             raise OptionError("it has no value to try", where=where, fix="name at least one")
-        values = tuple(_frozen(_check_value(value, where)) for value in given)
+        values = tuple(_value(value, where) for value in given)
         seen = [identify({name: value}) for value in values]
         again = next((at for at, each in enumerate(seen) if each in seen[:at]), None)
         if again is not None:
@@ -318,7 +317,7 @@ def _knob(name: str, given: object, where: str) -> Knob:
                 f"{_written(values[again])} is there twice", where=where, fix="name it once"
             )
         return Knob(name, values)
-    return Knob(name, (_check_value(given, where),))
+    return Knob(name, (_value(given, where),))
 
 
 def _range(name: str, given: dict[str, Any], where: str) -> Knob:
@@ -379,8 +378,8 @@ def _stepped(given: dict[str, Any], where: str, *, log: bool, whole: bool) -> tu
     return tuple(rounded(low + at * step) for at in range(count))
 
 
-def _check_value(value: object, where: str) -> object:
-    """Raise unless a value is a text, a number, true or false, or a list of these."""
+def _value(value: object, where: str) -> object:
+    """Return a value of a knob: a text, a number, true or false, or several of these."""
     each = list(value) if isinstance(value, list | tuple) else [value]
     known = (
         isinstance(one, str) or (isinstance(one, int | float) and _finite(one)) for one in each
@@ -391,7 +390,7 @@ def _check_value(value: object, where: str) -> object:
             where=where,
             fix="give a text, a finite number, true or false, or a list of these",
         )
-    return value
+    return tuple(value) if isinstance(value, list | tuple) else value
 
 
 def _finite(value: float) -> bool:
@@ -399,10 +398,6 @@ def _finite(value: float) -> bool:
         return math.isfinite(value)
     except OverflowError:  # a whole number beyond all floats
         return False
-
-
-def _frozen(value: object) -> object:
-    return tuple(value) if isinstance(value, list | tuple) else value
 
 
 def _plan(given: Mapping[str, Any], where: str) -> SearchPlan:

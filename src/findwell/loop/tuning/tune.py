@@ -86,8 +86,7 @@ def tune(
     instead of runs, its knobs are arguments: `make(**setting)` returns a retriever, and
     configurations are asked by successive halving; `retrieval` says how (options of
     `findwell.retrievers.Retriever`), `answers` is a folder that keeps answers, and `announce` is
-    called with the plan and the number of calls before anything is asked. See
-    docs/tuning-retrievers.md.
+    called with the plan and the number of calls before anything is asked.
 
     Each query is scored by a setting that it took no part in choosing: `repeats` times the queries
     are dealt into `folds`, and the setting for a fold is chosen by the others (bagged argmax, see
@@ -179,7 +178,7 @@ def _fitted(space: Space, runs: int, engine: Engine | None, slices: Sequence[str
     """Return a space for the fusion of this many runs, checked."""
     if space.retrieval:
         raise OptionError(
-            "recorded runs are not asked",
+            "[retrieval] is for a retriever, and recorded runs were given",
             where=f"{space.where}: retrieval",
             fix="leave out [retrieval], or name a retriever",
         )

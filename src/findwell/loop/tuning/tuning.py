@@ -192,11 +192,11 @@ class FusedRuns:
                 {
                     "setting": setting.as_dict(),
                     **limits_of(value),
-                    "p_worse": p,
+                    "p_worse": behind.p,
                     "votes": float(votes),
                 }
-                for setting, value, p, votes in zip(
-                    settings, choice.curve, choice.worse, choice.votes, strict=True
+                for setting, value, behind, votes in zip(
+                    settings, choice.curve, choice.behind, choice.votes, strict=True
                 )
             ],
             "slices": [
@@ -274,11 +274,16 @@ def conclude(
         values=values[:count, by_name],
         held_out=choice.held_out.value,
     )
-    others = []
+    sliced, others = [], []
+    for name in slices:
+        labels = about[choose_column(about, name)].cast(pl.String).fill_null("(none)").to_list()
+        parts, held = choose_by_slice(values[:count], labels, choice, rule, places=grid.places)
+        (gain,) = gains_over(held, {"one setting for all": choice.values}, rule)
+        sliced.append(SlicedChoice(name, parts, gain))
     for at, other in enumerate(found.measures[1:], start=1):
         by, table = rule.by(other), found.table[:, at]
-        held = by.interval(choice.held_out_values(table, other.aggregation))
-        others.append(MeasuredChoice(str(other), by.interval(table[choice.chosen]).value, held))
+        value = by.interval(choice.held_out_values(table, other.aggregation))
+        others.append(MeasuredChoice(str(other), by.interval(table[choice.chosen]).value, value))
     return Tuning(
         engine=lists.engine.name,
         measures=found.measures,
@@ -296,9 +301,7 @@ def conclude(
             runs=source.runs,
             lists=lists,
             current_value=rule.interval(in_use[CURRENT]) if in_use else None,
-            sliced=tuple(
-                _sliced(name, about, values[:count], choice, grid, rule) for name in slices
-            ),
+            sliced=tuple(sliced),
             values=pl.DataFrame(
                 {
                     "query": about["query"],
@@ -323,33 +326,19 @@ def _doubts(
     found = finding_about(
         "left-out-query",
         queries["query"].filter(pl.Series(partly)),
-        "query with a value under some settings only: it takes no part in the choice",
+        "# query|queries has|have a value under some settings only and is|are left out.",
         "choose by a measure that has a value whatever was retrieved",
     )
     units = choice.held_out.clusters if column is not None else choice.n
     if units is not None and units < FEW_QUERIES:
-        what = "queries" if column is None else f"clusters by {column}"
+        what = "query|queries" if column is None else f"cluster|clusters by {column}"
         found += finding_about(
             "few-queries",
             ["all"] * units,
-            f"{what} choose the setting: so few mostly choose by luck",
+            f"# {what} chooses|choose the setting; with so few, the choice is largely luck.",
             "label more questions before you change the setting; the plateau shows what is open",
         )
     return found
-
-
-def _sliced(  # noqa: PLR0917
-    column: str,
-    queries: pl.DataFrame,
-    values: Floats,
-    choice: Choice,
-    grid: SettingGrid,
-    rule: ChoiceRule,
-) -> SlicedChoice:
-    labels = queries[choose_column(queries, column)].cast(pl.String).fill_null("(none)")
-    slices, held = choose_by_slice(values, labels.to_list(), choice, rule, places=grid.places)
-    (gain,) = gains_over(held, {"one setting for all": choice.values}, rule)
-    return SlicedChoice(column, slices, gain)
 
 
 # along one axis: the share of a run, or the constant
@@ -362,6 +351,7 @@ class TuningPoint:
     at: float
     setting: int
     value: Estimate
+    behind: Estimate  # the difference to the best setting; corrected for the number of settings
     in_plateau: bool
 
 
@@ -417,6 +407,8 @@ def _curve(tuning: Tuning, axis: str, run: int, *, even: bool) -> TuningCurve:
         here = np.flatnonzero(places == at)
         number = int(here[values[here].argmax()])
         good = any(each in inside for each in here.tolist())
-        points.append(TuningPoint(at, number, choice.curve[number], good))
+        behind = choice.behind[number].difference  # the best is not uncertain against itself
+        behind = replace(behind, low=0.0, high=0.0) if number == choice.best else behind
+        points.append(TuningPoint(at, number, choice.curve[number], behind, good))
     now = None if tuning.current is None else place(tuning.current)
     return TuningCurve(axis, tuple(points), float(places[choice.chosen]), now, even)

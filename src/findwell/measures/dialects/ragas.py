@@ -8,8 +8,9 @@ Quirks that the dialect keeps:
 - id-based precision and recall are over plain sets: repetitions count neither above nor below;
 - without any reference id, id-based recall has no value.
 
-One thing is not kept: where texts are compared, ragas' recall counts a reference text twice that is
-listed twice; findwell counts it once, as both do with ids.
+Two things are not kept. Where texts are compared, ragas' recall counts a reference text twice that
+is listed twice; findwell counts it once, as both do with ids. Where nothing was retrieved, ragas'
+id-based precision has no value, so that the mean does not see it; findwell's is 0.
 """
 
 from __future__ import annotations

@@ -107,7 +107,7 @@ CUT = {
     "iprec_at_recall": _at("iprec_at_recall", *TENTHS),
     "Rprec_mult": _at("Rprec_mult", *(fifth / 5 for fifth in range(1, 11))),
 }
-UNJUDGED = {"unj": _at("unj", 5, 10, 20)}
+UNJUDGED_NAMES = {"unj": _at("unj", 5, 10, 20)}
 
 # The nicknames of lists, as version 9 and 10 define them, without what is not a number (runid,
 # relstring).
@@ -120,7 +120,7 @@ REST += ["ndcg", "ndcg_rel", "Rndcg", *CUT["ndcg_cut"], *CUT["map_cut"]]
 REST += [*CUT["relative_P"], *CUT["success"], *SET, "num_nonrel_judged_ret"]
 LISTS = {**CUT, "official": OFFICIAL, "set": [*COUNTS, "utility", *SET]}
 ALL_9 = [*OFFICIAL, *CUT["recall"], *REST]
-ALL_10 = [*ALL_9, "rbp", "rbp_resid", *UNJUDGED["unj"]]
+ALL_10 = [*ALL_9, "rbp", "rbp_resid", *UNJUDGED_NAMES["unj"]]
 
 TREC_EVAL = register_dialect(
     Dialect(
@@ -133,7 +133,7 @@ TREC_EVAL = register_dialect(
             "RBP": GradedRankBiasedPrecision,
             "RBP_residual": UnjudgedResidual,
         },
-        lists={**LISTS, **UNJUDGED, "all_trec": ALL_10},
+        lists={**LISTS, **UNJUDGED_NAMES, "all_trec": ALL_10},
     )
 )
 

@@ -24,6 +24,7 @@ from findwell.judges.aspects import (
 from findwell.judges.verdicts import AspectVerdicts, Judged, Judgement
 from findwell.relations.align import positions
 from findwell.relations.judged.judging import number_chunks
+from findwell.relations.match.matcher import BoundMatcher
 from findwell.relations.match.texts import require_texts, with_texts
 
 if TYPE_CHECKING:
@@ -32,11 +33,10 @@ if TYPE_CHECKING:
     from findwell.judges.verdicts import Sample
     from findwell.relations.align import Aligned
     from findwell.relations.judged.judging import Judging, Task
-    from findwell.relations.preflight import UnmetRun
 
 
 @dataclass(frozen=True, slots=True)
-class BoundJudged:
+class BoundJudged(BoundMatcher):
     """A judged relation at work on one gold, of whose columns only the queries are read."""
 
     gold: Gold
@@ -46,28 +46,21 @@ class BoundJudged:
 
     blank_is_unit = True
     finds_items = True
-    order_matters = True  # items may be what was retrieved
-    plain_ids = False
     check_rows = staticmethod(require_texts)
 
     @property
-    def needed(self) -> bool:
+    def needed(self) -> bool:  # type: ignore[override]
         """Whether every query needs something, even where no item is relevant."""
         return find_aspect(self.task.aspect).listed
 
     @property
-    def depth(self) -> int | None:
+    def depth(self) -> int | None:  # type: ignore[override]
         """How many ranks of a list are judged."""
         return self.task.depth
 
     def rows(self, rows: pl.DataFrame) -> tuple[pl.DataFrame, list[Finding]]:
         """Return the rows of a run with their texts, which tell chunks apart."""
         return with_texts(rows, self.corpus, "plain")
-
-    def nothing_met(self, run: UnmetRun) -> list[Finding]:
-        """Say nothing: the verdicts are about the texts, whatever the ids are."""
-        del run
-        return []
 
     def edges(self, aligned: Aligned) -> Edges:
         """Ask the judge about a batch, and draw the edges of its verdicts."""

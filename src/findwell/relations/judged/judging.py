@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections import Counter
 from dataclasses import dataclass, field, replace
 from functools import partial
+from itertools import product
 from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
@@ -69,10 +70,11 @@ class Judging:
         """
         numbers = np.union1d(aligned.query, aligned.asked).tolist()
         samples = self._samples(numbers, aligned, gold)
-        open_ = {
-            number: [each for each in self._tasks if not self._knows(each, number, samples[each])]
-            for number in numbers
-        }
+        open_: dict[int, list[Task]] = {number: [] for number in numbers}
+        for each, number in product(self._tasks, numbers):
+            known = self._answers.get(each, {}).get(number)
+            if known is None or known[0].chunks != samples[each][number].chunks:
+                open_[number].append(each)
         self._ask(open_, samples)
         return {number: self._answers[task][number] for number in numbers}
 
@@ -80,10 +82,6 @@ class Judging:
     def _tasks(self) -> list[Task]:
         """Each task once: relations that differ in nothing else share it."""
         return list(dict.fromkeys(self.tasks.values()))
-
-    def _knows(self, task: Task, number: int, samples: Mapping[int, Sample]) -> bool:
-        known = self._answers.get(task, {}).get(number)
-        return known is not None and known[0].chunks == samples[number].chunks
 
     def _samples(
         self, numbers: list[int], aligned: Aligned, gold: Gold
@@ -260,14 +258,14 @@ def _findings(answers: Iterable[tuple[Task, tuple[Sample, Judged]]]) -> list[Fin
         *finding_about(
             "judge-failed",
             [query for query, _, _ in failed],
-            f"verdict that the judge failed to give, most often: {common and common[0][0]}; its "
-            "query has no value, and the bounds say what it could have been",
+            f"# verdict|verdicts was|were not given, most often: {common and common[0][0]}. The "
+            "query has no value, and the bounds say what it could have been.",
             fix_for(failure for _, _, failure in failed),
         ),
         *finding_about(
             "unproven-verdict",
             unproven,
-            "verdict in favour of a chunk that does not contain its quote",
+            "# verdict|verdicts in favour of a chunk has|have a quote that is not in the chunk.",
             "look at these queries: the judge may have made it up, or the chunk gave orders",
         ),
     ]

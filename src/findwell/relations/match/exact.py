@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from findwell.relations.match.matcher import MatchContext
 
 Words: TypeAlias = dict[int, list[str]]  # of texts, by their numbers
-TRIED = 8  # places where an overlap may end that are tried one by one
+TRIED_PLACES = 8  # places where an overlap may end that are tried one by one
 
 
 @register_matcher
@@ -96,7 +96,7 @@ class BoundContainment(BoundPairs):
     """Draws an edge from a chunk to the gold texts inside it, or completed by it."""
 
     def __init__(self, gold: Gold, context: MatchContext, policy: str, *, across: bool) -> None:
-        super().__init__(gold, context, self._pairwise(CONTAINED), 1.0, policy)
+        super().__init__(gold, context, self._pairwise(CONTAINED_COMPARISON), 1.0, policy)
         self._across = across
         self.order_matters = across
 
@@ -203,7 +203,7 @@ def _overlap(left: list[str], right: list[str]) -> int:
     >>> _overlap(["x", "a", "b"], ["a", "b", "y"]), _overlap(["a"] * 90, ["a"] * 80 + ["b"] * 10)
     (2, 80)
     """
-    if right.count(left[-1]) <= TRIED:
+    if right.count(left[-1]) <= TRIED_PLACES:
         ends = (at + 1 for at in range(len(right) - 1, -1, -1) if right[at] == left[-1])
         return next((size for size in ends if left[-size:] == right[:size]), 0)
     shorter = [0] * len(right)  # how much still fits where one more word does not
@@ -251,6 +251,6 @@ def _at(end: int) -> Callable[[Words, Words], tuple[dict[int, str | None], dict[
     return clues
 
 
-CONTAINED = _Comparison(_contained, unit_seeks=False, clues=_rarest)
+CONTAINED_COMPARISON = _Comparison(_contained, unit_seeks=False, clues=_rarest)
 HEAD = _Comparison(_head, unit_seeks=True, clues=_at(-1))
 TAIL = _Comparison(_tail, unit_seeks=True, clues=_at(0))

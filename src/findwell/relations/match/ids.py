@@ -5,22 +5,41 @@ Ids may be normalised first, so that a chunk meets the document it was cut from.
 
 from __future__ import annotations
 
+from copy import copy
 from dataclasses import replace
 from functools import cached_property
 from typing import TYPE_CHECKING, ClassVar
 
+import numpy as np
+
 from findwell.core.columns import Normaliser, normaliser
 from findwell.core.data import FACTS, Gold, merge_equal
 from findwell.core.findings import FindingKind, finding_about
+from findwell.core.frames import strings_of
+from findwell.core.parts import is_part, working_on_part
+from findwell.io.read.packed import pack_gold
 from findwell.relations.match.matcher import BoundByRule, EqualKeys, Matcher, register_matcher
-from findwell.relations.preflight import no_shared_document
+from findwell.relations.preflight import (
+    listed,
+    no_shared_document,
+    other_spellings,
+    respelled,
+)
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     import polars as pl
 
+    from findwell.core.data import RunStream
     from findwell.core.findings import Finding
     from findwell.relations.match.matcher import MatchContext
+    from findwell.relations.pipeline import Drawn
     from findwell.relations.preflight import UnmetRun
+
+
+LOOKED = 1000  # documents that were not met, whose other spellings are looked for
+LOOKED_ROWS = 50_000  # of a run, which is read again for them
 
 
 @register_matcher
@@ -53,6 +72,7 @@ class BoundIds(BoundByRule):
         how = context.run_ids if context.ids == "identity" else context.ids
         self._change = None if how == "identity" else normaliser(how)
         self._chosen = context.chosen
+        self._spaced = False  # whether any id began with a space; the kernel declines such rows
         self.plain_ids = self._change is None and self._known is None
 
     @cached_property
@@ -64,6 +84,7 @@ class BoundIds(BoundByRule):
         """Normalise the ids, and keep them as they were to break ties."""
         raw = rows["doc"]
         findings = self._dangling(raw.drop_nulls(), "run")
+        self._spaced = self._spaced or bool((raw < "!").any())
         if self._change is None:
             return rows, findings
         return rows.with_columns(doc=self._change(raw), raw=raw), findings
@@ -73,6 +94,31 @@ class BoundIds(BoundByRule):
         gold = self.gold
         return no_shared_document(run, gold.member_doc, gold.carries, chosen=self._chosen)
 
+    def met_in_part(
+        self, run: RunStream, drawn: Drawn, redraw: Callable[[BoundIds], Drawn]
+    ) -> list[Finding]:
+        """Look for documents of the gold that the run has in another spelling.
+
+        A run that is read again for it must be short.
+        """
+        if drawn.documents > LOOKED_ROWS or is_part() or not (unmet := _unmet_documents(drawn)):
+            return []
+        asked = {query: set().union(*map(other_spellings, docs)) for query, docs in unmet.items()}
+        if self._spaced:
+            asked = {
+                query: asked[query].union(f" {doc}" for doc in unmet[query]) for query in asked
+            }
+        bound = copy(self)  # against spellings that are rarely met
+        vars(bound).pop("equal", None)
+        given = {query: list(docs) for query, docs in asked.items()}
+        bound.gold = pack_gold(given) or Gold.build(listed(given))
+        with working_on_part():  # which is not told that nothing else is met
+            met = redraw(bound).relation.unit_judged.any()
+        if not met:
+            return []
+        rows, _ = self.rows(run.collect().rows)
+        return respelled(unmet, rows, self.gold.member_doc)
+
     def _dangling(self, docs: pl.Series, role: str) -> list[Finding]:
         """Find the documents that a corpus does not have, where there is one."""
         if self._known is None:
@@ -80,7 +126,7 @@ class BoundIds(BoundByRule):
         return finding_about(
             "dangling-id",
             docs.filter(~docs.is_in(self._known)),
-            f"document of the {role} that the corpus does not have",
+            f"# document|documents of the {role} is|are not in the corpus.",
             "check that run, gold and corpus are of the same version",
         )
 
@@ -109,3 +155,23 @@ def id_gold(gold: Gold, how: Normaliser) -> Gold:
         rows, _ = merge_equal(rows.with_columns(doc=change(gold.member_doc)), ["doc"])
     built = Gold.build(rows, queries=gold.queries, findings=gold.findings, flaws=gold.flaws)
     return replace(built, carries=gold.carries)
+
+
+def _unmet_documents(drawn: Drawn) -> dict[str, list[str]]:
+    """Return documents of items that were not met, by query that was answered: at most `LOOKED`.
+
+    If no document of the run is in the gold, the result is empty.
+    """
+    relation = drawn.relation
+    if not relation.unit_judged.any():
+        return {}
+    unmet = relation.item_grade > 0
+    unmet[relation.edge_item] = False
+    unmet &= relation.depth[relation.item_query] > 0
+    members = np.flatnonzero(unmet[relation.member_item])[:LOOKED].tolist()
+    docs, names = strings_of(relation, "member_doc"), strings_of(relation, "queries")
+    found: dict[str, list[str]] = {}
+    for member in members:
+        query = names[int(relation.item_query[relation.member_item[member]])]
+        found.setdefault(query, []).append(docs[member])
+    return found

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import MISSING, dataclass, fields
-from typing import TYPE_CHECKING, Any, ClassVar, Protocol, TypeVar, dataclass_transform
+from typing import TYPE_CHECKING, Any, ClassVar, TypeVar, dataclass_transform
 
 import numpy as np
 
@@ -16,16 +16,17 @@ from findwell.core.spelling import read_parameters, spell_parameters, split_para
 from findwell.core.texts.words import TEXTS
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
     import polars as pl
 
-    from findwell.core.data import Bools, Floats, Gold, Ints
+    from findwell.core.data import Bools, Floats, Gold, Ints, RunStream
     from findwell.core.findings import Finding
     from findwell.core.relation import Edges
     from findwell.measures import Measure
     from findwell.relations.align import Aligned
     from findwell.relations.judged.judging import Judging, Task
+    from findwell.relations.pipeline import Drawn
     from findwell.relations.preflight import UnmetRun
 
 
@@ -103,80 +104,58 @@ def edges_to_members(units: Units, unit: Ints, member: Ints, gold: Gold) -> Edge
     return edges_of(units, np.divmod(distinct, items), gold.item_grade >= 0, weight)
 
 
-class BoundMatcher(Protocol):
+class BoundMatcher:
     """A matcher with one gold: it draws the edges of a run, batch by batch."""
 
-    @property
-    def gold(self) -> Gold:
-        """The gold with the items that the relation counts."""
-
-    @property
-    def blank_is_unit(self) -> bool:
-        """Whether a blank entry of the run is a unit that covers nothing, and not a blank id."""
-
-    @property
-    def finds_items(self) -> bool:
-        """Whether items are found only while edges are drawn: see `Items`."""
-
-    @property
-    def needed(self) -> bool:
-        """Whether every query needs something, even where no item is relevant."""
-
-    @property
-    def depth(self) -> int | None:
-        """How many ranks of a list are looked at; None: all."""
-
-    @property
-    def order_matters(self) -> bool:
-        """Whether the edges of a unit depend on the units above it; if in doubt, say so."""
-
-    @property
-    def plain_ids(self) -> bool:
-        """Whether ids are all that is compared, as they are given: compiled code can do that."""
-
-    def rows(self, rows: pl.DataFrame) -> tuple[pl.DataFrame, list[Finding]]:
-        """Return the rows of a run with the key of each unit in the column doc."""
-
-    def check_rows(self, findings: list[Finding], documents: int, role: str) -> list[Finding]:
-        """Return what is worth knowing of what was found about the rows of a run.
-
-        Raise where none of its documents has what is compared, such as a text.
-        """
-
-    def edges(self, aligned: Aligned) -> Edges:
-        """Return the edges of a batch, which was not cut at `depth` yet."""
-
-    def nothing_met(self, run: UnmetRun) -> list[Finding]:
-        """Look at a run that met no item; raise where it cannot be about the gold's documents."""
-
-
-class BoundByRule:
-    """Base of the bound matchers that compare units with the items of the gold.
-
-    By default units are rows, and there is an edge where the keys of `equal` are equal.
-    """
-
-    gold: Gold
-    equal: EqualKeys
-    blank_is_unit: bool = False
-    finds_items: bool = False
-    needed: bool = False
-    depth: int | None = None
+    gold: Gold  # with the items that the relation counts
+    blank_is_unit: bool = False  # whether a blank entry of the run is a unit, not an id
+    finds_items: bool = False  # whether items are found only while edges are drawn: see `Items`
+    needed: bool = False  # whether every query needs something, even where no item is relevant
+    depth: int | None = None  # how many ranks of a list are looked at; None: all
+    # whether the edges of a unit depend on the units above it; if in doubt, say so
     order_matters: bool = True
-    plain_ids: bool = False
-
-    def edges(self, aligned: Aligned) -> Edges:
-        """Return the edges of a batch."""
-        return self.draw(self.units(aligned))
+    plain_ids: bool = False  # ids are all that is compared, as given: compiled code can do that
 
     def rows(self, rows: pl.DataFrame) -> tuple[pl.DataFrame, list[Finding]]:
         """Return the rows of a run with the key of each unit in the column doc."""
         raise NotImplementedError
 
     def check_rows(self, findings: list[Finding], documents: int, role: str) -> list[Finding]:
-        """Return what was found about the rows of a run: ids are always there."""
+        """Return what is worth knowing of what was found about the rows of a run.
+
+        Raise where none of its documents has what is compared; ids are always there.
+        """
         del documents, role
         return findings
+
+    def edges(self, aligned: Aligned) -> Edges:
+        """Return the edges of a batch, which was not cut at `depth` yet."""
+        raise NotImplementedError
+
+    def nothing_met(self, run: UnmetRun) -> list[Finding]:
+        """Look at a run that met no item; raise where it cannot be about the gold's documents."""
+        del run
+        return []
+
+    def met_in_part(
+        self, run: RunStream, drawn: Drawn, redraw: Callable[[Any], Drawn]
+    ) -> list[Finding]:
+        """Look at a run that met some items; `redraw` draws it for another bound matcher."""
+        del run, drawn, redraw
+        return []
+
+
+class BoundByRule(BoundMatcher):
+    """Base of the bound matchers that compare units with the items of the gold.
+
+    By default units are rows, and there is an edge where the keys of `equal` are equal.
+    """
+
+    equal: EqualKeys
+
+    def edges(self, aligned: Aligned) -> Edges:
+        """Return the edges of a batch."""
+        return self.draw(self.units(aligned))
 
     def units(self, aligned: Aligned) -> Units:
         """Return the units of a batch."""
@@ -185,11 +164,6 @@ class BoundByRule:
     def draw(self, units: Units) -> Edges:
         """Return the edges of the units of a batch."""
         return self.equal.edges(units)
-
-    def nothing_met(self, run: UnmetRun) -> list[Finding]:
-        """Look at a run that met no item."""
-        del run
-        return []
 
     def scores(self, units: Units) -> Scores | None:
         """Return how well units and items match, where that is a matter of degree."""

@@ -34,9 +34,9 @@ Sentence: TypeAlias = tuple[list[str], set[str]]
 BATCH = 4_000_000  # characters of text in memory as words at once
 FIRST_SURROGATE, SURROGATES = 0xD800, 0x800  # code points that no string may hold
 ALPHABET = 0x110000 - SURROGATES
-LONG = 128  # words of an item from which on looking for each is faster than comparing
+LONG_ITEM = 128  # words of an item from which on looking for each is faster than comparing
 BITS = 4_096  # of what is looked into; a chunk of 512 words sets a tenth of them
-ROWS = 64  # of a table of subsequences that are kept for the way back
+KEPT_ROWS = 64  # of a table of subsequences that are kept for the way back
 CUT_ITEMS = 4_096  # items kept cut into words
 
 
@@ -169,7 +169,7 @@ def _recall(
     units, items = _codes(of_units, known), _codes(of_items, known)
     asked = np.flatnonzero((most > 0) & (most / divisor >= min_score))
     if min_score > 0:
-        long = asked[length[asked] >= LONG]
+        long = asked[length[asked] >= LONG_ITEM]
         most[long] = _shared(units, items, unit[long], item[long])
         asked = asked[most[asked] / divisor[asked] >= min_score]
     scores = np.zeros(len(unit))
@@ -333,7 +333,7 @@ def _back(matches: list[int], width: int) -> Iterator[tuple[int, int]]:
 
     Of a long table only the beginnings of blocks are kept; blocks are made again on the way back.
     """
-    size = max(ROWS, isqrt(len(matches)))
+    size = max(KEPT_ROWS, isqrt(len(matches)))
     blocks = [matches[start : start + size] for start in range(0, len(matches) or 1, size)]
     first = [(1 << width) - 1]
     for block in blocks[:-1]:

@@ -46,8 +46,7 @@ class Semantic(Matcher):
                 "uncalibrated-threshold",
                 1,
                 (str(self.threshold),),
-                f"the threshold of {self.name} was never calibrated: what counts as the same is "
-                "a guess",
+                f"The threshold of {self.name} is a guess: it was never calibrated.",
                 "choose it on pairs that people labelled, then name them: "
                 "semantic(threshold=…,calibrated=NAME)",
             )

@@ -53,13 +53,13 @@ if TYPE_CHECKING:
 PLACE = ("place", "from", "to")
 KEY = r"(?s)^(.*)\[(\d+):(\d+)\]$"  # a place, as `placed` writes it
 WORD_KEY = r"(?s)^(.*)@\d+$"  # the place of a word
-COLUMNS: dict[str, type[pl.DataType]] = dict.fromkeys(("doc", "text", "source"), pl.String)
-COLUMNS |= dict.fromkeys(("start", "end"), pl.Int64)
-NO_PLACE, LOST = FindingKind.NO_PLACE, FindingKind.LOST_QUOTE
-SEARCHED = {
-    "ambiguous": "text that occurs in several places: the first counts",
-    "lost": "text that occurs nowhere in the corpus: it covers nothing",
-    "fuzzy": "text that occurs in the corpus with differences: the most similar place counts",
+TEXT_COLUMNS: dict[str, type[pl.DataType]] = dict.fromkeys(("doc", "text", "source"), pl.String)
+TEXT_COLUMNS |= dict.fromkeys(("start", "end"), pl.Int64)
+NO_PLACE, LOST_KIND = FindingKind.NO_PLACE, FindingKind.LOST_QUOTE
+SEARCH_MESSAGES = {
+    "ambiguous": "# text|texts of the {} is|are in several places; the first counts.",
+    "lost": "# text|texts of the {} is|are nowhere in the corpus and covers|cover nothing.",
+    "fuzzy": "# text|texts of the {} is|are there with differences; the most similar place counts.",
 }
 # a character of a script without spaces is a word
 UNSPACED = r"\u2e80-\u30ff\u3400-\u9fff\uf900-\ufaff\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff"
@@ -69,7 +69,7 @@ WORD = re.compile(rf"[{UNSPACED}]|[^\W{UNSPACED}]+")
 def require_places(findings: list[Finding], documents: int, role: str) -> list[Finding]:
     """Refuse an input in which no document has a place, or none a text where that is needed."""
     findings = require_texts(findings, documents, role)
-    mine = [found for found in findings if found.kind in (NO_PLACE, LOST)]
+    mine = [found for found in findings if found.kind in (NO_PLACE, LOST_KIND)]
     if not is_part() and mine and sum(found.count for found in mine) >= documents:
         raise InputError(
             f"no document has a place, for example {mine[0].examples[0]!r}",
@@ -130,7 +130,7 @@ class BoundSpans(BoundPlaces):
         rows, _ = merge_equal(rows.drop("raw", *PLACE), ["doc"])
         self.gold = gold_of_texts(gold, rows, findings)
         facts = self.gold.member_facts
-        facts = pl.DataFrame(schema=COLUMNS) if facts is None else facts
+        facts = pl.DataFrame(schema=TEXT_COLUMNS) if facts is None else facts
         self._members = facts.select(
             pl.Series("query", self.gold.member_query),
             pl.Series("member", np.arange(len(self.gold.member_item))),
@@ -260,7 +260,7 @@ class BoundSpanWords(BoundPlaces):
         known = pl.Series([name in self._documents for name in rows["place"]], dtype=pl.Boolean)
         lacking = rows["place"].is_not_null() & rows["text"].is_null() & ~known
         docs = list(map(shorten, rows["raw"].filter(lacking).drop_nulls()))
-        message = "place without a text: its words are not known, and it covers nothing"
+        message = "# place|places has|have no known text and covers|cover nothing."
         return finding_about(
             FindingKind.NO_TEXT, docs, message, "give texts next to the places, or a corpus"
         )
@@ -297,7 +297,7 @@ def placed(
     that document. What cannot be found keeps its id and covers nothing.
     """
     rows = _with_columns(rows, "text", "start", "end", "source")
-    documents = pl.DataFrame(schema=COLUMNS) if corpus is None else corpus
+    documents = pl.DataFrame(schema=TEXT_COLUMNS) if corpus is None else corpus
     documents = _with_columns(documents, "source", "start", "end")
     found = _known_places(rows, documents)
     rows = rows.drop("source")
@@ -322,12 +322,13 @@ def placed(
     findings += finding_about(
         NO_PLACE,
         list(map(shorten, rows["doc"].filter(unplaced).drop_nulls())),
-        f"{role}: document without a place: it covers nothing",
+        f"# document|documents of the {role} has|have no place and covers|cover nothing.",
         "give start and end next to the document, or name the corpus that holds the texts",
     )
     if role == "gold":  # which comes whole, while a run comes in batches
         require_places(findings, rows.height, role)
-        findings += _impossible(rows, found, corpus)
+    if "query" in rows.columns:  # those of a chunking have none
+        findings += _impossible(rows, found, corpus, role)
     if change is not None:
         found = found.with_columns(place=change(found["place"]))
     key = pl.format("{}[{}:{}]", "place", "from", "to")
@@ -341,38 +342,42 @@ def placed(
 
 
 def _impossible(
-    rows: pl.DataFrame, found: pl.DataFrame, corpus: pl.DataFrame | None
+    rows: pl.DataFrame, found: pl.DataFrame, corpus: pl.DataFrame | None, role: str
 ) -> list[Finding]:
-    """Look for gold spans that no chunk can hold: without a character, or beyond their document."""
+    """Look for places beyond their document, and gold spans without a character."""
 
     def spelled(which: pl.Series) -> list[str]:
         table = rows.select("query").hstack(found).filter(which)
         return [f"{query} / {doc} {start}–{end}" for query, doc, start, end in table.iter_rows()]
 
-    empty = (found["to"] == found["from"]).fill_null(value=False)
+    empty = (found["to"] == found["from"]).fill_null(value=False) & (role == "gold")
     findings = finding_about(
         "empty-span",
         spelled(empty),
-        "gold: span without a character: no chunk can hold it, so it counts as not found",
+        "# span|spans of the gold has|have no character and counts|count as not found.",
         "give the character after the last one as end, or remove the span",
     )
     if corpus is None:
         return findings
-    sizes = corpus.select(place="doc", size=pl.col("text").str.len_chars()).unique("place")
+    sizes = corpus.filter(pl.col("doc").is_in(found["place"].implode())).unique("doc")
+    sizes = sizes.select(place="doc", size=pl.col("text").str.len_chars())
     size = found.join(sizes, on="place", how="left", maintain_order="left")["size"]
     beyond = (found["to"] > size).fill_null(value=False) & ~empty
     return findings + finding_about(
         "span-beyond-end",
         spelled(beyond),
-        "gold: span that ends after its document: no chunk can hold all of it",
-        "label this version of the document; offsets count its characters from 0",
+        "# span|spans of the gold ends|end after the document; no chunk can hold all of it|them."
+        if role == "gold"
+        else "# chunk|chunks of the run ends|end after the document and may hold other text.",
+        f"{'label' if role == 'gold' else 'index'} this version of the document; "
+        "offsets count its characters from 0",
     )
 
 
 def _with_columns(table: pl.DataFrame, *names: str) -> pl.DataFrame:
     """Add those of the columns that a table lacks."""
     lacking = [name for name in names if name not in table.columns]
-    return table.with_columns(pl.lit(None, COLUMNS[name]).alias(name) for name in lacking)
+    return table.with_columns(pl.lit(None, TEXT_COLUMNS[name]).alias(name) for name in lacking)
 
 
 def _known_places(rows: pl.DataFrame, corpus: pl.DataFrame) -> pl.DataFrame:
@@ -416,10 +421,10 @@ def _searched(
         .join(cut, on="chunk", how="left", maintain_order="left")
     )
     findings = []
-    for status, what in SEARCHED.items():
+    for status, what in SEARCH_MESSAGES.items():
         names = list(map(shorten, found.filter(pl.col("status") == status)["raw"]))
         fix = "give start and end, or complete the corpus; see docs/spans.md"
-        findings += finding_about(f"{status}-quote", names, f"{role}: {what}", fix)
+        findings += finding_about(f"{status}-quote", names, what.format(role), fix)
     before = pl.col("first").fill_null(0)
     moved = {"from": pl.col("start") + before, "to": pl.col("end") + before}
     return found.select("row", place=pl.coalesce("source", "chunk"), **moved), findings

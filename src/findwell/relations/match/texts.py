@@ -50,15 +50,15 @@ PAIRS = 1 << 20  # pairs compared at once, so that memory stays bounded
 MESSAGES = {
     BARE_TEXT: ("", ""),
     ID_AS_TEXT: (
-        "id that is read as a text, because it comes without a text",
+        "# id|ids comes|come without a text and is|are read as a text.",
         "name a corpus if these are ids; nothing to do if they are texts",
     ),
     NO_TEXT: (
-        "document without a text, unlike others: its id is compared instead",
+        "# document|documents has|have no text, unlike others; the id is compared instead.",
         "give a text with every id, or name a corpus",
     ),
     UNKNOWN_TEXT: (
-        "document without a text: it matches nothing",
+        "# document|documents has|have no text and matches|match nothing.",
         "complete the corpus, or give texts with the ids",
     ),
 }
@@ -142,7 +142,7 @@ def text_gold(
     rows = gold.rows()
     text, lacking = texts_of(rows, corpus)
     findings = [
-        replace(found, message="gold document without a text: left out")
+        replace(found, template="# gold document|documents has|have no text and is|are left out.")
         if found.kind == UNKNOWN_TEXT
         else found
         for found in require_texts(lacking, rows.height, "gold")
@@ -159,7 +159,7 @@ def text_gold(
         findings += finding_about(
             "blank-text",
             rows.filter(pl.col("key") == "")["query"],
-            "gold text in which nothing counts (blank, or punctuation only): left out",
+            "# gold text|texts is|are blank or punctuation only and left out.",
             "remove it, or compare texts as they are with text=raw",
         )
         rows = rows.filter(pl.col("key") != "")
@@ -169,7 +169,7 @@ def text_gold(
     findings += finding_about(
         "equal-gold",
         again["query"],
-        "gold text that equals another one of its query: they count once",
+        "# gold text|texts equals|equal another one of the query; they count once.",
         "keep one of them; text=raw distinguishes what differs in case or punctuation only",
     )
     return gold_of_texts(gold, rows.drop("key"), findings)
@@ -195,7 +195,7 @@ def first_alternatives(rows: pl.DataFrame) -> tuple[pl.DataFrame, list[Finding]]
     return rows.filter(~again), finding_about(
         "alternatives-dropped",
         rows.filter(again)["query"],
-        "alternative of a group: by sentence or word only the first of a group is asked for",
+        "# alternative|alternatives of a group is|are left out. Only the first counts here.",
         "match by chunk, or give one gold text per item",
     )
 

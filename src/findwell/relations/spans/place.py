@@ -29,9 +29,9 @@ COVERAGE_COLUMNS = {"doc": pl.String} | dict.fromkeys(
 )
 # what findings say of a label, by how chunks cut it: see `cover`
 CUT_MESSAGES = {
-    "none": ("label that is in no chunk: nothing can find it", "check the chunker"),
-    "partly": ("label that is partly in no chunk", "check the chunker"),
-    "split": ("label that no single chunk holds", "retrieving one of its chunks is not enough"),
+    "none": ("# label|labels is|are in no chunk: nothing can find it|them.", "check the chunker"),
+    "partly": ("# label|labels is|are partly in no chunk.", "check the chunker"),
+    "split": ("# label|labels is|are in no single chunk.", "one of its chunks is not enough"),
 }
 WORST_DOCUMENTS = 10  # that a finding names
 FALSE_ALARM = 0.001  # chance that a chunker which drops nothing looks as if it did
@@ -277,8 +277,8 @@ def left_out(chunks: pl.DataFrame, documents: pl.DataFrame, run: str = "") -> li
                 f"nothing at {row['start']}–{row['end']}"
                 for row in lacking.head(WORST_DOCUMENTS).iter_rows(named=True)
             ),
-            f"document of which a part is in no chunk, so that nothing can find it; of all "
-            f"{table.height:,} documents the chunks hold {_percent(held, letters)} of the letters",
+            f"# of {table.height:,} documents has|have a part that is in no chunk, so that "
+            f"nothing can find it. The chunks hold {_percent(held, letters)} of the letters.",
             "check the chunker: it may drop the last chunk, or short ones",
             run,
         )
@@ -320,8 +320,8 @@ def never_reached(chunks: pl.DataFrame, documents: pl.DataFrame, run: str = "") 
             f"no-{name}",
             len(docs),
             tuple(docs[:EXAMPLES]),
-            f"document of which chunks were retrieved, but never its {name}; this is so for every "
-            "document that was found, so the chunker probably drops it",
+            f"# document|documents has|have retrieved chunks, but none with the {name}. This is "
+            "so for every document that was found, so the chunker probably drops it.",
             "check the chunker; --chunks (chunks=) compares all its chunks with the corpus",
             run,
         )

@@ -3,11 +3,12 @@
   /* ---- a link to a bucket opens it ---- */
   function open() {
     const found = location.hash.length > 1 && document.getElementById(decodeURIComponent(location.hash.slice(1)));
-    if (found && found.tagName === "DETAILS") {
-      found.open = true;
-      found.scrollIntoView();
-      found.querySelector("summary").focus({ preventScroll: true });
-    }
+    if (!found) return;
+    const folded = found.closest("details");
+    if (folded) folded.open = true;
+    if (folded !== found) { found.scrollIntoView(); return; }
+    found.scrollIntoView();
+    found.querySelector("summary").focus({ preventScroll: true });
   }
   window.addEventListener("hashchange", open);
   open();

@@ -1,13 +1,18 @@
 /* One query, opened: its gold under each system, the ranked chunks, what a judge said, the steps. */
-const number = (value) => value === null || value === undefined ? "–" : value.toFixed(4);
-const signed = (value) => value === null ? "–" : Math.abs(value) < 5e-5 ? "0" : (value < 0 ? "−" : "+") + Math.abs(value).toFixed(4);
+const number = (value) => value === null || value === undefined ? "–" : value.toFixed(3);
+const signed = (value) => value === null ? "–" : Math.abs(value) < 5e-5 ? "0.000" : (value < 0 ? "−" : "+") + Math.abs(value).toFixed(Math.abs(value) < 5e-4 ? 4 : 3);
 
 const queryDetail = (() => {
   const TOP = 5;
+  /* what a chunk is, in the words of who says so: the gold labels, or a judge */
   const MARKS = {
-    hit: ["✓ hit", "good"], again: ["✓ again", "good"], repeated: ["= repeated", ""],
-    rejected: ["✗ not relevant", "bad"], unjudged: ["? not judged", ""], miss: ["· no match", ""],
+    gold: { hit: ["✓ gold: relevant", "good"], again: ["✓ gold: again", "good"], rejected: ["✗ gold: not relevant", "bad"], unjudged: ["? no label", ""], miss: ["· not in the gold", ""] },
+    judge: { hit: ["✓ judge: relevant", "good"], again: ["✓ judge: again", "good"], rejected: ["✗ judge: not relevant", "bad"], unjudged: ["? not judged", ""], miss: ["✗ judge: not relevant", "bad"] },
   };
+  const saidOf = (chunk) => chunk.said || [["gold", chunk.mark]];
+  // a judge of claims or entities does not say whether a chunk is relevant, but whether it holds any
+  const marksOf = (who) => Object.hasOwn(MARKS, who) ? MARKS[who] : { ...MARKS.judge, hit: [`✓ judge: ${who}`, "good"], again: [`✓ judge: ${who} again`, "good"], rejected: [`✗ judge: no ${who}`, "bad"], miss: [`✗ judge: no ${who}`, "bad"] };
+  const marks = (chunk) => saidOf(chunk).map(([who, kind]) => kind === "repeated" ? ["= repeated", ""] : marksOf(who)[kind] || ["", ""]);
   // JSON has no word for a score that is infinite or not a number: such a score comes as a text
   const shortScore = (score) => typeof score === "number" ? Number(score.toPrecision(5)) : score;
 
@@ -20,11 +25,23 @@ const queryDetail = (() => {
     }
     const facts = Object.entries(details.about);
     if (facts.length) parts.unshift(h("dl", { class: "facts" }, facts.map(([name, each]) => h("div", {}, h("dt", {}, name), h("dd", {}, each)))));
-    parts.push(...details.gold.map((gold) => goldTable(gold, sides)));
+    const golds = details.gold.map((gold) => goldTable(gold, sides)).filter(Boolean);
+    const small = details.gold.length === 1 && details.gold[0].items.length <= 4;
+    parts.push(h("div", { class: small ? "golds pinned" : "golds" }, golds));
     const judged = details.systems.some((mine) => mine.list.some((chunk) => chunk.verdicts));
-    if (judged) parts.push(h("p", { class: "note legend" }, "What made a chunk count is ", h("mark", {}, "marked"), "; a sentence that the judge refused is ", h("span", { class: "refused" }, "grey"),
-      ". Point at it for the reason, or open the line of the judge below the chunk."));
-    parts.push(h("div", { class: "sides" }, sides.map((each) => side(each, details))));
+    if (judged) parts.push(h("p", { class: "note legend" }, h("mark", {}, "Marked"), ": why a chunk counts. ", h("span", { class: "refused" }, "Grey"),
+      ": a sentence that the judge rejected. Hover for the reason, or open the line of the judge below the chunk."));
+    const columns = sides.map((each, place) => side(each, details, sides[1 - place], place));
+    if (columns.length > 1) {  // on a phone one at a time
+      const tabs = sides.map((each, place) => h("button", { type: "button", on: { click: () => pick(place) } }, data.systems[each]));
+      const pick = (chosen) => columns.forEach((column, place) => {
+        column.classList.toggle("picked", place === chosen);
+        tabs[place].setAttribute("aria-pressed", String(place === chosen));
+      });
+      pick(1);
+      parts.push(h("div", { class: "chips side-tabs", role: "group", "aria-label": "Which system" }, tabs));
+    }
+    parts.push(h("div", { class: "sides" }, columns));
     return parts;
   }
 
@@ -78,18 +95,22 @@ const queryDetail = (() => {
     return h("span", { class: other < one ? "tag good" : "tag bad" }, `${other < one ? "↑" : "↓"} ${many(Math.abs(one - other), "rank")}`);
   }
 
-  /* ---- the list of a system ---- */
-  function side(system, details) {
+  /* ---- the list of a system, and how it differs from the other one ---- */
+  const keyOf = (chunk) => chunk.doc || chunk.text;
+  function side(system, details, other, place) {
     const mine = details.systems[system];
     const title = h("h3", { class: `s${system % 8}` }, data.systems[system]);
     if (!mine) return h("div", { class: "side" }, title, h("p", { class: "empty" }, "The lists of this system are not held here."));
-    const listed = mine.list.map((chunk) => ranked(chunk, details));
+    const theirs = other === undefined ? null : details.systems[other];
+    const places = new Map((theirs ? theirs.list : []).filter(keyOf).map((chunk) => [keyOf(chunk), chunk.rank]).reverse());
+    const moved = (chunk) => !theirs || !keyOf(chunk) ? null : shared(chunk, places.get(keyOf(chunk)), system, other, place, theirs);
+    const listed = mine.list.map((chunk) => ranked(chunk, details, moved(chunk), `chunk-${system}-${chunk.rank}`));
     if (mine.cutoff !== null && mine.list.length > mine.cutoff) {
       listed.splice(mine.cutoff, 0, h("li", { class: "cut-line" }, `below rank ${mine.cutoff}, where no measure reads`));
     }
     const rest = listed.slice(TOP);
     rest.forEach((each) => { each.hidden = true; });
-    const all = rest.length ? h("button", { type: "button", class: "more", on: { click: () => {
+    const all = rest.length ? h("button", { type: "button", class: "more all-ranks", on: { click: () => {
       rest.forEach((each) => { each.hidden = false; });
       all.remove();
     } } }, `Show ranks ${TOP + 1} to ${mine.list.length}${hitsBelow(mine)}`) : null;
@@ -105,15 +126,55 @@ const queryDetail = (() => {
     const ranks = mine.list.slice(TOP).filter((chunk) => chunk.mark === "hit").map((chunk) => chunk.rank);
     return ranks.length ? `: ${ranks.length === 1 ? "a hit" : "hits"} at ${ranks.slice(0, 5).join(", ")}${ranks.length > 5 ? ", …" : ""}` : "";
   }
-  function ranked(chunk, details) {
-    const [label, kind] = MARKS[chunk.mark] || ["", ""];
+  /* a chunk that both lists hold leads to its place in the other */
+  function shared(chunk, rank, system, other, place, theirs) {
+    const name = data.systems[other];
+    if (rank === undefined) return theirs.list.length < theirs.depth ? { text: `not in the first ${theirs.list.length} of ${name}` } : { text: `only in ${data.systems[system]}`, only: true };
+    const [before, after] = place ? [rank, chunk.rank] : [chunk.rank, rank];
+    const arrow = before === after ? "=" : `${after < before ? "↑" : "↓"}${Math.abs(before - after)}`;
+    const partner = () => document.getElementById(`chunk-${other}-${rank}`);
+    const go = () => {
+      if (!partner()) return;
+      if (partner().hidden) partner().closest(".side").querySelector(".all-ranks").click();
+      const tabs = document.querySelectorAll("tr.detail .side-tabs button");
+      if (tabs.length) tabs[1 - place].click();
+      partner().scrollIntoView({ block: "center", behavior: "instant" });
+      partner().querySelector(".moved").focus({ preventScroll: true });
+    };
+    const light = (on) => () => partner() && partner().classList.toggle("linked", on);
+    return { node: h("button", { type: "button", class: "moved", on: { click: go, mouseenter: light(true), mouseleave: light(false), focus: light(true), blur: light(false) } },
+      before === after ? `= rank ${rank}` : `${arrow} ${place ? "from" : "to"} rank ${rank}`, h("span", { class: "sr" }, ` in ${name}`)) };
+  }
+  function labelThis() {
+    const command = h("p", { class: "command", hidden: true }, h("code", {}, data.label), " ",
+      h("button", { type: "button", class: "more", on: { click: (event) => copy(event.target, data.label) } }, "Copy"), h("span", { class: "note" }, " then findwell labels serve pool"));
+    const open = h("button", { type: "button", class: "more", "aria-expanded": "false", on: { click: () => {
+      command.hidden = !command.hidden;
+      open.setAttribute("aria-expanded", String(!command.hidden));
+    } } }, "Label this");
+    return [open, command];
+  }
+  function copy(button, text) {
+    const done = () => { button.textContent = "Copied"; };
+    if (navigator.clipboard) navigator.clipboard.writeText(text).then(done, () => {});
+    else {
+      const range = document.createRange();
+      range.selectNodeContents(button.previousElementSibling);
+      getSelection().removeAllRanges();
+      getSelection().addRange(range);
+    }
+  }
+  function ranked(chunk, details, moved, id) {
     const covers = Object.entries(chunk.covers).map(([relation, items]) =>
       h("span", { class: "tag" }, `${relation === "ids" ? "" : relation + ": "}item ${items.join(", ")}`));
     const text = typeof chunk.text === "number" ? details.texts[chunk.text] : chunk.text;
     const body = text === undefined ? [] : passage(chunk, text);
     if (chunk.verdicts) body.push(verdicts(chunk.verdicts, text || "", details));
-    return h("li", { class: `chunk ${chunk.mark}` }, h("span", { class: "rank" }, String(chunk.rank)),
-      h("div", { class: "head" }, chunk.doc ? h("span", { class: "doc" }, chunk.doc) : null, h("span", { class: `tag ${kind}` }, label), covers,
+    const [label, command] = saidOf(chunk).some(([who, kind]) => who === "gold" && kind === "unjudged") && data.label ? labelThis() : [null, null];
+    if (command) body.push(command);
+    return h("li", { class: `chunk ${chunk.mark}${moved && moved.only ? " only" : ""}`, id }, h("span", { class: "rank" }, String(chunk.rank)),
+      h("div", { class: "head" }, chunk.doc ? h("span", { class: "doc" }, chunk.doc) : null, marks(chunk).map(([text, kind]) => h("span", { class: `tag ${kind}` }, text)), covers,
+        moved ? moved.node || h("span", { class: "tag" }, moved.text) : null, label,
         chunk.grade !== undefined ? h("span", { class: "tag" }, `grade ${chunk.grade}`) : null,
         chunk.score !== undefined ? h("span", { class: "tag" }, `score ${shortScore(chunk.score)}`) : null),
       body.length ? h("div", { class: "body" }, body) : null);

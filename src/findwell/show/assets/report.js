@@ -8,20 +8,25 @@
   }
   if (!data.systems) return;
 
-  /* ---- one of several charts at a time ---- */
-  document.querySelectorAll(".one-of").forEach((group) => {
-    const select = group.querySelector("select");
-    const show = () => group.querySelectorAll("figure").forEach((figure) => { figure.hidden = figure.id !== select.value; });
-    select.addEventListener("change", show);
-    show();
+  /* ---- charts of one group: one at a time, each with a tab ---- */
+  document.querySelectorAll(".tabs").forEach((group) => {
+    const figures = [...group.querySelectorAll("figure[data-tab]")];
+    if (figures.length < 2) return;
+    const tabs = figures.map((figure) => h("button", { type: "button", on: { click: () => show(figure) } }, figure.dataset.tab));
+    const show = (chosen) => figures.forEach((figure, at) => {
+      figure.hidden = figure !== chosen;
+      tabs[at].setAttribute("aria-pressed", String(figure === chosen));
+    });
+    group.prepend(h("div", { class: "chips", role: "group", "aria-label": "Which chart" }, tabs));
+    show(figures[0]);
   });
 
   /* ---- the queries ---- */
   const systems = data.systems;
   const lower = data.query.map((id, at) => `${id}\n${data.question ? data.question[at] : ""}`.toLowerCase());
   const start = () => ({
-    m: data.lead, a: 0, b: systems.length > 1 ? 1 : -1, f: null, s: "", by: null, down: false,
-    shown: PAGE, open: null, slices: data.facets.map(() => -1),
+    m: data.lead, a: 0, b: data.other, f: null, s: "", by: null, down: false,
+    cause: -1, of: 0, shown: PAGE, open: null, slices: data.facets.map(() => -1),
   });
   let state = start();
 
@@ -32,12 +37,24 @@
     return one === null || other === null ? null : other - one;
   };
   const gain = (at) => { const each = difference(at); return each === null ? null : higher() ? each : -each; };
+  const both = (test) => (at) => test(value(state.a, at)) || (state.b >= 0 && test(value(state.b, at)));
   const FILTERS = {
-    zero: { label: () => `${data.measures[state.m].name} is 0`, test: (at) => value(state.a, at) === 0 || value(state.b, at) === 0 },
-    worse: { two: true, label: () => `worse with ${systems[state.b]}`, test: (at) => gain(at) < -5e-5 },
+    worse: { two: true, label: () => `worse with ${systems[state.b]}`, test: (at) => gain(at) !== null && gain(at) < -5e-5 },
+    zero: { label: () => `${data.measures[state.m].name} is 0`, test: both((each) => each === 0) },
+    between: { one: true, label: () => "between 0 and 1", test: (at) => value(state.a, at) > 0 && value(state.a, at) < 1 },
+    one: { one: true, label: () => `${data.measures[state.m].name} is 1`, test: (at) => value(state.a, at) === 1 },
     better: { two: true, label: () => `better with ${systems[state.b]}`, test: (at) => gain(at) > 5e-5 },
-    none: { label: () => "no value", test: (at) => value(state.a, at) === null || (state.b >= 0 && value(state.b, at) === null) },
+    tied: { two: true, label: () => "tied", test: (at) => gain(at) !== null && Math.abs(gain(at)) <= 5e-5 },
+    missed: { quiet: true, label: () => `${systems[state.of]}: ${data.causes[state.cause]}`, test: (at) => Boolean(data.missed[state.of] && data.missed[state.of][at] & (1 << state.cause)) },
+    disagree: { quiet: !data.disagree, label: () => "judge against gold", test: (at) => disagree.has(at) },
+    none: { label: () => "no value", test: both((each) => each === null) },
     all: { label: () => "all", test: () => true },
+  };
+  const FIRST = ["worse", "zero", "better", "all"];  // the first of these that has queries is shown
+  const disagree = new Set(data.disagree || []);
+  const offered = (name) => {
+    const { two, one, quiet } = FILTERS[name];
+    return name === state.f || (!quiet && (!two || state.b >= 0) && (!one || state.b < 0));
   };
 
   function inSlices(at) {
@@ -80,9 +97,10 @@
   }
 
   function chips(rows) {
-    const counted = Object.entries(FILTERS).filter(([, filter]) => !filter.two || state.b >= 0)
-      .map(([name, filter]) => [name, filter, rows.filter(filter.test).length]);
-    if (!state.f) state.f = (counted.find(([name, , count]) => count && name !== "none") || ["all"])[0];
+    const counted = Object.entries(FILTERS).filter(([name]) => offered(name))
+      .map(([name, filter]) => [name, filter, rows.filter(filter.test).length])
+      .filter(([name, , count]) => count || FIRST.includes(name) || name === state.f);
+    if (!state.f) state.f = (counted.find(([name, , count]) => count && FIRST.includes(name)) || ["all"])[0];
     $("chips").replaceChildren(...counted.map(([name, filter, count]) =>
       h("button", { type: "button", "aria-pressed": String(state.f === name), "data-filter": name,
         on: { click: () => change({ f: name, by: null, shown: PAGE }) } }, `${filter.label()} (${count.toLocaleString("en")})`)));
@@ -99,7 +117,7 @@
 
   function row(at) {
     const id = data.query[at], open = state.open === id;
-    const ask = data.question && data.question[at];
+    const asked = data.question && data.question[at], ask = asked && (asked.trim() || "(blank question)");
     const values = openable && !openable.has(at) && !live;
     const label = h("span", {}, h("span", { class: "ask" }, ask || id), ask ? h("span", { class: "id" }, id) : null,
       values ? h("span", { class: "id" }, "values only; findwell view opens the lists") : null);
@@ -211,6 +229,7 @@
     if (state.a !== plain.a) hash.set("a", systems[state.a]);
     if (state.b !== plain.b) hash.set("b", state.b < 0 ? "" : systems[state.b]);
     if (state.f) hash.set("show", state.f);
+    if (state.f === "missed") { hash.set("cause", data.causes[state.cause]); hash.set("of", systems[state.of]); }
     if (state.s) hash.set("search", state.s);
     if (state.by) hash.set("sort", (state.down ? "-" : "") + state.by);
     data.facets.forEach((facet, at) => { if (state.slices[at] >= 0) hash.set("in " + facet.name, facet.labels[state.slices[at]]); });
@@ -235,7 +254,10 @@
     if (link.has("a")) state.a = find(systems, link.get("a"), state.a);
     if (link.has("b")) state.b = link.get("b") === "" ? -1 : find(systems, link.get("b"), state.b);
     const show = link.get("show") || "";
-    if (Object.hasOwn(FILTERS, show) && !(FILTERS[show].two && state.b < 0)) state.f = show;
+    state.cause = data.causes.indexOf(link.get("cause"));
+    state.of = find(systems, link.get("of"), -1);
+    const known = Object.hasOwn(FILTERS, show) && !(FILTERS[show].two && state.b < 0);
+    if (known && (show !== "missed" || (state.cause >= 0 && state.of >= 0))) state.f = show;
     state.s = link.get("search") || "";
     const sort = /^(-?)([qabd])$/.exec(link.get("sort") || "");
     if (sort) Object.assign(state, { by: sort[2], down: sort[1] === "-" });

@@ -79,7 +79,7 @@
     const hidden = chosen.filter((row) => row.hidden).length;
     const sets = new Set(chosen.map((row) => row.dataset.set)).size;
     $("ticked").textContent = !chosen.length
-      ? "Tick results to see them side by side; the oldest is what the others are compared with."
+      ? "Select results to compare; the oldest is the baseline."
       : `${many(chosen.length, "result")} ticked: ${names}` + (hidden ? `. ${hidden} of them ${hidden === 1 ? "is" : "are"} not in the list below` : "")
         + (sets > 1 ? ". They have different data sets: only queries that they share are compared." : "");
     for (const row of rows()) row.querySelector("input[name=r]").checked = state.ticked.has(row.dataset.id);

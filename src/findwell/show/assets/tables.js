@@ -22,7 +22,7 @@ function sortRows(table, at, falling) {
 document.querySelectorAll("table.sortable").forEach((table) => {
   const heads = [...table.tHead.rows[table.tHead.rows.length - 1].cells];
   heads.forEach((head, at) => {
-    if (!head.textContent.trim()) return;
+    if (!head.textContent.trim() || head.classList.contains("drawn")) return;
     const act = h("button", { type: "button" }, ...head.childNodes);
     head.replaceChildren(act);
     act.addEventListener("click", () => {

@@ -49,13 +49,12 @@ _UNASSIGNED = "\u0378"  # what no font has
 
 @dataclass(frozen=True, slots=True)
 class ChartRow:
-    """A row of a chart on its own, for screens that are too narrow for the drawing."""
+    """How a page shows a row of the table of a chart: with the row alone, drawn, as a column."""
 
-    name: str
-    link: str  # to its queries, or empty
-    verdict: str
-    numbers: str
-    svg: str
+    strip: str  # the drawing, an SVG
+    links: tuple[str, ...] = ()  # from the cells of the row to queries, as far as there are some
+    marked: bool = False  # whether it stands out
+    few: bool = False  # whether it is about too few queries to stand among the others
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -63,11 +62,12 @@ class Chart:
     """A chart: what it is called, what it says in a sentence, the drawing, and the numbers."""
 
     name: str  # for --chart
-    title: str
+    title: str  # names what is drawn; charts of a group have it as the name of their tab
     says: str  # for those who cannot see it
     svg: str
     table: Grid
-    rows: tuple[ChartRow, ...] = ()  # the same, row by row
+    rows: tuple[ChartRow, ...] = ()  # for pages: those of the table, each with its drawing
+    axes: tuple[str, ...] = ("", "")  # above the drawings of rows, and of those about few queries
     about: str = ""  # queries, level and data set: at the foot of images, which stand alone
     group: str = ""  # charts of one group are shown one at a time
 

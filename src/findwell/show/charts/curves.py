@@ -1,18 +1,19 @@
-"""Measures at many cutoffs or budgets, and precision against recall: what more context brings."""
+"""Measures at many cutoffs or budgets: what more context brings."""
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, replace
 from itertools import takewhile
 from typing import TYPE_CHECKING
 
 from findwell.core.errors import FindwellError
 from findwell.core.measure import Budget
-from findwell.evaluation.results.cutoffs import curve
+from findwell.evaluation.results.cutoffs import at_cutoff, cutoff_of
 from findwell.measures import parse_measure
 from findwell.show.charts import Chart, left_out, register_chart, svg
 from findwell.show.grid import Grid
-from findwell.show.tables import number
+from findwell.show.tables import interval, number
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -24,17 +25,18 @@ if TYPE_CHECKING:
 CUTOFFS = (1, 2, 3, 5, 10, 20, 50, 100, 200, 500, 1000)
 CURVES = 6  # charts at most
 BUDGETS = 8  # points of a curve over costs at most
-LABELLED = 3  # systems whose cutoffs are written next to the points
+BANDS = 3  # systems, more than which have no bands: they would cover each other
 WIDTH, HIGH, LEFT, RIGHT = 340.0, 180.0, 44.0, 16.0
 
 
 @dataclass(frozen=True, slots=True)
 class Curve:
-    """A measure at many cutoffs: by system one value per cutoff."""
+    """A measure at many cutoffs: by system one value per cutoff, with its interval."""
 
     measure: str
     cutoffs: list[int]
     values: dict[str, list[float | None]]
+    intervals: dict[str, list[tuple[float, float] | None]]
     over: str = "k"  # what the cutoffs count: ranks, or tokens, characters or hops
 
     @property
@@ -45,13 +47,9 @@ class Curve:
 
 @register_chart("curve", section="cutoffs")
 def cutoff_charts(panel: Panel) -> Iterator[Chart | str]:
-    """Draw measures at many cutoffs, and precision against recall."""
+    """Draw measures at many cutoffs."""
     drawn, dropped = curves(panel)
-    charts = [curve_chart(each) for each in drawn]
-    by_name = {each.measure.partition("/")[0]: each for each in drawn if each.over == "k"}
-    if "recall" in by_name and "P" in by_name:
-        charts.append(tradeoff(by_name["recall"], by_name["P"]))
-    yield from (chart.with_about(panel.caption()) for chart in charts)
+    yield from (curve_chart(each).with_about(panel.caption(level=panel.level)) for each in drawn)
     yield from left_out("measures", dropped)
 
 
@@ -70,17 +68,18 @@ def curves(panel: Panel) -> tuple[list[Curve], list[str]]:
     found = []
     for base, over in wanted:
         cutoffs = _cutoffs(panel) if over == "k" else _budgets(panel, base, over)
+        values, intervals = {}, {}
         try:
-            by_system = {
-                system.name: curve(system.result.with_options(level=None), [base], cutoffs, over)[
-                    "value"
+            cut = [at_cutoff(base, cutoff_of(k, over)) for k in cutoffs]
+            for system in panel.systems[: svg.SYSTEMS]:
+                rows = system.result.score(cut).rows
+                values[system.name] = [row["value"] for row in rows]
+                intervals[system.name] = [
+                    None if row["low"] is None else (row["low"], row["high"]) for row in rows
                 ]
-                for system in panel.systems[: svg.SYSTEMS]
-            }
         except FindwellError:  # the dialect or the relation does not know it
             continue
-        values = {name: column.to_list() for name, column in by_system.items()}
-        found.append(Curve(str(base), cutoffs, values, over))
+        found.append(Curve(str(base), cutoffs, values, intervals, over))
     return found[:CURVES], [each.name for each in found[CURVES:]]
 
 
@@ -119,11 +118,13 @@ def _cutoffs(panel: Panel) -> list[int]:
 
 
 def curve_chart(found: Curve) -> Chart:
-    """Draw a measure at many cutoffs."""
+    """Draw a measure at many cutoffs, on a logarithmic axis."""
     names = list(found.values)
     key, tall = svg.legend(names, LEFT, 38, WIDTH - LEFT - RIGHT)
     top = 40 + tall
-    across = svg.linear((0, max(len(found.cutoffs) - 1, 1)), (LEFT, WIDTH - RIGHT))
+    first, last = (math.log(found.cutoffs[at]) for at in (0, -1))
+    scale = svg.linear((first, last or 1.0), (LEFT, WIDTH - RIGHT))
+    places = [scale(math.log(k)) for k in found.cutoffs]
     high = max([1.0, *(v for each in found.values.values() for v in each if v is not None)])
     up = svg.linear((0, high), (top + HIGH, top))
     by_rank = found.over == "k"
@@ -132,63 +133,45 @@ def curve_chart(found: Curve) -> Chart:
     unit = "" if by_rank else found.over
     parts = [svg.label(heading, LEFT, 16, most=36, class_="strong"), key]
     parts += _frame(up, high)
-    for at, k in enumerate(found.cutoffs):
-        parts.append(svg.centered(str(k), across(at), top + HIGH + 16))
+    end = 0.0
+    for k, x in zip(found.cutoffs, places, strict=True):
+        half = svg.LETTER * len(str(k)) / 2
+        if x - half > end:  # labels do not touch
+            parts.append(svg.centered(str(k), x, top + HIGH + 16))
+            end = x + half + 3
+    if len(names) <= BANDS:
+        parts += (_band(places, found.intervals[name], at, up) for at, name in enumerate(names))
     for system, (name, values) in enumerate(found.values.items()):
         known = [(at, value) for at, value in enumerate(values) if value is not None]
-        parts.append(svg.line([(across(at), up(value)) for at, value in known], _plot(system)))
+        points = [(places[at], up(value)) for at, value in known]
+        parts.append(svg.line(points, f"plot {svg.color(system)}"))
         for at, value in known:
-            hint = svg.title(f"{name}: {found.measure}@{found.cutoffs[at]}{unit} = {number(value)}")
-            parts.append(svg.element("g", svg.marker(system, across(at), up(value)) + hint))
+            hint = f"{name}: {found.measure}@{found.cutoffs[at]}{unit} = {number(value, 3)}"
+            if (reach := found.intervals[name][at]) is not None:
+                hint += f" ({interval(*reach)})"
+            dot = svg.marker(system, places[at], up(value), 3.5)
+            parts.append(svg.element("g", dot + svg.title(hint)))
     parts.append(svg.centered(counted, (LEFT + WIDTH - RIGHT) / 2, top + HIGH + 34))
     kind = "cutoffs" if by_rank else f"budgets of {found.over}"
     says = f"{found.measure} at {kind} {found.cutoffs[0]} to {found.cutoffs[-1]}: " + "; ".join(
-        f"{name} from {number(values[0])} to {number(values[-1])}"
+        f"{name} from {number(values[0], 3)} to {number(values[-1], 3)}"
         for name, values in found.values.items()
     )
-    rows = [[name, *map(number, values)] for name, values in found.values.items()]
+    rows = [[name, *(number(each, 3) for each in row)] for name, row in found.values.items()]
     table = Grid("", ["system", *(f"@{k}" for k in found.cutoffs)], rows)
     drawn = svg.drawing(WIDTH, top + HIGH + 42, says, parts)
     return Chart(f"curve {found.name}", heading, says, drawn, table)
 
 
-def tradeoff(recall: Curve, precision: Curve) -> Chart:
-    """Draw precision against recall, one point per cutoff."""
-    names = list(recall.values)
-    key, tall = svg.legend(names, LEFT, 38, WIDTH - LEFT - RIGHT)
-    top = 54 + tall  # with room for the name of the axis
-    across, up = svg.linear((0, 1), (LEFT, WIDTH - RIGHT)), svg.linear((0, 1), (top + HIGH, top))
-    parts = [
-        svg.label("precision against recall", LEFT, 16, class_="strong"),
-        key,
-        *_frame(up, 1.0),
-    ]
-    parts += (svg.centered(f"{tick:g}", across(tick), top + HIGH + 16) for tick in svg.ticks(0, 1))
-    rows = []
-    for system, name in enumerate(names):
-        both = zip(recall.cutoffs, recall.values[name], precision.values[name], strict=True)
-        points = [(k, r, p) for k, r, p in both if r is not None and p is not None]
-        parts.append(svg.line([(across(r), up(p)) for _, r, p in points], _plot(system)))
-        for k, r, p in points:
-            hint = svg.title(f"{name}, K = {k}: recall {number(r)}, precision {number(p)}")
-            parts.append(svg.element("g", svg.marker(system, across(r), up(p), 3.5) + hint))
-            rows.append([name, str(k), number(r), number(p)])
-        for k, r, p in (points[0], points[-1]) if points and len(names) <= LABELLED else ():
-            side = {"text_anchor": "end", "x": across(r) - 7} if r > 0.85 else {"x": across(r) + 7}
-            parts.append(svg.label(f"K={k}", y=up(p) - 7, class_="muted small", **side))
-    middle = (LEFT + WIDTH - RIGHT) / 2
-    parts.append(svg.centered("recall", middle, top + HIGH + 34))
-    parts.append(svg.label("precision", 8, top - 8, class_="muted small"))
-    says = "Precision against recall at growing cutoffs: " + "; ".join(
-        f"{name} from recall {number(recall.values[name][0])} and precision "
-        f"{number(precision.values[name][0])} at K = {recall.cutoffs[0]} to "
-        f"{number(recall.values[name][-1])} and {number(precision.values[name][-1])} "
-        f"at K = {recall.cutoffs[-1]}"
-        for name in names
-    )
-    table = Grid("", ["system", "K", "recall", "precision"], rows)
-    drawn = svg.drawing(WIDTH, top + HIGH + 42, says, parts)
-    return Chart("tradeoff", "Precision against recall", says, drawn, table)
+def _band(
+    places: list[float], intervals: list[tuple[float, float] | None], system: int, up: Scale
+) -> str:
+    """Draw the intervals of a curve as a band."""
+    known = [(x, each) for x, each in zip(places, intervals, strict=True) if each is not None]
+    edge = [(x, up(low)) for x, (low, _) in known]
+    edge += reversed([(x, up(high)) for x, (_, high) in known])
+    path = " ".join(f"{x:.1f},{y:.1f}" for x, y in edge)
+    return svg.element("polygon", points=path, class_=f"band {svg.color(system)}") if path else ""
 
 
 def _frame(up: Scale, high: float) -> Iterator[str]:
@@ -196,7 +179,3 @@ def _frame(up: Scale, high: float) -> Iterator[str]:
         y = up(tick)
         yield svg.element("line", x1=LEFT, x2=WIDTH - RIGHT, y1=y, y2=y, class_="grid")
         yield svg.label(f"{tick:g}", LEFT - 8, y + 4, class_="muted", text_anchor="end")
-
-
-def _plot(system: int) -> str:
-    return f"plot {svg.color(system)}"

@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from findwell.core.spelling import counted
-from findwell.show.charts import Chart, left_out, register_chart, svg
+from findwell.show.charts import Chart, register_chart, svg
 from findwell.show.grid import Grid
-from findwell.show.tables import number
+from findwell.show.tables import decimals, interval, number
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -20,7 +20,6 @@ if TYPE_CHECKING:
     from findwell.show.panel import Panel
 
 BINS = 20
-MEASURES = 12  # whose distribution is drawn
 WIDTH, ROW, TOP, SIDE, FOOT = 340.0, 72.0, 30.0, 12.0, 22.0
 AXIS = 30.0  # for the counts
 HIGH = 40.0  # of the highest bar
@@ -28,10 +27,9 @@ HIGH = 40.0  # of the highest bar
 
 @register_chart("distribution", section="distributions")
 def distributions(panel: Panel) -> Iterator[Chart | str]:
-    """Draw how the queries are spread, for the first measures."""
-    for at, measure in enumerate(panel.measures[:MEASURES]):
-        yield distribution(panel, at).with_about(panel.caption(measure, level=panel.level))
-    yield from left_out("measures", [str(each) for each in panel.measures[MEASURES:]])
+    """Draw how the queries are spread over the values of the main measure."""
+    measure = panel.measures[panel.lead]
+    yield distribution(panel, panel.lead).with_about(panel.caption(measure, level=panel.level))
 
 
 def distribution(panel: Panel, at: int) -> Chart:
@@ -112,9 +110,9 @@ def _mean(panel: Panel, system: int, at: int, place: Scale, *, base: float, name
             svg.label("no value", WIDTH - SIDE, y, text_anchor="end", class_="muted small"),
         ]
     value = row["value"]
-    written = number(value)
+    written = number(value, decimals(row["low"], row["high"]))
     if row["low"] is not None:
-        written += f"  ({number(row['low'])} … {number(row['high'])})"
+        written += f"  ({interval(row['low'], row['high'])})"
         x = place(row["low"])
         wide = max(place(row["high"]) - x, 1)
         band = f"{svg.color(system)} band"
@@ -144,7 +142,7 @@ def _table(names: list[str], values: list[Floats]) -> Grid:
         if not len(each):
             rows.append([name, "0", *["–"] * 5])
             continue
-        quarters = [number(float(value)) for value in np.percentile(each, (25, 50, 75))]
+        quarters = [number(float(value), 3) for value in np.percentile(each, (25, 50, 75))]
         zero, one = (f"{float((each == limit).mean()):.1%}" for limit in (0, 1))
         rows.append([name, str(len(each)), zero, *quarters, one])
     return Grid("", header, rows)

@@ -17,7 +17,7 @@ Scale: TypeAlias = Callable[[float], float]
 
 LETTER = 6.4  # pixels of a letter, about
 SYSTEMS = 8  # colours for systems, and systems that charts show
-HEAT = 10  # steps of the heat map
+STRIP_HEIGHT = 22  # of a row of a chart on its own
 _VARIABLE = re.compile(r"var\(--([\w-]+)\)")
 _COLOR = re.compile(r"--([\w-]+): (#\w+);")
 
@@ -66,7 +66,7 @@ def distinct(names: Sequence[str], most: int) -> list[str]:
     return [short(name, most) for name in names]
 
 
-def label(content: str, x: float, y: float, *, most: int = 0, **attributes: object) -> str:
+def label(content: str, x: float | str, y: float, *, most: int = 0, **attributes: object) -> str:
     """Return a label; one longer than `most` letters is shortened, with the whole as a tooltip."""
     if most and len(content) > most:
         both = xml(short(content, most)) + title(content)
@@ -74,7 +74,7 @@ def label(content: str, x: float, y: float, *, most: int = 0, **attributes: obje
     return element("text", xml(content), x=x, y=y, **attributes)
 
 
-def centered(content: str, x: float, y: float, class_: str = "muted") -> str:
+def centered(content: str, x: float | str, y: float, class_: str = "muted") -> str:
     """Return a label in the middle of a place."""
     return label(content, x, y, class_=class_, text_anchor="middle")
 
@@ -96,22 +96,18 @@ def drawing(
     )
 
 
-def link_to_queries(content: str, column: str, value: str, *, reach: bool = True) -> str:
-    """Return something that leads to the queries of a slice, in the table of the page.
-
-    Without `reach` it is for the mouse alone, where many such things lead to the same place.
-    """
-    link = queries_link(column, value)
-    return element("a", content, href=link, tabindex=None if reach else "-1")
-
-
 def queries_link(column: str, value: str) -> str:
     """Return the link to the queries of a slice.
 
     >>> queries_link("topic", "bills & fees")
     '#in+topic=bills+%26+fees&show=all'
     """
-    return "#" + urlencode({f"in {column}": value, "show": "all"})
+    return link_to(**{f"in {column}": value, "show": "all"})
+
+
+def link_to(**chosen: str) -> str:
+    """Return the link to queries of the page: what is chosen there, by name."""
+    return "#" + urlencode(chosen)
 
 
 def linear(domain: tuple[float, float], reach: tuple[float, float]) -> Scale:
@@ -152,6 +148,28 @@ def line(points: Sequence[tuple[float, float]], class_: str) -> str:
     return element("polyline", points=path, class_=class_)
 
 
+def strip(parts: Iterable[str]) -> str:
+    """Return one row of a chart on its own, for a page, which has its numbers next to it."""
+    head = f'<svg class="chart strip" width="100%" height="{STRIP_HEIGHT}" aria-hidden="true">'
+    return f"{head}{''.join(parts)}</svg>"
+
+
+def across_strip(reach: tuple[float, float]) -> Callable[[float], str]:
+    """Return the scale of a strip: in shares of its width, which is that of its column."""
+    place = linear(reach, (3, 97))
+    return lambda value: f"{place(value):.2f}%"
+
+
+def strip_axis(reach: tuple[float, float], sign: str = "") -> str:
+    """Return the axis above a column of strips."""
+    across = across_strip(reach)
+    return strip(
+        centered(f"{tick:{sign}g}".replace("-", "−") if tick else "0", across(tick), 12)
+        + element("line", x1=across(tick), x2=across(tick), y1=17, y2=22, class_="axis")
+        for tick in ticks(*reach, about=3 if sign else 4)
+    )
+
+
 def legend(systems: Sequence[str], x: float, y: float, width: float) -> tuple[str, float]:
     """Return a legend, wrapped to a width, and its height."""
     parts, at, row = [], x, 0
@@ -159,10 +177,7 @@ def legend(systems: Sequence[str], x: float, y: float, width: float) -> tuple[st
         size = 30 + LETTER * len(shown)
         if at > x and at + size > x + width:
             at, row = x, row + 1
-        parts += [
-            marker(number, at + 5, y + 18 * row - 4),
-            label(shown, at + 14, y + 18 * row),
-        ]
+        parts += [marker(number, at + 5, y + 18 * row - 4), label(shown, at + 14, y + 18 * row)]
         at += size
     return "".join(parts), 18.0 * (row + 1)
 

@@ -8,6 +8,8 @@ from functools import cached_property
 from math import isfinite
 from typing import TYPE_CHECKING, Any
 
+from findwell.core.spelling import counted
+from findwell.loop.monitoring.alarm_report import amount
 from findwell.show.charts import Chart
 from findwell.show.charts.svg import (
     color,
@@ -22,7 +24,7 @@ from findwell.show.charts.svg import (
     title,
 )
 from findwell.show.grid import Grid
-from findwell.show.signals import figure, limits, time_text
+from findwell.show.signals import amounts, time_text
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -32,6 +34,7 @@ if TYPE_CHECKING:
     from findwell.loop.monitoring.store import Mark
 
 WIDTH, HIGH, LEFT, RIGHT, TOP = 340.0, 118.0, 46.0, 10.0, 20.0
+SMALL_WIDTH, SMALL_HIGH = 150.0, 32.0  # of a line in a table
 DRAWN_BANDS = 3  # slices whose intervals are drawn
 MARK_ROWS = 3  # rows of names of marks
 MARK_LETTERS = 18  # of such a name
@@ -55,7 +58,7 @@ class TimeAxis:
     by: str
     slices: Sequence[str]
     marks: Sequence[Mark]
-    link: Callable[[Signal, datetime], str]  # from a bucket to its calls
+    link: Callable[[Signal, datetime], str] | None  # from a bucket to its calls, if it has any
 
     @cached_property
     def across(self) -> Callable[[datetime], float]:
@@ -105,10 +108,31 @@ def time_series(
     plot = SeriesPlot(signal, by_slice, axis, top)
     parts = [key, *plot.frame(), *plot.alarms(alarms), *axis.ticks(top + HIGH), *plot.lines()]
     parts += [*plot.marks(first_mark), *plot.hits()]
-    table = [[time_text(row["time"]), figure(row["value"])] for row in plot.shown]
-    svg = drawing(WIDTH, top + HIGH + 24, plot.says, parts, linked=True)
+    table = [[time_text(row["time"]), amount(row["value"], signal.unit)] for row in plot.shown]
+    svg = drawing(WIDTH, top + HIGH + 24, plot.says, parts, linked=axis.link is not None)
     grid = Grid("", ["time (UTC)", "value"], table)
     return Chart(f"signal {signal.name}", signal.name, plot.says, svg, grid)
+
+
+def sparkline(signal: Signal, rows: Sequence[Row], axis: TimeAxis) -> str:
+    """Draw a signal as a small line, with its last value as a dot and the marks behind it."""
+    known = [row for row in rows if row["value"] is not None and isfinite(row["value"])]
+    values = [row["value"] for row in known] or [0.0]
+    low, high = min([0.0, *values] if signal.bounds[0] == 0 else values), max(values)
+    up = linear((low, high if high > low else low + 1.0), (SMALL_HIGH - 4.0, 4.0))
+    whole = max((axis.until - axis.since) / SECOND, 1.0)
+    across = linear((0.0, whole), (4.0, SMALL_WIDTH - 4.0))
+    points = [(across((row["time"] - axis.since) / SECOND), up(row["value"])) for row in known]
+    parts = [
+        element("line", x1=x, x2=x, y1=0.0, y2=SMALL_HIGH, class_="release")
+        for x in (across((mark.time - axis.since) / SECOND) for mark in axis.shown_marks)
+    ]
+    parts.append(line(points, f"plot thread {color(0)}"))
+    parts += [marker(0, *points[-1], 2.6)] if points else []
+    first, last = (amount(values[at], signal.unit) for at in (0, -1))
+    return drawing(
+        SMALL_WIDTH, SMALL_HIGH, f"{signal.name}: {first} at first, {last} at last", parts
+    )
 
 
 @dataclass(frozen=True)
@@ -127,7 +151,7 @@ class SeriesPlot:
 
     @cached_property
     def domain(self) -> tuple[float, float]:
-        """What the axis reaches from and to: from 0 on, if there is nothing below."""
+        """What the axis reaches from and to: from 0 on, unless there is something below."""
         values = [row["value"] for row in self.shown] or [0.0]
         lows, highs = (
             sorted(row[side] for row in self.shown if row[side] is not None)
@@ -139,9 +163,9 @@ class SeriesPlot:
             most = self.signal.bounds[1]
             high = max(high, SMALLEST_TOP if most == 1 else 0.0) or 1.0
             return 0.0, min(high * 1.06, most)
-        low = min([*values, *lows[len(lows) // 5 :]])
+        low = min([0.0, *values, *lows[len(lows) // 5 :]])
         room = (high - low) * 0.08 or abs(high) * 0.1 or 1.0
-        return low - room, high + room
+        return low - room if low < 0 else 0.0, high + room
 
     @cached_property
     def up(self) -> Callable[[float], float]:
@@ -152,6 +176,7 @@ class SeriesPlot:
         """Yield lines at round values, with these in few letters: 0.25, 12.5k."""
         for tick in ticks(*self.domain):
             y, text = self.up(tick), f"{tick / 1000:g}k" if abs(tick) >= 10_000 else f"{tick:g}"
+            text = f"{100 * tick:g}%" if self.signal.unit == "share" else text
             yield element("line", x1=LEFT, x2=WIDTH - RIGHT, y1=y, y2=y, class_="grid")
             yield label(text, LEFT - 6, y + 4, class_="muted small", text_anchor="end")
 
@@ -218,9 +243,10 @@ class SeriesPlot:
         times: dict[datetime, list[str]] = {}
         for name, rows in self.by_slice.items():
             for row in rows:
-                inside = limits(row["low"], row["high"])
+                inside = amounts(row["low"], row["high"], self.signal.unit)
                 inside = "" if inside == "–" else f" ({inside})"
-                text = f"{figure(row['value'])}{inside}, {row['n']:,} calls"
+                of = counted(row["n"], "call", "calls")
+                text = f"{amount(row['value'], self.signal.unit)}{inside}, {of}"
                 times.setdefault(row["time"], []).append(f"{name}: {text}" if name else text)
         for time, lines in times.items():
             x = self.axis.across(max(time, self.axis.since))
@@ -228,6 +254,9 @@ class SeriesPlot:
             wide = max(self.axis.across(end) - x, 2.0)
             hint = title("\n".join([f"{self.signal.name} · {time_text(time)}", *lines]))
             rect = element("rect", x=x, y=self.top, width=wide, height=HIGH, class_="hit")
+            if self.axis.link is None:
+                yield element("g", rect + hint)
+                continue
             yield element("a", rect + hint, href=self.axis.link(self.signal, time), tabindex="-1")
 
     @cached_property
@@ -235,8 +264,11 @@ class SeriesPlot:
         """What the chart shows, in a sentence."""
         parts = []
         for name, rows in self.by_slice.items():
-            if values := [figure(row["value"]) for row in rows]:
-                lowest, highest = (figure(f(row["value"] for row in rows)) for f in (min, max))
+            unit = self.signal.unit
+            if values := [amount(row["value"], unit) for row in rows]:
+                lowest, highest = (
+                    amount(f(row["value"] for row in rows), unit) for f in (min, max)
+                )
                 text = f"{values[0]} at first, {values[-1]} at last, {lowest} to {highest}"
                 parts.append(f"{name}: {text}" if name else text)
         when = f"from {time_text(self.axis.since)} to {time_text(self.axis.until)}"

@@ -13,7 +13,7 @@ from starlette.responses import HTMLResponse, JSONResponse, Response
 from starlette.routing import Route
 
 from findwell.core.errors import FindwellError, InputError
-from findwell.evaluation.results.notes import NOTE, TAG, TAGS, Notes, write_notes
+from findwell.evaluation.results.notes import NOTE, TAG, TAGS, ResultNotes, write_notes
 from findwell.show.details import QueryDetails, gold_texts, query_details
 from findwell.show.html import REPORT, RESULTS, document
 from findwell.show.page import page
@@ -29,8 +29,8 @@ if TYPE_CHECKING:
 
     from starlette.requests import Request
 
-EVERY = 2_000  # milliseconds between two looks for new results
-KEPT = 6  # reports
+REFRESH_MILLISECONDS = 2_000  # milliseconds between two looks for new results
+KEPT_REPORTS = 6  # reports
 WAIT = "wait"  # in an address: the browser shows that a report is being made, and waits for it
 RANKS, LETTERS = 50, 20_000  # a page that asks can be shown more than a file can hold
 
@@ -112,7 +112,7 @@ class _ReportCache:
         with self._lock:  # a report is made once, however many ask for it
             made = self._made.pop(key, None) or _OpenReport.of(saved, selection)
             self._made[key] = made  # as the last one
-            for old in list(self._made)[:-KEPT]:
+            for old in list(self._made)[:-KEPT_REPORTS]:
                 del self._made[old]
             return made
 
@@ -225,7 +225,7 @@ class _Pages:
         return JSONResponse({"state": state_of(results), "results": stamps})
 
     def _live(self, results: list[SavedResult]) -> dict[str, Any]:
-        return {"news": "/api/news", "every": EVERY, "state": state_of(results)}
+        return {"news": "/api/news", "every": REFRESH_MILLISECONDS, "state": state_of(results)}
 
 
 def view_site(folders: ResultFolders) -> Site:
@@ -253,17 +253,17 @@ def _chosen(results: list[SavedResult], selection: Selection) -> tuple[SavedResu
     return tuple(known[each] for each in selection.results)
 
 
-def _notes(sent: object) -> Notes:
+def _notes(sent: object) -> ResultNotes:
     """Check notes that were sent."""
     if not isinstance(sent, dict):
         raise RequestError(400, "notes have tags and a note")
     note, tags = Sent(sent).text("note"), sent.get("tags")
     if not isinstance(tags, list):
         raise RequestError(400, "tags must be a list")
-    return Notes.of([Sent({"tag": tag}).text("tag") for tag in tags], note)
+    return ResultNotes.of([Sent({"tag": tag}).text("tag") for tag in tags], note)
 
 
-def _notes_of(notes: Notes) -> dict[str, Any]:
+def _notes_of(notes: ResultNotes) -> dict[str, Any]:
     return {"tags": list(notes.tags), "note": notes.note}
 
 

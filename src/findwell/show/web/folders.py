@@ -14,18 +14,19 @@ from typing import Any
 from findwell.core.errors import FindwellError, InputError
 from findwell.core.spelling import name_relations, spell_relation
 from findwell.evaluation.inputs import data_set_of
-from findwell.evaluation.results.notes import Notes, read_notes
+from findwell.evaluation.results.notes import ResultNotes, read_notes
 from findwell.io.storage.files import open_regular
 from findwell.io.storage.folders import MANIFEST, SUMMARY
+from findwell.judges.limits import judge_lines
 from findwell.measures import parse_measure
 
-DEEPEST = 4  # folders below a root that are looked into
-MOST = 2_000  # results that are listed
-SHOWN = 3  # runs of a result in its row
+DEEPEST_FOLDER = 4  # folders below a root that are looked into
+MOST_RESULTS = 2_000  # results that are listed
+SHOWN_RUNS = 3  # runs of a result in its row
 
 
 @dataclass(frozen=True, slots=True)
-class Headline:
+class ResultHeadline:
     """What the summary of a result says first: its main measure by run, and how many queries."""
 
     measure: str = ""
@@ -33,7 +34,7 @@ class Headline:
     queries: int | None = None
 
     @classmethod
-    def of(cls, summary: object) -> Headline:
+    def of(cls, summary: object) -> ResultHeadline:
         """Read it from `summary.json`, which may hold anything."""
         needed = {"run", "measure", "value"}
         rows = [row for row in _list(summary) if isinstance(row, dict) and needed <= row.keys()]
@@ -55,16 +56,28 @@ class Headline:
         )
 
     @property
+    def best_first(self) -> list[dict[str, Any]]:
+        """The rows, the best run first; those without a value come last."""
+        try:
+            sign = 1 if parse_measure(self.measure).higher_is_better else -1
+        except FindwellError:  # a plugin's measure that is not installed here
+            sign = 1
+
+        def place(row: dict[str, Any]) -> tuple[bool, float]:
+            return row["value"] is None, -sign * (row["value"] or 0.0)
+
+        return sorted(self.rows, key=place)
+
+    @property
     def best(self) -> dict[str, Any] | None:
         """The row of the best run; None if no run has a value."""
-        known = [row for row in self.rows if row["value"] is not None]
-        if not known:
-            return None
-        try:
-            higher = parse_measure(self.measure).higher_is_better
-        except FindwellError:  # a plugin's measure that is not installed here
-            higher = True
-        return (max if higher else min)(known, key=lambda row: row["value"])
+        rows = self.best_first
+        return rows[0] if rows and rows[0]["value"] is not None else None
+
+    def row_of(self, run: str) -> dict[str, Any] | None:
+        """Return the row of a run; None if it has no value here."""
+        rows = (row for row in self.rows if row["run"] == run and row["value"] is not None)
+        return next(rows, None)
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,8 +90,8 @@ class SavedResult:
     stamp: str  # changes when the result is written again
     created: str
     manifest: dict[str, Any] = field(hash=False)  # the stamp is enough
-    headline: Headline = field(compare=False, default=Headline())
-    notes: Notes | None = field(compare=False, default=Notes())  # None: they cannot be read
+    headline: ResultHeadline = field(compare=False, default=ResultHeadline())
+    notes: ResultNotes | None = field(compare=False, default=ResultNotes())  # None: not readable
 
     @property
     def number(self) -> str:
@@ -88,7 +101,8 @@ class SavedResult:
     def row(self) -> dict[str, Any]:
         """Return what the list of results shows of it."""
         runs = [str(run) for run in _list(self.manifest.get("runs"))]
-        notes = self.notes or Notes()
+        judge = self.manifest.get("judge")
+        notes = self.notes or ResultNotes()
         return {
             "id": self.id,
             "name": self.name,
@@ -98,8 +112,9 @@ class SavedResult:
             "queries": self.headline.queries,
             "data_set": self.data_set(),
             "measure": self.measure,
-            "by_run": self.headline.rows[:SHOWN],
-            "more": max(len(self.headline.rows) - SHOWN, 0),
+            "judge": "; ".join(judge_lines([judge])) if isinstance(judge, dict) else "",
+            "by_run": self.headline.best_first[:SHOWN_RUNS],
+            "more": max(len(self.headline.rows) - SHOWN_RUNS, 0),
             "findings": len(_list(self.manifest.get("findings"))),
             "notes": notes,
             "readable": self.notes is not None,
@@ -154,8 +169,10 @@ class ResultFolders:
 
     def results(self) -> list[SavedResult]:
         """Return the results, newest first."""
-        paths = dict.fromkeys(path for root in self.roots for path in _below(root, DEEPEST))
-        found = [each for path in list(paths)[:MOST] if (each := self._read(path)) is not None]
+        paths = dict.fromkeys(path for root in self.roots for path in _below(root, DEEPEST_FOLDER))
+        found = [
+            each for path in list(paths)[:MOST_RESULTS] if (each := self._read(path)) is not None
+        ]
         return sorted(found, key=lambda each: (each.created, each.stamp), reverse=True)
 
     def _read(self, path: Path) -> SavedResult | None:
@@ -181,7 +198,7 @@ class ResultFolders:
             stamp=stamp,
             created=str(manifest.get("created", "")),
             manifest=manifest,
-            headline=Headline.of(summary),
+            headline=ResultHeadline.of(summary),
             notes=read_notes(path),
         )
         self._known[path] = found

@@ -16,7 +16,7 @@ from starlette.routing import Route
 
 from findwell.core.errors import FindwellError, OptionError
 from findwell.loop.monitoring.alarm_report import STATE
-from findwell.loop.monitoring.overview import Look, worst_calls
+from findwell.loop.monitoring.overview import OverviewChoice, worst_calls
 from findwell.loop.monitoring.signals import find_signals
 from findwell.loop.monitoring.times import parse_moment
 from findwell.show.html import MONITOR, document
@@ -28,13 +28,13 @@ if TYPE_CHECKING:
 
     from findwell.loop.monitoring.monitor import Monitor
 
-EVERY = 5_000  # milliseconds between two looks for news
+REFRESH_MILLISECONDS = 5_000  # milliseconds between two looks for news
 KEPT_PAGES = 8
 REST = 5  # how many times as long as it took to make a page is shown before it is made again
 
 
 @dataclass(frozen=True, slots=True)
-class _Made:
+class _MadePage:
     """A page, when it was made of what, and how long that took."""
 
     html: str
@@ -47,13 +47,13 @@ class _Made:
         return self.state == state or time.monotonic() - self.at < REST * self.seconds
 
 
-class _Pages:
+class _MonitorPages:
     """The pages, and whether there is news."""
 
     def __init__(self, monitor: Monitor) -> None:
         self._monitor = monitor
         self._name = Path(monitor.store.path).resolve().name
-        self._made: dict[Look, _Made] = {}
+        self._made: dict[OverviewChoice, _MadePage] = {}
         self._lock = threading.Lock()
 
     async def index(self, request: Request) -> Response:
@@ -78,9 +78,9 @@ class _Pages:
             made = self._made.pop(look, None)
             if made is None or not made.serves(state):
                 begin = time.monotonic()
-                live = {"news": "/api/news", "every": EVERY, "state": state}
+                live = {"news": "/api/news", "every": REFRESH_MILLISECONDS, "state": state}
                 html = monitor_page(self._monitor, self._name, look, live)
-                made = _Made(html, state, time.monotonic(), time.monotonic() - begin)
+                made = _MadePage(html, state, time.monotonic(), time.monotonic() - begin)
             self._made[look] = made  # as the last one
             for old in list(self._made)[:-KEPT_PAGES]:
                 del self._made[old]
@@ -115,11 +115,11 @@ class _Pages:
         return hashlib.sha256(repr(held).encode()).hexdigest()[:20]
 
 
-def _look(request: Request) -> Look:
+def _look(request: Request) -> OverviewChoice:
     """Read from an address what to show."""
     given = request.query_params
     names = ("period", "every", "by", "only", "mark")
-    return Look(
+    return OverviewChoice(
         **{name: given.get(name, "") for name in names},
         kind=given.get("kind") or "retriever",
         every_signal=given.get("signals") == "all",
@@ -132,7 +132,7 @@ def _moment(request: Request, name: str) -> Any:  # noqa: ANN401
 
 def monitor_site(monitor: Monitor) -> Site:
     """Return what `findwell view` serves of a store of traces; `server` guards it."""
-    pages = _Pages(monitor)
+    pages = _MonitorPages(monitor)
     routes = [
         Route("/", pages.index),
         Route("/calls", pages.calls),

@@ -13,22 +13,16 @@ if TYPE_CHECKING:
     from findwell.loop.labels.labels import Labels
 
 SAMPLES = 500  # of the bootstrap: the page does not wait long
-LISTED = 5  # questions with the least agreement
-STATISTICS = {
-    "agreement": "Same grade (raw)",
-    "cohen_kappa": "Cohen's κ",
-    "fleiss_kappa": "Fleiss' κ",
-    "alpha (nominal)": "Krippendorff's α, nominal",
-    "alpha (ordinal)": "Krippendorff's α, ordinal",
-    "alpha (interval)": "Krippendorff's α, interval",
-    "gwet_ac1": "Gwet's AC1",
-    "prevalence": "Relevant (prevalence)",
-}
+LISTED_QUESTIONS = 5  # questions with the least agreement
+FEWEST_SHARED = 20  # passages with two labels that agreement is told of
+ALPHA = "alpha (ordinal)"
+# from here on agreement is called so; after Krippendorff (2004), who draws lines at 0.667 and 0.8
+STRENGTHS = {0.8: "good", 0.667: "tolerable", -1.0: "low"}
 DESIGNS = {
     "sample": "a probability sample, for absolute values",
-    "mm-ns": "in the order of MM-NS, to tell systems apart",
-    "mtf": "in the order of move-to-front, to tell systems apart",
-    "depth": "by depth, to tell systems apart",
+    "mm-ns": "in the order of MM-NS, to rank systems",
+    "mtf": "in the order of move-to-front, to rank systems",
+    "depth": "by depth, to rank systems",
 }
 
 
@@ -62,13 +56,26 @@ def _agreement(labels: Labels) -> dict[str, Any] | None:
     shared = int(found.details.filter(of="query")["shared"].sum())
     if not shared:
         return None
+    passages = counted(shared, "passage", "passages")
+    about = f"{passages} labelled by two or more annotators"
+    if shared < FEWEST_SHARED:
+        return {
+            "about": f"{about}: too few to say how far they agree. It takes {FEWEST_SHARED}.",
+            "alpha": None,
+            "strength": "",
+            "queries": [],
+        }
     asked = dict(labels.queries().select("query", "question").iter_rows())
-    least = found.details.filter(pl.col("of") == "query", pl.col("agreement") < 1).head(LISTED)
+    least = found.details.filter(pl.col("of") == "query", pl.col("agreement") < 1).head(
+        LISTED_QUESTIONS
+    )
+    (alpha,) = found.summary.filter(statistic=ALPHA).to_dicts()
+    known = alpha["value"]
+    words = (word for line, word in STRENGTHS.items() if known is not None and known >= line)
     return {
-        "about": f"{shared:,} passages have labels of two or more annotators.",
-        "rows": found.summary.drop_nulls("value")
-        .with_columns(pl.col("statistic").replace(STATISTICS))
-        .to_dicts(),
+        "about": f"{about}.",
+        "alpha": None if known is None else alpha,
+        "strength": next(words, ""),
         "queries": [
             {
                 "question": asked.get(row["name"]) or row["name"],

@@ -15,7 +15,7 @@ from findwell.core.errors import FindwellError, SaveError
 if TYPE_CHECKING:
     from starlette.requests import Request
 
-MOST = 200_000  # bytes of a request
+LARGEST_REQUEST = 200_000  # bytes of a request
 
 
 class RequestError(Exception):
@@ -42,7 +42,7 @@ class Sent:
         body = bytearray()
         async for part in request.stream():
             body += part
-            if len(body) > MOST:
+            if len(body) > LARGEST_REQUEST:
                 raise RequestError(413, "this is too long to be saved")
         try:
             fields = json.loads(body)

@@ -35,10 +35,13 @@ if TYPE_CHECKING:
     from findwell.loop.monitoring.store import TraceStore
 
 LOOPBACK = ("127.0.0.1", "localhost", "::1")
-FREE = "name another one with --port, or 0 for a free one, and configure the exporters"
+FREE_PORT_FIX = "name another one with --port, or 0 for a free one, and configure the exporters"
 CONNECTIONS = 512  # beyond which those are closed that wait longest for what the client sends
 HEADERS = 10.0  # seconds for a client to send the head of a request
-DRAINED, DRAINING = 16 << 20, 5.0  # bytes of a body, and seconds, before it is refused
+DRAINED_BYTES, DRAINING_SECONDS = (
+    16 << 20,
+    5.0,
+)  # bytes of a body, and seconds, before it is refused
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,7 +98,7 @@ def trace_server(
 ) -> Iterator[TraceServer]:
     """Give a server; in the end what it took in is written, and put into files."""
     with contextlib.ExitStack() as held:
-        listener = held.enter_context(listen(address.port, address.host, fix=FREE))
+        listener = held.enter_context(listen(address.port, address.host, fix=FREE_PORT_FIX))
         port = listener.getsockname()[1]
         decoders = BodyDecoders(workers, most=limits.request, id_from=id_from)
         held.callback(decoders.close)
@@ -183,7 +186,7 @@ class ExporterGuard:
         if refusal is None:
             await self._app(scope, receive, send)
         else:
-            await RequestBody(receive, DRAINING).drain(DRAINED)
+            await RequestBody(receive, DRAINING_SECONDS).drain(DRAINED_BYTES)
             await refusal.answer(send, request.headers.get("content-type", ""))
 
     def _refusal(self, request: Request) -> Refusal | None:

@@ -1,4 +1,4 @@
-"""How the main measure went over the results of the same data set: a small chart per result."""
+"""How a system did over the results of the same data set: a small chart per result."""
 
 from __future__ import annotations
 
@@ -11,16 +11,16 @@ from findwell.show.tables import interval, number
 if TYPE_CHECKING:
     from findwell.show.web.folders import SavedResult
 
-MOST = 30  # results in a chart
+MOST_RESULTS = 30  # results in a chart
 WIDTH, HEIGHT, AIR = 132.0, 34.0, 5.0
-SPOKEN = 5  # values that are read out
+SPOKEN_VALUES = 5  # values that are read out
 
 
 def trends(results: Sequence[SavedResult]) -> dict[str, dict[str, Any]]:
-    """Return the chart of each result by its id, and the value of the result before it.
+    """Return the chart of each result by its id: its best system in all results that have it.
 
-    A point is the best run of a result with its interval. Results belong together if they have the
-    same gold, main measure, relation and dialect; one that is alone has no chart.
+    Results belong together if they have the same gold, main measure, relation and dialect; a result
+    whose best system is in no other one has no chart.
     """
     groups: dict[tuple[str, str, str], list[SavedResult]] = {}
     for each in sorted(results, key=lambda each: (each.created, each.stamp)):
@@ -28,22 +28,28 @@ def trends(results: Sequence[SavedResult]) -> dict[str, dict[str, Any]]:
         if key[0] and each.headline.best is not None:
             groups.setdefault(key, []).append(each)
     return {
-        each.id: {
-            "svg": _chart(group, at),
-            "before": group[at - 1].headline.best if at else None,
-            "place": at + 1,
-            "of": len(group),
-        }
+        each.id: drawn
         for group in groups.values()
-        if len(group) > 1
-        for at, each in enumerate(group)
+        for each in group
+        if (drawn := _trend(each, group)) is not None
     }
 
 
-def _chart(group: Sequence[SavedResult], at: int) -> str:
-    first = max(0, min(at, len(group) - MOST))
-    shown = group[first : first + MOST]
-    rows = [each.headline.best or {} for each in shown]
+def _trend(result: SavedResult, group: Sequence[SavedResult]) -> dict[str, Any] | None:
+    run = (result.headline.best or {})["run"]
+    same = [each for each in group if each.headline.row_of(run) is not None]
+    at = same.index(result)
+    if len(same) < 2:
+        return None
+    before = same[at - 1].headline.row_of(run) if at else None
+    drawn = {"svg": _chart(same, run, at), "run": run}
+    return drawn | {"before": before, "place": at + 1, "of": len(same)}
+
+
+def _chart(group: Sequence[SavedResult], run: str, at: int) -> str:
+    first = max(0, min(at, len(group) - MOST_RESULTS))
+    shown = group[first : first + MOST_RESULTS]
+    rows = [each.headline.row_of(run) or {} for each in shown]
     ends = [row[key] for row in rows for key in ("value", "low", "high") if row[key] is not None]
     up = linear((min(ends), max(ends)), (HEIGHT - AIR, AIR))
     across = linear((0, len(shown) - 1), (AIR, WIDTH - AIR))
@@ -60,9 +66,9 @@ def _chart(group: Sequence[SavedResult], at: int) -> str:
         hint = title(f"{each.name}: {row['run']} {number(row['value'])}{limits}")
         dot = {"cx": across(place), "cy": up(row["value"]), "r": 4.5 if here else 2.0}
         parts.append(element("circle", hint, class_="c1 here" if here else "c0", **dot))
-    values = ", ".join(number(row["value"]) for row in rows[-SPOKEN:])
+    values = ", ".join(number(row["value"]) for row in rows[-SPOKEN_VALUES:])
     says = (
-        f"{group[at].measure} of the best run in {len(group)} results of this data set, "
+        f"{group[at].measure} of {run} in {len(group)} results of this data set, "
         f"of which this is number {at + 1}; the last are {values}"
     )
     return drawing(WIDTH, HEIGHT, says, parts)

@@ -16,8 +16,8 @@ from findwell.io.read.traces.span import (
     MANY_DOCUMENTS,
     NO_ID,
     NOT_A_SPAN,
-    REDACTED,
-    RERANKED,
+    REDACTED_TEXT,
+    RERANKED_FIELDS,
     WRONG_DOCUMENT,
     MalformedSpanError,
     parsed,
@@ -26,7 +26,7 @@ from findwell.io.read.traces.span import (
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from findwell.io.read.traces.schema import Retrieved
+    from findwell.io.read.traces.schema import RetrievedDocument
     from findwell.io.read.traces.span import Said, Span, SpanTally, TakenParts
 
 
@@ -99,14 +99,20 @@ DATABASES = frozenset(
     {"chroma.query", "marqo.search", "milvus.search", "pinecone.query", "pinecone.query_namespaces"}
 )
 DATABASE_RESULTS = ("db.query.result", "db.search.result")
-BROKEN = (AttributeError, KeyError, TypeError, ValueError, OverflowError, RecursionError)
+BROKEN_ERRORS = (AttributeError, KeyError, TypeError, ValueError, OverflowError, RecursionError)
+COUNTED_NAMES = 1000  # names of spans that are counted, for a message
 EVALUATION = "gen_ai.evaluation.result"
 
 
 def convention_of(
-    attributes: Mapping[str, Any], value_of: Callable[[Any], Any], name: object
+    attributes: Mapping[str, Any],
+    value_of: Callable[[Any], Any],
+    name: object,
+    search: str | None = None,
 ) -> str:
     """Return the convention of a span that is a retrieval call; "" for other spans.
+
+    Spans whose name is `search` are retrieval calls whatever type they were logged as.
 
     It is asked before the span is read whole, so the attributes may be of any kind that `value_of`
     reads.
@@ -114,7 +120,7 @@ def convention_of(
     for marker, convention in MARKERS.items():
         if marker in attributes:
             kind = str(value_of(attributes[marker])).strip('"').lower()
-            return convention if kind in KINDS else ""
+            return convention if kind in KINDS or (search and name == search) else ""
     operation = str(value_of(attributes[OPERATION])) if OPERATION in attributes else ""
     if operation in OPERATIONS:
         return GEN_AI
@@ -157,8 +163,11 @@ def retrieval_spans(spans: Iterable[Any], form: SpanForm, tally: SpanTally) -> I
         try:
             each = form.open(given)
             name, raw = form.look(each)
-            convention = convention_of(raw, form.value, name)
+            convention = convention_of(raw, form.value, name, tally.search)
+            tally.searches += bool(convention) and name == tally.search
             if not convention:
+                if len(tally.names) < COUNTED_NAMES:
+                    tally.names[str(name)] += 1
                 if tally.asked is not None and (trace := form.root(each)):
                     tally.note_root(trace, raw, form.value)
                 continue
@@ -167,7 +176,7 @@ def retrieval_spans(spans: Iterable[Any], form: SpanForm, tally: SpanTally) -> I
             span.convention = convention
         except MalformedSpanError as error:
             tally.malformed[str(error)] += 1
-        except BROKEN:
+        except BROKEN_ERRORS:
             tally.malformed[NOT_A_SPAN] += 1
         else:
             if span.trace and span.span:
@@ -208,7 +217,7 @@ def _read_observation(span: Span, parts: TakenParts) -> RetrievalCall:
         call.docs = parts.documents(results, span.span) if results else None
     if call.kind == RERANKER:
         asked = parsed(before)
-        held = [asked.get(name) for name in RERANKED] if isinstance(asked, Mapping) else []
+        held = [asked.get(name) for name in RERANKED_FIELDS] if isinstance(asked, Mapping) else []
         listed = next((each for each in held if isinstance(each, list)), None)
         call.inputs = [doc.id for doc in parts.documents(listed, span.span) or ()]
     if span.convention == GEN_AI:
@@ -224,27 +233,29 @@ def _read_observation(span: Span, parts: TakenParts) -> RetrievalCall:
 
 # OpenInference: what Phoenix, Arize and their instrumentations of frameworks write
 
-RETRIEVED = "retrieval.documents"
+RETRIEVED_ATTRIBUTE = "retrieval.documents"
 OUTPUTS, INPUTS = "reranker.output_documents", "reranker.input_documents"
 LABELS = ("annotations", "evaluations")  # of the span; the second of older versions
-PREFIXES = (RETRIEVED, OUTPUTS, INPUTS, *LABELS)
+PREFIXES = (RETRIEVED_ATTRIBUTE, OUTPUTS, INPUTS, *LABELS)
 LISTS = tuple(f"{prefix}." for prefix in PREFIXES)
-TAKEN = frozenset(
+KNOWN_ATTRIBUTES = frozenset(
     {
         *("openinference.span.kind", "input.value", "input.mime_type"),
         *("output.value", "output.mime_type", "reranker.query", *PREFIXES),
     }
 )
 # LlamaIndex's retrievers call themselves; only the outer call has the documents
-PRIVATE = ("._retrieve", "._aretrieve")
+PRIVATE_METHODS = ("._retrieve", "._aretrieve")
 
 
 def _read_openinference(span: Span, parts: TakenParts) -> RetrievalCall:
     """Return the call of a RETRIEVER or RERANKER span."""
     given = span.attributes
     reranks = str(given["openinference.span.kind"]).lower() == RERANKER
-    call = parts.begin_call(span, taken=lambda key: key in TAKEN or key.startswith(LISTS))
-    if not reranks and span.name.endswith(PRIVATE):
+    call = parts.begin_call(
+        span, taken=lambda key: key in KNOWN_ATTRIBUTES or key.startswith(LISTS)
+    )
+    if not reranks and span.name.endswith(PRIVATE_METHODS):
         return RetrievalCall(
             call.trace, call.span, call.time, call.convention, INNER, call.parent, docs=None
         )
@@ -252,7 +263,7 @@ def _read_openinference(span: Span, parts: TakenParts) -> RetrievalCall:
     question = given.get("reranker.query") if reranks else None
     call.question = parts.question(question or given.get("input.value"))
     lists = _lists(given)
-    name = OUTPUTS if reranks else RETRIEVED
+    name = OUTPUTS if reranks else RETRIEVED_ATTRIBUTE
     call.docs = _documents(span, lists[name], parts)
     if not call.docs:
         call.docs = _from_output(span, name, parts, listed=bool(lists[name]))
@@ -301,7 +312,7 @@ def _unnested(entry: Mapping[str, Any]) -> dict[str, Any]:
 
 def _documents(
     span: Span, by_index: dict[int, dict[str, Any]], parts: TakenParts
-) -> list[Retrieved]:
+) -> list[RetrievedDocument]:
     if len(by_index) > DOCUMENTS:
         parts.malformed[MANY_DOCUMENTS] += 1
     entries = [entry for _, entry in sorted(by_index.items())[:DOCUMENTS]]
@@ -333,7 +344,7 @@ def _add_ids(entries: list[dict[str, Any]], output: object) -> None:
 
 def _from_output(
     span: Span, name: str, parts: TakenParts, *, listed: bool
-) -> list[Retrieved] | None:
+) -> list[RetrievedDocument] | None:
     """Return the documents of a span that lists none: programs may write only what came out.
 
     None means that they are unknown: the output is hidden, what is under `name` is not a list, or
@@ -342,5 +353,5 @@ def _from_output(
     output = span.attributes.get("output.value")
     held = parsed(output)
     found = parts.documents(held, span.span) if isinstance(held, list | Mapping) else None
-    known = output != REDACTED and not isinstance(parsed(span.attributes.get(name)), str)
+    known = output != REDACTED_TEXT and not isinstance(parsed(span.attributes.get(name)), str)
     return found or ([] if known and not listed else None)

@@ -22,13 +22,13 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from findwell.core.errors import InputError, needs_package
 from findwell.core.frames import pl
 from findwell.io.read.format import Source, not_readable
-from findwell.io.read.traces.conventions import BROKEN, SpanForm, calls_of, retrieval_spans
+from findwell.io.read.traces.conventions import BROKEN_ERRORS, SpanForm, calls_of, retrieval_spans
 from findwell.io.read.traces.exports import NAMES, is_plain_call, read_plain, spans_of_record
 from findwell.io.read.traces.schema import Decoded, frame_of_calls, number_hops, with_inner_marked
 from findwell.io.read.traces.span import (
     BODY_FIELDS,
     BODY_SPANS,
-    CROWDED,
+    CROWDED_SPAN,
     DEPTH,
     NESTED,
     NOT_A_SPAN,
@@ -142,7 +142,7 @@ class JsonSpans(SpanForm):
             if isinstance(entry, dict) and isinstance(entry.get("key"), str):
                 try:
                     found[entry["key"]] = self.value(entry.get("value"))
-                except BROKEN:
+                except BROKEN_ERRORS:
                     continue
         return found
 
@@ -274,7 +274,7 @@ class ProtobufSpans(SpanForm):
         count = len(span.attributes)
         self._tally.count_fields(count)
         if count > SPAN_ATTRIBUTES:
-            raise MalformedSpanError(CROWDED)
+            raise MalformedSpanError(CROWDED_SPAN)
         return span
 
     def look(self, span: Any) -> tuple[object, dict[str, Any]]:  # noqa: ANN401
@@ -345,11 +345,14 @@ class TraceReader:
     """Collects the retrieval calls of requests and records, until they are taken.
 
     `id_from` is the field that holds the ids of documents, such as `metadata.chunk`. With `asks`
-    it also remembers what the applications were asked whose traces they are.
+    it also remembers what the applications were asked whose traces they are. Spans whose name is
+    `search_span` are calls of a retriever, whatever type they were logged as.
     """
 
-    def __init__(self, id_from: str | None = None, *, asks: bool = False) -> None:
-        self.tally = SpanTally(asked={} if asks else None)
+    def __init__(
+        self, id_from: str | None = None, *, asks: bool = False, search_span: str | None = None
+    ) -> None:
+        self.tally = SpanTally(asked={} if asks else None, search=search_span)
         self.parts = TakenParts(id_from, self.tally.malformed)
         self.calls: list[RetrievalCall] = []
         self.for_run = asks
@@ -429,16 +432,16 @@ def parse_json(data: bytes | str) -> Any:  # noqa: ANN401
         raise MalformedSpanError(NO_JSON) from None
 
 
-PART = 4 << 20  # bytes of lines, or of messages, that become one part
-ROWS = 2000  # of a table
+PART_BYTES = 4 << 20  # bytes of lines, or of messages, that become one part
+TABLE_ROWS = 2000  # of a table
 LINE = 64 << 20  # bytes of the longest line that is read
 REQUEST = 256 << 20  # bytes of the largest message of protobuf
 LONG_LINE = f"line of more than {LINE >> 20} MiB: left out"
 CUT_SHORT = "the file ends in the middle of a message"
 BROKEN_FILE = "file that cannot be read"
-LISTED = (*NAMES["retrieved"], "hops")  # columns of plain records
+LIST_COLUMNS = (*NAMES["retrieved"], "hops")  # columns of plain records
 # one row per document of each span, as Phoenix's `get_retrieved_documents` gives them
-EXPLODED = frozenset({"context.span_id", "document_position", "input"})
+EXPLODED_COLUMNS = frozenset({"context.span_id", "document_position", "input"})
 DOCUMENT = {  # the fields of a document, and what they are called there
     "document.id": ("document.id", "document_id"),
     "document.content": ("reference", "document.content", "document_content"),
@@ -517,7 +520,7 @@ def _protobuf(source: Source, reader: TraceReader) -> Iterator[Decoded]:
                 break
             reader.read_protobuf(body)
             read += length
-            if read >= PART:
+            if read >= PART_BYTES:
                 yield reader.take()
                 read = 0
     yield reader.take()
@@ -550,13 +553,13 @@ def _goes_on(head: bytes) -> bool:
 def _lines(source: Source, reader: TraceReader) -> Iterator[list[bytes]]:
     """Return lines, some at a time; those that are too long are counted."""
     with source.open() as file:
-        while data := file.read(PART):
+        while data := file.read(PART_BYTES):
             if not data.endswith(b"\n"):
                 data += file.readline(LINE)
             if len(data) >= LINE and not data.endswith(b"\n"):
                 head, _, cut = data.rpartition(b"\n")
                 while cut and not cut.endswith(b"\n"):
-                    cut = file.readline(PART)
+                    cut = file.readline(PART_BYTES)
                 reader.count(LONG_LINE)
                 data = head
             yield [line for line in data.removeprefix(b"\xef\xbb\xbf").split(b"\n") if line.strip()]
@@ -567,8 +570,8 @@ def read_rows(rows: Iterable[dict[str, Any]], reader: TraceReader) -> Iterator[D
     for number, row in enumerate(_whole_spans(rows, reader), start=1):
         kept = {key: value for key, value in row.items() if value not in (None, "")}
         # an empty cell is not a list, but its column still says that the row is a call
-        reader.read_value({name: None for name in LISTED if name in row} | kept)
-        if number % ROWS == 0:
+        reader.read_value({name: None for name in LIST_COLUMNS if name in row} | kept)
+        if number % TABLE_ROWS == 0:
             yield reader.take()
     yield reader.take()
 
@@ -609,7 +612,7 @@ def _has(row: dict[str, Any], name: str) -> bool:
 
 
 def _is_part(row: object) -> bool:
-    return isinstance(row, dict) and row.keys() >= EXPLODED
+    return isinstance(row, dict) and row.keys() >= EXPLODED_COLUMNS
 
 
 def _csv(source: Source) -> Iterator[dict[str, Any]]:
@@ -632,7 +635,7 @@ def _csv(source: Source) -> Iterator[dict[str, Any]]:
 def _parquet(source: Source) -> Iterator[dict[str, Any]]:
     try:
         with source.plain_file() as path:
-            for part in pl.scan_parquet(path).collect().iter_slices(ROWS):
+            for part in pl.scan_parquet(path).collect().iter_slices(TABLE_ROWS):
                 yield from part.iter_rows(named=True)
     except (pl.exceptions.PolarsError, OSError) as error:
         raise InputError(

@@ -19,7 +19,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from findwell.core.timing import DURATIONS
-from findwell.io.read.traces.conventions import BROKEN, SpanForm, retrieval_spans
+from findwell.io.read.traces.conventions import BROKEN_ERRORS, SpanForm, retrieval_spans
 from findwell.io.read.traces.schema import RERANKER
 from findwell.io.read.traces.span import (
     DEPTH,
@@ -42,7 +42,7 @@ Record: TypeAlias = Mapping[str, Any]
 
 # objects that hold a list of records, as the interfaces of these tools answer
 HOLDERS = ("spans", "observations", "traces", "runs", "data", "items", "child_runs")
-FAILED = ("ERROR", "STATUS_CODE_ERROR", "error")
+FAILED_STATES = ("ERROR", "STATUS_CODE_ERROR", "error")
 
 
 @dataclass(frozen=True, slots=True)
@@ -156,7 +156,7 @@ def _until_broken(spans: Iterable[Span], tally: SpanTally) -> Iterator[Span]:
     except MalformedSpanError as error:
         tally.spans += 1
         tally.malformed[str(error)] += 1
-    except BROKEN:
+    except BROKEN_ERRORS:
         tally.spans += 1
         tally.malformed[NOT_A_SPAN] += 1
 
@@ -203,7 +203,7 @@ def _phoenix(record: Record) -> Iterator[Span]:
             held = _unwritten(value)
             attributes |= flat(held, name) if isinstance(held, Mapping) else {name: held}
     attributes["openinference.span.kind"] = record["span_kind"]
-    failed = record.get("status_code") in FAILED
+    failed = record.get("status_code") in FAILED_STATES
     error = (record.get("status_message") or "error") if failed else None
     span = PHOENIX.read(_with_context(record), attributes, error)
     span.resource = {"service.name": record.get("project_name")}
@@ -250,7 +250,7 @@ def _is_langfuse(record: Record) -> bool:
 def _langfuse(record: Record) -> Iterator[Span]:
     """Read an observation, whose scores are a list, or lists of values by name."""
     metadata = flat(parsed(record.get("metadata")), "langfuse.observation.metadata")
-    failed = record.get("level") in FAILED
+    failed = record.get("level") in FAILED_STATES
     error = (_first(record, "statusMessage", "status_message") or "error") if failed else None
     span = LANGFUSE.read(record, metadata, error)
     span.said += _langfuse_said(parsed(record.get("scores")))
@@ -328,7 +328,9 @@ def _mlflow(record: Record) -> Iterator[Span]:
         code = status.get("code") if isinstance(status, Mapping) else status
         message = status.get("message") if isinstance(status, Mapping) else None
         whole = _with_context(each)
-        span = MLFLOW.read(whole, attributes, (message or "error") if code in FAILED else None)
+        span = MLFLOW.read(
+            whole, attributes, (message or "error") if code in FAILED_STATES else None
+        )
         span.said += _mlflow_said(info.get("assessments"), str(_first(whole, *MLFLOW.span)))
         yield span
 
@@ -372,7 +374,7 @@ NAMES = {
     "session": ("session", "session_id", "session.id"),
     "user": ("user", "user_id", "user.id"),
 }
-TAKEN = frozenset(name for names in NAMES.values() for name in names) | {"hops", *DURATIONS}
+KNOWN_FIELDS = frozenset(name for names in NAMES.values() for name in names) | {"hops", *DURATIONS}
 
 
 def is_plain_call(record: object) -> bool:
@@ -401,7 +403,7 @@ def read_plain(record: Mapping[str, Any], parts: TakenParts) -> list[RetrievalCa
     hops = parsed(record.get("hops"))
     if not isinstance(hops, list):
         return _calls(record, Span(trace, span, None, "", start, -1, {}), parts)
-    begin = _hashed(given)[:8] if given else span[:8]  # ids that are given may begin alike
+    begin = _id_from_name(given)[:8] if given else span[:8]  # ids that are given may begin alike
     # what the record says of all hops together is not true of each
     apart = ("hops", "reranked", *(DURATIONS if len(hops) > 1 else ()))
     common = {key: each for key, each in record.items() if key not in apart}
@@ -416,12 +418,12 @@ def read_plain(record: Mapping[str, Any], parts: TakenParts) -> list[RetrievalCa
     if calls and "reranked" in record:
         found = {doc.id: None for call in calls for doc in call.docs or () if call.kind != RERANKER}
         last = calls[-1].time * 1000
-        after = Span(trace, _hashed(span)[:16], None, "", last, -1, {})
+        after = Span(trace, _id_from_name(span)[:16], None, "", last, -1, {})
         calls.append(_reranked(record, _begun(record, after), list(found), parts))
     return calls
 
 
-def _hashed(name: str) -> str:
+def _id_from_name(name: str) -> str:
     return hashlib.sha256(name.encode()).hexdigest()
 
 
@@ -431,7 +433,7 @@ def _calls(record: Mapping[str, Any], span: Span, parts: TakenParts) -> list[Ret
     call.docs = parts.documents(_get(record, "retrieved"), span.span)
     if "reranked" not in record:
         return [call]
-    span.span = _hashed(span.span)[:16]
+    span.span = _id_from_name(span.span)[:16]
     return [call, _reranked(record, span, [doc.id for doc in call.docs or ()], parts)]
 
 
@@ -439,7 +441,7 @@ def _begun(record: Mapping[str, Any], span: Span) -> Span:
     """Put into a span what its record says about it."""
     span.convention = CONVENTION
     span.parent = hex_id(_get(record, "parent")) or None
-    span.attributes = flat({key: each for key, each in record.items() if key not in TAKEN})
+    span.attributes = flat({key: each for key, each in record.items() if key not in KNOWN_FIELDS})
     error = _get(record, "error")
     span.error = None if error in (None, False) else str(error)
     return span

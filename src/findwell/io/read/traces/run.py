@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 import os
 import re
+import shlex
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
@@ -22,7 +23,7 @@ from findwell.io.read.objects import make_entries
 from findwell.io.read.records import one_line, plain_columns
 from findwell.io.read.tables import frame, pandas_columns, pandas_rows
 from findwell.io.read.traces.decoding import (
-    EXPLODED,
+    EXPLODED_COLUMNS,
     TraceReader,
     is_protobuf,
     is_request,
@@ -31,32 +32,36 @@ from findwell.io.read.traces.decoding import (
 )
 from findwell.io.read.traces.exports import is_export
 from findwell.io.read.traces.schema import RERANKER, RETRIEVER, number_hops, outermost
-from findwell.io.read.traces.span import NO_FIELD, UNNAMED, parsed
+from findwell.io.read.traces.span import NO_FIELD, UNNAMED_DOCUMENT, parsed
 
 if TYPE_CHECKING:
+    from collections import Counter
     from collections.abc import Iterable, Iterator
 
     from findwell.core.data import RunStream
     from findwell.io.read.traces.schema import Decoded
 
 RETRIEVED, RERANKED = "", "reranked"  # which lists of the traces: before or after a reranker
-COLUMNS = ("trace", "session", "user", "service")  # which --read query_from may name, too
+ID_COLUMNS = ("trace", "session", "user", "service")  # which --read query_from may name, too
 CAPTURE = (
     "let the instrumentation record contents (docs/traces.md), or name the attribute that holds "
     "the id of the query with --read query_from (query_from=)"
 )
-UNTIMED = 1970  # the year of calls whose times are not known
+SEARCHES = re.compile("retriev|search|vector|lookup|fetch", re.IGNORECASE)
+UNTIMED_YEAR = 1970  # the year of calls whose times are not known
 LOOKED_AT = 1000  # documents by which it is decided what stands next to their ids
-SHOWN = 20  # attributes that become columns about the queries
+SHOWN_ATTRIBUTES = 20  # attributes that become columns about the queries
 # how JSON of traces begins, where its first record is too long to be seen whole
-BEGINS = re.compile(rb'"(resourceSpans|resource_spans|run_type|span_kind|traceId|mlflow\.\w+)"')
+TRACE_BEGINNING = re.compile(
+    rb'"(resourceSpans|resource_spans|run_type|span_kind|traceId|mlflow\.\w+)"'
+)
 BEGINNING = 4096
 TABLES = (  # columns of CSV, Parquet and data frames
     frozenset({"traceId", "type", "startTime"}),
     frozenset({"trace_id", "type", "start_time"}),
     frozenset({"context.span_id", "span_kind"}),
     frozenset({"trace_id", "trace", "request_time"}),
-    EXPLODED,
+    EXPLODED_COLUMNS,
 )
 
 
@@ -71,16 +76,27 @@ class TraceCalls:
     where: str
 
     @classmethod
-    def read(cls, path: str | os.PathLike[str] | Source, id_from: str | None) -> TraceCalls:
+    def read(
+        cls,
+        path: str | os.PathLike[str] | Source,
+        id_from: str | None,
+        search_span: str | None = None,
+    ) -> TraceCalls:
         """Read a file or a folder whole."""
-        reader = TraceReader(id_from, asks=True)
+        reader = TraceReader(id_from, asks=True, search_span=search_span)
         where = path.where if isinstance(path, Source) else str(path)
         return cls._of(read_all(path, reader), reader, where)
 
     @classmethod
-    def of_rows(cls, rows: Iterable[dict[str, Any]], where: str, id_from: str | None) -> TraceCalls:
+    def of_rows(
+        cls,
+        rows: Iterable[dict[str, Any]],
+        where: str,
+        id_from: str | None,
+        search_span: str | None = None,
+    ) -> TraceCalls:
         """Read the rows of a table."""
-        reader = TraceReader(id_from, asks=True)
+        reader = TraceReader(id_from, asks=True, search_span=search_span)
         return cls._of(read_rows(rows, reader), reader, where)
 
     @classmethod
@@ -96,7 +112,14 @@ class TraceCalls:
         spans = sum(part.spans for part in parts)
         found = cls(frame, reader.tally.asked or {}, spans, malformed, where)
         if not frame.height:
-            raise found.no_calls()
+            raise found.no_calls(reader.tally.names)
+        search = reader.tally.search
+        if search is not None and not reader.tally.searches:
+            raise InputError(
+                f"no span is named {search!r} (--read search_span)",
+                where=where,
+                fix=_search_named(reader.tally.names) + "leave search_span out",
+            )
         return found
 
     @property
@@ -110,14 +133,28 @@ class TraceCalls:
             each for each, there in zip((RETRIEVED, RERANKED), found, strict=True) if there
         )
 
-    def no_calls(self) -> InputError:
-        """Return the error for traces without a retrieval call."""
+    def no_calls(self, names: Counter[str]) -> InputError:
+        """Return the error for traces without a retrieval call; `names` are those of the spans."""
         reasons = "; ".join(f"{count} × {why}" for why, count in list(self.malformed.items())[:3])
         return InputError(
             f"no retrieval call among {self.spans} spans" + (f" ({reasons})" if reasons else ""),
             where=self.where,
-            fix="trace the retriever: docs/traces.md lists the spans that count as its calls",
+            fix=_search_named(names)
+            + "trace the retriever: docs/traces.md lists the spans that count as its calls",
         )
+
+
+def _search_named(names: Counter[str]) -> str:
+    """Return what to type where the search is a span of another type, with the likely name."""
+    known = [name for name, _ in names.most_common() if name]
+    if not known:
+        return ""
+    likely = next((name for name in known if SEARCHES.search(name)), known[0])
+    listed = ", ".join(map(shorten, known[:EXAMPLES]))
+    return (
+        f"if the search is logged as a span of another type, name it: --read search_span="
+        f"{shlex.quote(likely)} (search_span=; spans: {listed}); or "
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,7 +175,10 @@ class TraceSource(Source):
 
 
 def trace_sources(
-    path: str | os.PathLike[str], named: str | None, id_from: str | None
+    path: str | os.PathLike[str],
+    named: str | None,
+    id_from: str | None,
+    search_span: str | None = None,
 ) -> list[TraceSource]:
     """Return the runs of an input that is traces: one, or two where lists were reranked.
 
@@ -149,12 +189,12 @@ def trace_sources(
         source = Source(Path(path), str(path))
         if not _holds_traces(source.path, named):
             return []
-        calls = TraceCalls.read(path, id_from)
+        calls = TraceCalls.read(path, id_from, search_span)
     elif os.path.isfile(path):  # noqa: PTH113 - a pipe can be read only once
         source = Source.of(path)
         if named != Traces.name and (named is not None or not is_traces(Look.at(source))):
             return []
-        calls = TraceCalls.read(source, id_from)
+        calls = TraceCalls.read(source, id_from, search_span)
     else:
         return []
     return [
@@ -178,7 +218,7 @@ def is_traces(look: Look) -> bool:
     if head[:1] in (b"{", b"["):
         first = _first_record(head)
         if first is None:
-            return bool(BEGINS.search(head[:BEGINNING]))
+            return bool(TRACE_BEGINNING.search(head[:BEGINNING]))
         return is_request(first) or is_export(first)
     if is_protobuf(look.head):
         return True
@@ -198,7 +238,9 @@ def trace_rows(data: object) -> Iterator[dict[str, Any]] | None:
     """Return the rows of a data frame of spans, or of a list of them; None if it is neither."""
     if isinstance(data, list):
         return iter(data) if data and is_export(data[0]) else None
-    if hasattr(data, "reset_index"):  # pandas, whose cells may be anything
+    if hasattr(data, "reset_index") and hasattr(
+        data, "columns"
+    ):  # pandas, whose cells may be anything
         return pandas_rows(data) if is_trace_table(pandas_columns(data)) else None
     table = frame(data) if hasattr(data, "__arrow_c_stream__") else None
     if table is None or not is_trace_table(table.columns):
@@ -234,7 +276,8 @@ class Traces(Format):
         if isinstance(source, TraceSource) and source.calls is not None:
             calls, lists = source.calls, source.lists
         else:
-            calls = TraceCalls.read(source, source.reading.id_from)
+            reading = source.reading
+            calls = TraceCalls.read(source, reading.id_from, reading.search_span)
             lists = calls.lists[-1]
         return run_of_calls(calls, name, source.reading, lists)
 
@@ -249,11 +292,8 @@ def run_of_calls(
     if lists == RETRIEVED:
         known = _with_inputs(known)
     listed = known.filter(pl.col("docs").is_not_null())
-    findings += _left_out(
-        known.height - listed.height,
-        "retrieval call without its documents: left out",
-        CAPTURE,
-    )
+    omitted = known.height - listed.height
+    findings += _omission_finding(omitted, "# retrieval call|calls has|have no documents.")
     if not listed.height:
         raise InputError(
             "the spans do not say which documents were retrieved", where=calls.where, fix=CAPTURE
@@ -279,23 +319,25 @@ def _refuse_positions(reading: ReadContext, where: str) -> None:
     """Refuse to join calls and gold by their positions: no one asks in the order of gold labels."""
     if reading.names == "position":
         raise InputError(
-            "nothing joins these traces with the gold: they know questions, and the gold only ids",
+            "these traces cannot be matched with the gold: they hold questions, it only has ids",
             where=where,
             fix="give gold labels whose queries have a question, or name the attribute of the "
             "spans that holds the id of the query with --read query_from (query_from=)",
         )
 
 
-def _left_out(count: int, message: str, fix: str, kind: str = "incomplete-trace") -> list[Finding]:
-    return [Finding(kind, count, (), message, fix)] if count else []
+def _omission_finding(count: int, message: str) -> list[Finding]:
+    return [Finding("incomplete-trace", count, (), message, CAPTURE)] if count else []
 
 
 def _malformed(why: str, count: int) -> Finding:
     fixes = {
         NO_FIELD: "name another field with --read id_from (id_from=)",
-        UNNAMED: CAPTURE,
+        UNNAMED_DOCUMENT: CAPTURE,
     }
-    return Finding("malformed-trace", count, (), why, fixes.get(why, "check what wrote the traces"))
+    message = f"# part|parts of the traces is|are left out or cut: {why.partition(': ')[0]}."
+    fix = fixes.get(why, "check what wrote the traces")
+    return Finding("malformed-trace", count, (), message, fix)
 
 
 def _with_names(calls: TraceCalls, reading: ReadContext, findings: list[Finding]) -> pl.DataFrame:
@@ -314,7 +356,7 @@ def _with_names(calls: TraceCalls, reading: ReadContext, findings: list[Finding]
     what = "a question" if reading.query_from is None else f"the attribute {reading.query_from!r}"
     if not known.height:
         raise InputError(f"none of the spans has {what}", where=calls.where, fix=CAPTURE)
-    findings += _left_out(lacking, f"trace without {what}: left out", CAPTURE)
+    findings += _omission_finding(lacking, f"# trace|traces lacks|lack {what}.")
     traces = known.unique("trace", keep="first", maintain_order=True).select("trace", "query")
     nth = pl.int_range(1, pl.len() + 1).over("query")
     again = traces.filter(nth > 1)["query"]
@@ -324,7 +366,7 @@ def _with_names(calls: TraceCalls, reading: ReadContext, findings: list[Finding]
                 "asked-again",
                 len(again),
                 tuple(shorten(text) for text in again.unique(maintain_order=True)[:EXAMPLES]),
-                "trace of a query that was asked before: the first one counts",
+                "# trace|traces repeats|repeat an earlier query; the first one counts.",
                 "give the traces of one period, or of one version of the application",
             )
         )
@@ -348,7 +390,7 @@ def _questions(calls: TraceCalls) -> list[str | None]:
 
 def _ids(frame: pl.DataFrame, path: str) -> list[str | None]:
     """Return what an attribute of each call holds, or a field of JSON in one."""
-    if path in COLUMNS:
+    if path in ID_COLUMNS:
         return frame[path].to_list()
     found: list[str | None] = []
     head, _, rest = path.partition(".")
@@ -417,14 +459,10 @@ def _rows(chosen: pl.DataFrame, reading: ReadContext) -> pl.DataFrame:
         rows = rows.hstack(_places(flat))
     if several:
         rows = rows.hstack(flat.select("hop", "calls"))
-    _note_ids(flat, reading)
-    return rows
-
-
-def _note_ids(flat: pl.DataFrame, reading: ReadContext) -> None:
-    """Report documents that are known by their texts only."""
+    # documents that are known by their texts only
     hashed = flat.filter(pl.col("docs").str.contains(r"^text-[0-9a-f]{16}$"))["texts"].drop_nulls()
     reading.notes.hashed += [shorten(text) for text in hashed]
+    return rows
 
 
 def _places(flat: pl.DataFrame) -> pl.DataFrame:
@@ -456,7 +494,7 @@ def _about(
         *(pl.col(name).first() for name in first),
         attributes=pl.col("attributes").first(),
     )
-    finite, known = pl.col("latency_ms").is_finite(), pl.col("time").dt.year() > UNTIMED
+    finite, known = pl.col("latency_ms").is_finite(), pl.col("time").dt.year() > UNTIMED_YEAR
     about = about.with_columns(pl.when(finite).then("latency_ms"), pl.when(known).then("time"))
     attributes = about["attributes"]
     about = about.drop("attributes")
@@ -471,7 +509,7 @@ def _columns(attributes: pl.Series, taken: list[str]) -> pl.DataFrame:
     """Return the attributes that most calls have as columns, to slice by."""
     flat = attributes.to_frame("each").with_row_index("row").explode("each").drop_nulls()
     flat = flat.unnest("each").filter(~pl.col("key").is_in(taken))
-    names = flat["key"].value_counts(sort=True)["key"].head(SHOWN).to_list()
+    names = flat["key"].value_counts(sort=True)["key"].head(SHOWN_ATTRIBUTES).to_list()
     rows = pl.DataFrame({"row": pl.Series(range(len(attributes)), dtype=pl.UInt32)})
     for name in sorted(names):
         held = (

@@ -15,13 +15,12 @@ from findwell.core.frames import pl
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from findwell.core.data import Ints
 
 ATTRIBUTE = pl.Struct({"key": pl.String, "value": pl.String})
 ANNOTATION = pl.Struct(
     {"name": pl.String, "score": pl.Float64, "label": pl.String, "annotator": pl.String}
 )
-COLUMNS: dict[str, pl.DataType | type[pl.DataType]] = {
+SPAN_COLUMNS: dict[str, pl.DataType | type[pl.DataType]] = {
     "trace": pl.String,  # with span the key of a call: hexadecimal, lower case
     "span": pl.String,
     "parent": pl.String,
@@ -43,13 +42,13 @@ COLUMNS: dict[str, pl.DataType | type[pl.DataType]] = {
     "annotations": pl.List(ANNOTATION),
     "convention": pl.String,
 }
-TRACE_SCHEMA = pl.Schema(COLUMNS)
+TRACE_SCHEMA = pl.Schema(SPAN_COLUMNS)
 RETRIEVER, RERANKER = "retriever", "reranker"
 # a retriever inside of another one: not a call of its own, but kept for those that are inside of it
 INNER = "inner"
 
 
-class Retrieved(NamedTuple):
+class RetrievedDocument(NamedTuple):
     """One document of a call."""
 
     id: str
@@ -80,7 +79,7 @@ class RetrievalCall:
     latency_ms: float | None = None
     question: str | None = None
     error: str | None = None
-    docs: Sequence[Retrieved] | None = ()  # None where the span does not say
+    docs: Sequence[RetrievedDocument] | None = ()  # None where the span does not say
     inputs: Sequence[str] = ()
     service: str | None = None
     session: str | None = None
@@ -105,33 +104,29 @@ def frame_of_calls(calls: Sequence[RetrievalCall]) -> pl.DataFrame:
     """Return one row per call; all hops are 0."""
     if not calls:
         return TRACE_SCHEMA.to_frame()
-    docs = _lists(
-        [call.docs for call in calls],
-        {
-            "docs": pl.String,
-            "texts": pl.String,
-            "scores": pl.Float64,
-            "doc_metadata": pl.String,
-        },
-    )
-    inputs = [[(doc,) for doc in call.inputs] for call in calls]
-    attributes = [call.attributes for call in calls]
-    annotations = [call.annotations for call in calls]
-    columns = {name: [getattr(call, name) for call in calls] for name in SINGLE}
     made = {
-        **{name: pl.Series(name, each, dtype=SINGLE[name]) for name, each in columns.items()},
+        **{
+            name: pl.Series(name, [getattr(call, name) for call in calls], dtype=kind)
+            for name, kind in SINGLE_VALUES.items()
+        },
         "time": pl.Series("time", [call.time for call in calls], dtype=pl.Int64),
         "hop": pl.Series("hop", np.zeros(len(calls), np.uint32)),
-        **docs,
-        **_lists(inputs, {"inputs": pl.String}),
-        "attributes": _structs("attributes", attributes, ATTRIBUTE),
-        "annotations": _structs("annotations", annotations, ANNOTATION),
+        **_lists([call.docs for call in calls], DOCUMENT_COLUMNS),
+        **_lists([[(doc,) for doc in call.inputs] for call in calls], {"inputs": pl.String}),
+        **_lists([call.attributes for call in calls], ATTRIBUTE.to_schema(), "attributes"),
+        **_lists([call.annotations for call in calls], ANNOTATION.to_schema(), "annotations"),
     }
     made["time"] = made["time"].cast(TRACE_SCHEMA["time"])
     return pl.DataFrame([made[name] for name in TRACE_SCHEMA])
 
 
-SINGLE = {
+DOCUMENT_COLUMNS = {  # in the order of the fields of a document
+    "docs": pl.String,
+    "texts": pl.String,
+    "scores": pl.Float64,
+    "doc_metadata": pl.String,
+}
+SINGLE_VALUES = {
     name: kind
     for name, kind in TRACE_SCHEMA.items()
     if not kind.is_nested() and name not in ("time", "hop")
@@ -140,36 +135,26 @@ SINGLE = {
 
 def _lists(
     rows: Sequence[Sequence[tuple[Any, ...]] | None],
-    fields: Mapping[str, pl.DataType | type[pl.DataType]],
+    fields: Mapping[str, Any],
+    struct: str = "",
 ) -> dict[str, pl.Series]:
     """Return columns of lists, one for each field of the tuples that are listed in the rows.
+
+    With `struct` it is one column of this name, whose lists hold all fields of a tuple.
 
     They are made of one column each that is cut into lists: polars takes long to read lists one
     by one.
     """
     sizes = np.fromiter((len(each or ()) for each in rows), np.int64, len(rows))
     flat = [entry for each in rows for entry in each or ()]
-    values = [
-        pl.Series(name, [entry[number] for entry in flat], dtype=kind)
-        for number, (name, kind) in enumerate(fields.items())
-    ]
-    return _cut(pl.DataFrame(values), sizes, [each is None for each in rows])
-
-
-def _structs(name: str, rows: Sequence[Sequence[tuple[Any, ...]]], kind: pl.Struct) -> pl.Series:
-    """Return a column of lists of structs."""
-    sizes = np.fromiter(map(len, rows), np.int64, len(rows))
-    flat = [entry for each in rows for entry in each]
-    fields = [
-        pl.Series(part.name, [entry[number] for entry in flat], dtype=part.dtype)
-        for number, part in enumerate(kind.fields)
-    ]
-    flat_column = pl.DataFrame(fields).to_struct(name).to_frame()
-    return _cut(flat_column, sizes, [False] * len(rows))[name]
-
-
-def _cut(values: pl.DataFrame, sizes: Ints, unknown: list[bool]) -> dict[str, pl.Series]:
-    """Cut columns into lists of these sizes; where they are unknown, there is no list."""
+    values = pl.DataFrame(
+        [
+            pl.Series(name, [entry[number] for entry in flat], dtype=kind)
+            for number, (name, kind) in enumerate(fields.items())
+        ]
+    )
+    values = values.to_struct(struct).to_frame() if struct else values
+    unknown = [each is None for each in rows]
     empty = pl.DataFrame(
         {name: pl.Series([[]], dtype=pl.List(kind)) for name, kind in values.schema.items()}
     )

@@ -16,7 +16,7 @@ from datetime import UTC, datetime
 from typing import Any, TypeAlias
 
 from findwell.io.read.objects import chunk_names, first_named, look_up, place_id
-from findwell.io.read.traces.schema import Annotation, RetrievalCall, Retrieved
+from findwell.io.read.traces.schema import Annotation, RetrievalCall, RetrievedDocument
 from findwell.io.read.values import text_id
 from findwell.io.read.vocabulary import (
     ID_NAMES,
@@ -38,14 +38,14 @@ SPAN_ATTRIBUTES = 1 << 16  # of one span; more do not describe a call
 # what a request may hold, so that a small one that unpacks to millions of parts is not read
 BODY_SPANS, BODY_FIELDS = 1 << 16, 1 << 20
 NANOSECONDS = 253_402_300_800 * 10**9  # up to the year 10000
-REDACTED = "__REDACTED__"  # what OpenInference writes instead of contents that are hidden
+REDACTED_TEXT = "__REDACTED__"  # what OpenInference writes instead of contents that are hidden
 
 # why something was left out or cut; what is counted has few names
 NO_ID = "span without a valid trace id and span id"
 NO_TIME = "span without a valid start time"
 NOT_A_SPAN = "span of wrong types"
 NESTED = "value nested too deeply"
-CROWDED = f"span with more than {SPAN_ATTRIBUTES:,} attributes"
+CROWDED_SPAN = f"span with more than {SPAN_ATTRIBUTES:,} attributes"
 TOO_MANY_FIELDS = f"the body has more than {BODY_FIELDS:,} fields"
 # how the fields begin whose messages take much more memory than their bytes: groups, attributes,
 # values, events, links
@@ -78,7 +78,7 @@ class Span:
 
 
 # attributes that hold what an application was asked
-ASKED = (
+QUESTION_ATTRIBUTES = (
     *("input.value", "langfuse.trace.input", "langfuse.observation.input", "mlflow.spanInputs"),
     *("gen_ai.prompt", "traceloop.entity.input", "gen_ai.input.messages"),
 )
@@ -95,6 +95,9 @@ class SpanTally:
     malformed: Counter[str] = field(default_factory=Counter)
     spans: int = 0
     asked: dict[str, Any] | None = None
+    search: str | None = None  # name of spans that are searches, whatever their type
+    searches: int = 0  # spans of that name
+    names: Counter[str] = field(default_factory=Counter)  # of spans that are not searches
     most: int = sys.maxsize  # spans
     fields: int = sys.maxsize  # of protobuf that may still be read
 
@@ -116,14 +119,11 @@ class SpanTally:
         self.spans += 1
 
     def note_root(
-        self,
-        trace: object,
-        attributes: Mapping[str, Any],
-        value_of: Callable[[Any], Any],
+        self, trace: object, attributes: Mapping[str, Any], value_of: Callable[[Any], Any]
     ) -> None:
         """Remember the input of a span that no other span is around."""
         if self.asked is not None:
-            name = next((each for each in ASKED if each in attributes), None)
+            name = next((each for each in QUESTION_ATTRIBUTES if each in attributes), None)
             if name is not None:
                 self.asked[hex_id(trace)] = value_of(attributes[name])
 
@@ -250,10 +250,10 @@ CUT_TEXT = f"text of more than {TEXT} characters: cut"
 CUT_NAME = f"id or name of more than {ID} characters: replaced by a hash, or cut"
 MANY_DOCUMENTS = f"call with more than {DOCUMENTS} documents: the rest left out"
 WRONG_DOCUMENT = "document of wrong types: left out"
-UNNAMED = "document without id and text"
+UNNAMED_DOCUMENT = "document without id and text"
 NO_FIELD = "document without the field that should hold its id"
 
-HALF = re.compile("[\ud800-\udfff]")  # one half of a surrogate pair, which no column holds
+HALF_PAIR = re.compile("[\ud800-\udfff]")  # one half of a surrogate pair, which no column holds
 QUESTIONS = (
     *("query", "question", "input", "query_str", "query_text", "search_query", "user_input"),
     *("text", "inputs", "query_bundle", "prompt", "content", "messages", "kwargs", "args"),
@@ -262,8 +262,14 @@ LISTS = (
     *("documents", "docs", "results", "retrieved", "nodes", "source_nodes", "contexts", "context"),
     *("chunks", "hits", "matches", "records", "outputs", "output", "data", "result"),
 )
-RERANKED = ("documents", "docs", "nodes", "candidates", "results", "passages", "texts")
-WRAPPED = ("node", "document", "kwargs", "chunk", "doc")  # an object that holds the document
+RERANKED_FIELDS = ("documents", "docs", "nodes", "candidates", "results", "passages", "texts")
+WRAPPING_FIELDS = (
+    "node",
+    "document",
+    "kwargs",
+    "chunk",
+    "doc",
+)  # an object that holds the document
 SCORE_FIELDS = (*SCORE_NAMES, ("relevance_score", "higher"))
 
 
@@ -319,7 +325,7 @@ class TakenParts:
         if len(value) > most:
             self.malformed[reason] += 1
             value = value[:most]
-        return value if value.isascii() else HALF.sub("\ufffd", value)
+        return value if value.isascii() else HALF_PAIR.sub("\ufffd", value)
 
     def name(self, value: object) -> str | None:
         """Return a name, such as that of a user: a text that is not empty."""
@@ -354,9 +360,9 @@ class TakenParts:
             else:
                 break
         text = (self.text(value) or "").strip()
-        return None if text == REDACTED else text or None
+        return None if text == REDACTED_TEXT else text or None
 
-    def documents(self, value: object, span: str) -> list[Retrieved] | None:
+    def documents(self, value: object, span: str) -> list[RetrievedDocument] | None:
         """Return the documents in an output: a list, an object that holds one, or JSON of either.
 
         None means that the output does not say, or not so that it can be read. Texts in a list are
@@ -378,7 +384,14 @@ class TakenParts:
                 found.append(doc)
         return found if found or not value else None
 
-    def _document(self, entry: Any, number: int, span: str, *, texts: bool) -> Retrieved | None:  # noqa: ANN401
+    def _document(
+        self,
+        entry: Any,  # noqa: ANN401
+        number: int,
+        span: str,
+        *,
+        texts: bool,
+    ) -> RetrievedDocument | None:
         paired = None
         if isinstance(entry, Sequence) and not isinstance(entry, str):
             if len(entry) != 2:
@@ -391,7 +404,9 @@ class TakenParts:
             return self.document(number, span, id=own, text=text, score=paired)
         if not isinstance(entry, Mapping):
             return None
-        inner = next((entry[key] for key in WRAPPED if isinstance(entry.get(key), Mapping)), None)
+        inner = next(
+            (entry[key] for key in WRAPPING_FIELDS if isinstance(entry.get(key), Mapping)), None
+        )
         score = paired if paired is not None else score_of(entry)
         if inner is not None:
             score = score_of(inner) if score is None else score
@@ -415,7 +430,7 @@ class TakenParts:
         score: object = None,
         metadata: Any = None,  # noqa: ANN401
         whole: Mapping[str, Any] | None = None,
-    ) -> Retrieved:
+    ) -> RetrievedDocument:
         """Return one document; where it has no id, a field of its metadata or a hash serves.
 
         `whole` is the object that it came in.
@@ -431,7 +446,7 @@ class TakenParts:
         if name is None and content:
             name = text_id(content)
         if name is None:
-            self.malformed[UNNAMED] += 1
+            self.malformed[UNNAMED_DOCUMENT] += 1
             name = f"unnamed-{span}-{number}"
         value = number_of(score)
         if value is None and metadata and "score" in metadata:  # a key of it, or within its JSON
@@ -441,7 +456,7 @@ class TakenParts:
             metadata = self.json(metadata)
         elif metadata:
             metadata = self._unescaped(metadata)
-        return Retrieved(name, content, value, self.text(metadata) or None)
+        return RetrievedDocument(name, content, value, self.text(metadata) or None)
 
     def _unescaped(self, text: str) -> str:
         """Return JSON with its letters as they are, where rules of redaction can find them."""
@@ -482,7 +497,7 @@ class TakenParts:
             self.malformed[CUT_NAME] += 1
             return text_id(value)
         if not value.isascii():
-            value = HALF.sub("\ufffd", value)
+            value = HALF_PAIR.sub("\ufffd", value)
         return value if value.strip() else None
 
     def attributes(self, span: Span, taken: Callable[[str], bool]) -> list[tuple[str, str]]:
@@ -497,7 +512,7 @@ class TakenParts:
                 written = self._unescaped(value) if isinstance(value, str) else self.json(value)
                 name, written = key[:VALUE], written[:VALUE]
                 if not (name.isascii() and written.isascii()):
-                    name, written = HALF.sub("\ufffd", name), HALF.sub("\ufffd", written)
+                    name, written = HALF_PAIR.sub("\ufffd", name), HALF_PAIR.sub("\ufffd", written)
                 kept.append((name, written))
         return kept
 

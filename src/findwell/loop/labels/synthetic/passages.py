@@ -26,9 +26,8 @@ from findwell.judges.local.terms import column_of
 if TYPE_CHECKING:
     from findwell.core.data import Floats, Ints
 
-PASSAGE_LENGTH = (
-    40  # characters that a question can be written about; shorter passages are only searched
-)
+# characters that a question can be written about; shorter passages are only searched
+PASSAGE_LENGTH = 40
 BM25_SATURATION, BM25_LENGTH = 1.2, 0.75  # k1 and b
 # where a document may be cut, the best places first: paragraphs, lines, sentences, words
 ENDS = tuple(map(re.compile, (r"\n[^\S\n]*\n\s*", r"\n\s*", r"[.!?]\s+|[。！？]\s*", r"\s+")))

@@ -25,7 +25,7 @@ from findwell.core.findings import Finding, finding_about
 from findwell.core.forks import refuse_after_fork
 from findwell.core.frames import pl
 from findwell.core.progress import Progress, Report
-from findwell.io.read import load_gold
+from findwell.io.read import load_gold, path_of
 from findwell.io.read.corpus import load_corpus
 from findwell.io.storage.files import write_text
 from findwell.judges.client.budget import Forecast, forecast
@@ -36,12 +36,12 @@ from findwell.judges.settings import Judge
 from findwell.loop.labels.synthetic.passages import PassageIndex, cut_passages, spread
 from findwell.loop.labels.synthetic.writing import (
     PROMPT_FILLS,
-    ROLE,
+    WRITER_ROLE,
     Author,
-    Draft,
     DraftOutcome,
     DropReason,
     DryRun,
+    QuestionDraft,
     QuestionKind,
     SeenQuestions,
     load_writing_prompts,
@@ -129,7 +129,7 @@ def questions(
     `shares` are those of `single-hop`, `paraphrased`, `multi-hop` and `unanswerable` questions;
     kinds that are not named divide the rest. `seed` chooses the passages, which are spread over the
     documents and have about `passage_tokens` tokens at most. Answers are cached: the same call
-    again costs nothing, and one that was stopped goes on. See docs/questions.md.
+    again costs nothing, and one that was stopped goes on.
     """
     plan = plan_questions(
         corpus, judge=judge, n=n, shares=shares, seed=seed, passage_tokens=passage_tokens,
@@ -165,7 +165,7 @@ def find_author(judge: object) -> LLMJudge:
     )
     if isinstance(found, LLMJudge):
         return found
-    why = "it compares words and vectors, and no text comes out of it"
+    why = "it compares words and vectors, and cannot write text"
     raise OptionError(
         f"the judge {found.name} cannot write questions: "
         f"{why if found.name.startswith('local') else 'it gives verdicts only'}",
@@ -194,10 +194,10 @@ def plan_questions(
             raise OptionError(f"{name} must be a whole number of at least {least}, not {value!r}")
     settled = settle_shares(shares)
     author = find_author(judge)
-    where = os.fspath(corpus) if isinstance(corpus, str | os.PathLike) else "corpus"
+    where = path_of(corpus, "corpus")
     tokens = min(passage_tokens, author.settings.call_tokens // 10 or 1)
     passages, misfits = cut_passages(load_corpus(corpus, id_from=id_from), tokens, where)
-    prompts = load_writing_prompts(author.settings.prompts, [*author.prompts])
+    prompts = load_writing_prompts(author.settings.prompt, [*author.prompts])
     return QuestionPlan(author, passages, wanted_counts(n, settled), seed, tokens, prompts, misfits)
 
 
@@ -240,13 +240,13 @@ class QuestionPlan:
 
     def make(self, dry: DryRun | None = None, progress: Report | None = None) -> _Made:
         """Write and check drafts in rounds, until there are enough or no more can be made."""
-        writer = PromptWriter(self.prompts, self.judge.options, ROLE)
+        writer = PromptWriter(self.prompts, self.judge.options, WRITER_ROLE)
         index = PassageIndex([passage.text for passage in self.passages])
         author = Author(self.judge, writer, self.passages, index, dry)
         drafts = {kind: self._drafts(kind, index) for kind in self.wanted}
         made, total = _Made(), sum(self.wanted.values())
         while True:
-            batch: list[Draft] = []
+            batch: list[QuestionDraft] = []
             for kind, wanted in self.wanted.items():
                 allowed = DRAFTS_PER_QUESTION * wanted - made.tried[kind]
                 missing = min(wanted - made.count(kind), allowed)
@@ -265,19 +265,19 @@ class QuestionPlan:
             if any(each.ended for each in made.dropped):
                 return made
 
-    def _drafts(self, kind: QuestionKind, index: PassageIndex) -> Iterator[Draft]:
+    def _drafts(self, kind: QuestionKind, index: PassageIndex) -> Iterator[QuestionDraft]:
         """Go through the passages once; each kind begins elsewhere, so that few are used twice."""
         order = spread(self.passages, np.random.default_rng(self.seed))
         first = len(order) * [*QuestionKind].index(kind) // len(QuestionKind)
         pairs: set[frozenset[int]] = set()
         for passage in (*order[first:], *order[:first]):
             if kind.passages == 1:
-                yield Draft(kind, (passage,))
+                yield QuestionDraft(kind, (passage,))
             elif partner := self._partner(passage, index):
                 pair = frozenset({passage.number, partner.number})
                 if pair not in pairs:
                     pairs.add(pair)
-                    yield Draft(kind, (passage, partner))
+                    yield QuestionDraft(kind, (passage, partner))
 
     def _partner(self, passage: Passage, index: PassageIndex) -> Passage | None:
         """Return the passage that shares most with another, of another document if possible."""
@@ -325,7 +325,7 @@ class QuestionPlan:
         found = finding_about(
             "misfit-offsets",
             self.misfits,
-            "chunk whose offsets do not fit its text: no question was written about it",
+            "# chunk|chunks has|have offsets that do not fit the text and gets|get no question.",
             "check source, start and end of the chunks",
         )
         wanted = sum(self.wanted.values())
@@ -343,7 +343,7 @@ class QuestionPlan:
                     "too-few-questions",
                     wanted - len(made.kept),
                     tuple(short)[:3],
-                    "question that is missing: its drafts were dropped, or none could be made",
+                    "# question|questions is|are missing: drafts were dropped or not made.",
                     f"{again} in the cache" if ended else more,
                 )
             )

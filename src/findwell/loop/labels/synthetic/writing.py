@@ -74,10 +74,10 @@ USUAL_SHARES = {
     QuestionKind.MULTI_HOP: 0.2,
     QuestionKind.UNANSWERABLE: 0.1,
 }
-ROLE, AGAIN = "write", "write-again"
+WRITER_ROLE, REWRITER_ROLE = "write", "write-again"
 PROMPT_FILLS = {
-    ROLE: frozenset[str](),
-    AGAIN: frozenset({"fault", "attempt"}),
+    WRITER_ROLE: frozenset[str](),
+    REWRITER_ROLE: frozenset({"fault", "attempt"}),
     **{str(kind): frozenset[str]() for kind in QuestionKind},
 }
 COPIED_SHARE = 0.5  # of the words of a paraphrased question that its spans may have, too
@@ -127,7 +127,7 @@ class DropError(Exception):
 
 
 @dataclass(frozen=True, slots=True)
-class Span:
+class QuotedSpan:
     """What a document says at a place, character by character."""
 
     doc: str
@@ -147,12 +147,12 @@ class Written:
 
     question: str
     answer: str = ""
-    spans: tuple[Span, ...] = ()
+    spans: tuple[QuotedSpan, ...] = ()
     guessed: bool = False  # it stands for one that has not been written yet
 
 
 @dataclass(frozen=True, slots=True)
-class Draft:
+class QuestionDraft:
     """A question that is to be written: its kind, and about which passages."""
 
     kind: QuestionKind
@@ -169,7 +169,7 @@ class Draft:
         data = [fence.block(each, text) for each, text in self.shown.items()]
         tasks = [writer.prompts[self.kind].fill()]
         if attempt > 1:
-            tasks.append(writer.prompts[AGAIN].fill(fault=fault, attempt=attempt))
+            tasks.append(writer.prompts[REWRITER_ROLE].fill(fault=fault, attempt=attempt))
         return writer.request(data, tasks, self.form)
 
     @property
@@ -203,21 +203,21 @@ class Draft:
         """Return about what may come, for an estimate of what it takes."""
         first = self.passages[0].text
         spans = tuple(
-            Span(each.doc, each.start, each.start + GUESSED_SPAN, each.text[:GUESSED_SPAN])
+            QuotedSpan(each.doc, each.start, each.start + GUESSED_SPAN, each.text[:GUESSED_SPAN])
             for each in self.passages
         )
         # the kind is part of it, so that no two kinds guess the same question
         words = f"{self.kind}: {' '.join(first.split()[:GUESSED_WORDS])}"
         return Written(words, words, spans if self.kind.answered else (), guessed=True)
 
-    def _spans(self, listed: Json) -> tuple[Span, ...]:
+    def _spans(self, listed: Json) -> tuple[QuotedSpan, ...]:
         """Return the places of the quotes, which must be from every passage that was shown.
 
         They are in the order of the answer; of two that overlap the longer one is kept: what stands
         in the other is found with it, and would be asked for twice.
         """
         homes = dict(zip(self.shown, self.passages, strict=True))
-        spans: list[Span] = []
+        spans: list[QuotedSpan] = []
         seen: set[object] = set()
         for entry in listed if isinstance(listed, list) else ():
             said = entry if isinstance(entry, dict) else {}
@@ -228,7 +228,7 @@ class Draft:
             spans.append(find_span(quote, homes[chunk]))
         if seen != set(homes):
             raise DropError(DropReason.MALFORMED)
-        kept: list[Span] = []
+        kept: list[QuotedSpan] = []
         for span in sorted(
             set(spans), key=lambda each: (each.start - each.end, each.doc, each.start)
         ):
@@ -238,12 +238,12 @@ class Draft:
         return tuple(sorted(kept, key=lambda span: order[span.doc, span.start]))
 
 
-def find_span(quote: str, passage: Passage) -> Span:
+def find_span(quote: str, passage: Passage) -> QuotedSpan:
     """Return where a quote stands in its passage, whatever its white space, case and dashes.
 
     >>> from findwell.loop.labels.synthetic.passages import Passage
     >>> find_span("it costs  5", Passage(0, "d", 10, 40, "Since May it costs 5 euros.", "d"))
-    Span(doc='d', start=20, end=30, quote='it costs 5')
+    QuotedSpan(doc='d', start=20, end=30, quote='it costs 5')
     """
     for each in dict.fromkeys((quote, quote.strip(AROUND_QUOTES))):
         if sum(map(str.isalnum, each)) < LEAST_QUOTE:
@@ -256,7 +256,7 @@ def find_span(quote: str, passage: Passage) -> Span:
             raise DropError(DropReason.AMBIGUOUS)
         if status != "lost":
             first = passage.start + start
-            return Span(passage.doc, first, passage.start + end, passage.text[start:end])
+            return QuotedSpan(passage.doc, first, passage.start + end, passage.text[start:end])
     raise DropError(DropReason.NOT_QUOTED)
 
 
@@ -268,11 +268,11 @@ def _text(said: Mapping[str, Json], name: str) -> str:
 
 
 def load_writing_prompts(
-    folder: str | os.PathLike[str] | None, others: Sequence[str]
+    file: str | os.PathLike[str] | None, others: Sequence[str]
 ) -> dict[str, Prompt]:
-    """Read the prompts for writing; files of the same name in a folder take their place."""
+    """Read the prompts for writing; those of the same name in a file of the user replace them."""
     return replace_prompts(
-        packaged_prompts("findwell.loop.labels.synthetic", PROMPT_FILLS), folder, others
+        packaged_prompts("findwell.loop.labels.synthetic", PROMPT_FILLS), file, others
     )
 
 
@@ -327,7 +327,7 @@ class SeenQuestions:
 class DraftOutcome:
     """What became of a draft: a question, or the reason why it was dropped."""
 
-    draft: Draft
+    draft: QuestionDraft
     written: Written | None = None
     reason: str = ""
     ended: bool = False  # because nothing more can be asked
@@ -358,7 +358,7 @@ class Author:
     index: PassageIndex
     dry: DryRun | None = None
 
-    async def make(self, draft: Draft, ask: Ask) -> DraftOutcome:
+    async def make(self, draft: QuestionDraft, ask: Ask) -> DraftOutcome:
         """Hold the conversation about a draft."""
         ask = ask if self.dry is None else self.dry.ask
         try:
@@ -368,7 +368,7 @@ class Author:
             return DraftOutcome(draft, None, error.reason, error.ended)
         return DraftOutcome(draft, written)
 
-    async def _write(self, draft: Draft, ask: Ask) -> Written:
+    async def _write(self, draft: QuestionDraft, ask: Ask) -> Written:
         attempts, fault = self.judge.settings.attempts, ""
         for attempt in range(1, attempts + 1):
             outcome = await ask(draft.request(self.writer, attempt, fault))
@@ -388,7 +388,7 @@ class Author:
                 self.judge.stats.asked_again += 1
         raise AssertionError  # the last attempt returns or raises
 
-    async def _check(self, draft: Draft, written: Written, ask: Ask) -> None:
+    async def _check(self, draft: QuestionDraft, written: Written, ask: Ask) -> None:
         others = self._others(draft, written)
         if draft.kind is QuestionKind.UNANSWERABLE:
             await self._refuse(written, [*draft.passages, *others], DropReason.ANSWERED, ask)
@@ -403,7 +403,7 @@ class Author:
         else:
             await self._refuse(written, others, DropReason.ELSEWHERE, ask)
 
-    def _others(self, draft: Draft, written: Written) -> list[Passage]:
+    def _others(self, draft: QuestionDraft, written: Written) -> list[Passage]:
         """Return what a search finds for the question and its answer, and what for its spans.
 
         The one finds passages about what is asked, the other those that say what the spans say,
