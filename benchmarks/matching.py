@@ -29,7 +29,7 @@ PEER = ROOT / ".venv" / "continuous-eval" / "bin" / "python"
 MATCHING, NAME = "matching", "continuous-eval"
 MEASURES = ("precision", "recall", "f1")
 CHUNKS, GOLD, CHUNK_WORDS, GOLD_WORDS = 10, 3, 512, 40
-PATIENCE = 60.0  # seconds of continuous-eval a round; it does as many queries as fit
+PATIENCE = 15.0  # seconds of continuous-eval a round; it does as many queries as fit
 BATCH = 20  # queries that it is given at once
 REMARK = """\
 {queries:,} queries × {chunks} chunks of {chunk_words} words × {gold} gold texts of {gold_words}

@@ -7,11 +7,13 @@ import json
 import random
 import subprocess
 import sys
+import tempfile
 import time
 from dataclasses import dataclass
 from functools import cache
 from importlib import metadata
 from itertools import accumulate
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from benchmarks.data import ROOT, SEED
@@ -122,7 +124,10 @@ def rouge(pairs: int, rounds: int, facts: Facts) -> Table:
     """Time all tools on so many pairs of either size."""
     rows = []
     for length in ITEMS:
-        found = _measure(length, pairs, rounds)
+        with tempfile.TemporaryDirectory(prefix="findwell-bench-") as folder:
+            texts = Path(folder) / "texts.json"
+            texts.write_text(json.dumps(_texts(length, pairs)), encoding="utf-8")
+            found = _measure(length, texts, rounds)
         for name, each in found.items():
             ours = found[TOOLS[name].faces]
             facts.disagreements += _disagreements(name, length, each, ours)
@@ -135,12 +140,12 @@ def rouge(pairs: int, rounds: int, facts: Facts) -> Table:
     return Table("8. ROUGE-L", ROUGE.format(patience=PATIENCE, least=LEAST), header, rows, texts=2)
 
 
-def _measure(length: int, pairs: int, rounds: int) -> dict[str, Measured]:
+def _measure(length: int, texts: Path, rounds: int) -> dict[str, Measured]:
     """Run each tool in every round, in a process of its own."""
     best: dict[str, Measured] = {}
     for number in range(1, rounds + 1):
         for name in (name for name, tool in TOOLS.items() if not tool.absent()):
-            command = [sys.executable, "-m", "benchmarks.rouge", name, str(length), str(pairs)]
+            command = [sys.executable, "-m", "benchmarks.rouge", name, str(texts)]
             done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True)
             measured = Measured(**json.loads(done.stdout))
             said = f"{name}, {CHUNK} × {length}: {measured.speed:,.0f} pairs a second"
@@ -192,13 +197,18 @@ def _vocabulary() -> tuple[list[str], list[float]]:
     return list(words), list(accumulate(1 / rank for rank in range(1, len(words) + 1)))
 
 
-def main() -> None:
-    """Score with the tool that the arguments name; print what was measured in JSON."""
-    name, length, pairs = sys.argv[1], int(sys.argv[2]), int(sys.argv[3])
+def _texts(length: int, pairs: int) -> tuple[list[str], list[str]]:
+    """Return chunks, and an item for each."""
     rng = random.Random(SEED)
     chunks = [chunk(rng) for _ in range(pairs)]
     items = [" ".join(gold(rng, source, length)) for source in chunks]
-    units = [" ".join(words) for words in chunks]
+    return [" ".join(words) for words in chunks], items
+
+
+def main() -> None:
+    """Score with the tool that the arguments name; print what was measured in JSON."""
+    name, texts = sys.argv[1:]
+    units, items = json.loads(Path(texts).read_text(encoding="utf-8"))
     score = TOOLS[name].score()
     score(units[:WARM], items[:WARM])
     start = time.perf_counter()
