@@ -204,6 +204,8 @@ class TestFiles:
 
     def test_missing_folder(self, refuse: Callable[..., str], files: tuple[Path, Path]) -> None:
         assert "no such file" in refuse("score", "/no/such/run.trec", "--gold", files[1])
+        asked = refuse("score", "app:search", "--gold", files[1])
+        assert "ask it first: findwell run app:search -o run.jsonl" in asked
 
     def test_directory(self, refuse: Callable[..., str], files: tuple[Path, Path]) -> None:
         run, gold = files

@@ -91,7 +91,7 @@ def test_a_retriever_is_asked_and_its_answers_are_kept_until_the_end(
         ([*map(str, RUNS), "--space", "knobs.toml"], "and recorded runs were given"),
         ([*map(str, RUNS), "--space", "fusions.toml", "--fresh"], "--fresh is for a retriever"),
         ([*map(str, RUNS), "--space", "fusions.toml", "--step", "0.1"], "step has no effect"),
-        ([*map(str, RUNS)], "no engine is named"),
+        ([*map(str, RUNS)], "needs the search engine that fuses the runs"),
     ],
 )
 def test_what_is_wrong_is_said_and_nothing_is_left(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -18,8 +17,6 @@ if TYPE_CHECKING:
 
     from findwell.loop.tuning.halving import HalvingPlan
     from findwell.loop.tuning.tuning import Tuning
-
-FUNCTION = re.compile(r"[\w.]+:[\w.]+")  # in a module
 
 
 @click.command("tune", cls=Command, short_help="Choose the weights with which runs are fused.")
@@ -143,6 +140,8 @@ def command(
 
 def _makes_retrievers(runs: Sequence[str]) -> bool:
     """Tell a function that makes retrievers from files."""
+    from findwell.io.read.format import FUNCTION  # noqa: PLC0415
+
     return len(runs) == 1 and bool(FUNCTION.fullmatch(runs[0])) and not Path(runs[0]).exists()
 
 

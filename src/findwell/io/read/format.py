@@ -39,6 +39,7 @@ if TYPE_CHECKING:
 
 
 OTHERS = 1000  # values of a field that are kept
+FUNCTION = re.compile(r"[\w.]+:[\w.]+")  # in a module
 
 
 @dataclass(slots=True)
@@ -392,8 +393,7 @@ class Source:
     @classmethod
     def of(cls, path: str | os.PathLike[str], reading: ReadContext = STRICT) -> Source:
         """Check what can be checked before reading: exists, a file, readable, not empty."""
-        path = Path(path)
-        where = str(path)
+        path, where, fix = Path(path), str(path), "check the path"
         try:
             if path.is_dir():
                 os.scandir(path).close()  # may it be looked into?
@@ -407,14 +407,14 @@ class Source:
         except FindwellError:  # a wrong option is a ValueError, too
             raise
         except FileNotFoundError:
-            fix = "check the path"
+            if FUNCTION.fullmatch(where):
+                fix = f"if {where} is a function, ask it first: findwell run {where} -o run.jsonl"
             with contextlib.suppress(OSError):  # or is it a similar name?
-                fix = nearest(path.name, (entry.name for entry in path.parent.iterdir()))
+                fix = nearest(path.name, (entry.name for entry in path.parent.iterdir())) or fix
             raise InputError("no such file", where=where, fix=fix) from None
         except OSError as error:
             raise not_readable(error, where) from None
         except ValueError:
-            fix = "check the path"
             raise InputError("a path holds no NUL character", where=repr(where), fix=fix) from None
         return cls(path, where, reading)
 

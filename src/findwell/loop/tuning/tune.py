@@ -144,7 +144,7 @@ def tune(
         grid, now = _grid_of(fitted, len(named)), current_of(fitted, len(named), current)
     elif formula is None:
         raise OptionError(
-            "no engine is named, and so no formula",
+            "tuning needs the search engine that fuses the runs",
             fix="name the one that you use: --engine elasticsearch-rrf (engine=); `findwell fuse "
             "--list` lists them",
         )
