@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import subprocess
 import sys
 from pathlib import Path
@@ -92,6 +93,13 @@ def _gzip(files: Files, path: Path) -> None:
         out.writelines(_lines(files))
 
 
+def _zstd(files: Files, path: Path) -> None:
+    from findwell.io.read.format import ZSTD_MODULE
+
+    with importlib.import_module(ZSTD_MODULE).open(path, "wt") as out:
+        out.writelines(_lines(files))
+
+
 def _by_rank(files: Files, path: Path) -> None:
     """Write the first document of every query, then the second, …"""
     lines = list(_lines(files))
@@ -120,6 +128,16 @@ def _json_lines(files: Files, path: Path) -> None:
             out.write(json.dumps({"query": query, "retrieved": listed}) + "\n")
 
 
+def _json_lists(files: Files, path: Path) -> None:
+    """Write the ids alone, in the order that their scores give, equal ones by id."""
+    import json
+
+    with path.open("w") as out:
+        for query, docs in _queries(files):
+            ids = sorted(docs, key=lambda doc: (docs[doc], doc), reverse=True)
+            out.write(json.dumps({"query": query, "retrieved": ids}) + "\n")
+
+
 def _json(files: Files, path: Path) -> None:
     import json
 
@@ -134,8 +152,10 @@ WRITERS: dict[str, tuple[str, Callable[[Files, Path], None]]] = {
     "tabs": (".tabs.trec", _separated("\t")),
     "two spaces": (".spaces.trec", _separated("  ")),
     "gzip": (".trec.gz", _gzip),
+    "zstd": (".trec.zst", _zstd),
     "interleaved by rank": (".interleaved.trec", _by_rank),
-    "JSON lines": (".jsonl", _json_lines),
+    "JSON lines, ids": (".ids.jsonl", _json_lists),
+    "JSON lines, scores": (".jsonl", _json_lines),
     "JSON": (".json", _json),
 }
 

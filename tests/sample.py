@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import gzip
+import importlib
 import io
 import json
 from typing import TYPE_CHECKING, Any
 
 import findwell
 from findwell.evaluation.plan import grouped
+from findwell.io.read.format import ZSTD_MODULE
 from tests.strategies import by_measure
 
 if TYPE_CHECKING:
@@ -16,6 +18,7 @@ if TYPE_CHECKING:
 
     from tests.strategies import Graded, Scored, Values
 
+zstd: Any = importlib.import_module(ZSTD_MODULE)
 # ties, ids of several scripts, ids that are equal as numbers, a query without a hit
 RUN: Scored = {
     "q1": {"d1": 3.5, "d2": 2.25, "d3": 2.25, "é": 1.0, "007": 0.5},

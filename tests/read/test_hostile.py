@@ -124,11 +124,16 @@ def test_json_nested_a_million_times(
     assert "not valid JSON" in done.err
 
 
-def _bomb(head: bytes, unit: bytes) -> bytes:
+def _bomb(head: bytes, unit: bytes, ending: str) -> bytes:
     """Compress a gigabyte to about one megabyte."""
     block = unit * ((1 << 20) // len(unit))
     out = io.BytesIO()
-    with gzip.GzipFile(fileobj=out, mode="wb", compresslevel=9) as file:
+    file: Any = (
+        sample.zstd.ZstdFile(out, "wb")
+        if ending == "zst"
+        else gzip.GzipFile(fileobj=out, mode="wb", compresslevel=9)
+    )
+    with file:
         file.write(head)
         for _ in range(1000):
             file.write(block)
@@ -149,15 +154,17 @@ BOMBS = {
 
 @pytest.mark.slow
 @pytest.mark.parametrize("role", ["run", "gold"])
-@pytest.mark.parametrize("kind", BOMBS)
-def test_a_gzip_bomb_is_refused(
-    kind: str, role: str, findwell_confined: Callable[..., Outcome], save: Save
+@pytest.mark.parametrize(
+    ("kind", "ending"), [*((kind, "gz") for kind in BOMBS), ("lines of a run", "zst")]
+)
+def test_a_bomb_is_refused(
+    kind: str, ending: str, role: str, findwell_confined: Callable[..., Outcome], save: Save
 ) -> None:
     files = {"run": save("run", sample.trec_run()), "gold": save("gold", sample.qrels())}
-    files[role] = save("bomb.gz", _bomb(*BOMBS[kind]))
+    files[role] = save(f"bomb.{ending}", _bomb(*BOMBS[kind], ending))
     done = findwell_confined("score", files["run"], "--gold", files["gold"])
     assert done.code == 2
-    assert "bomb.gz" in done.err
+    assert f"bomb.{ending}" in done.err
 
 
 def test_a_csv_of_20000_columns(cli: Findwell, gold: Path, save: Save) -> None:

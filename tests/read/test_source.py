@@ -52,13 +52,13 @@ CONTENT: dict[str, tuple[str | bytes, str | bytes]] = {
 }
 
 
-@pytest.mark.parametrize("zipped", [False, True], ids=["plain", "gzip"])
+@pytest.mark.parametrize("packed", ["plain", "gzip", "zstd"])
 @pytest.mark.parametrize("content", CONTENT)
 @pytest.mark.parametrize("name", NAMES)
-def test_the_content_tells_the_format(name: str, content: str, zipped: bool, save: Save) -> None:
+def test_the_content_tells_the_format(name: str, content: str, packed: str, save: Save) -> None:
+    pack = {"plain": bytes, "gzip": gzip.compress, "zstd": sample.zstd.compress}[packed]
     run, gold = (
-        gzip.compress(data.encode() if isinstance(data, str) else data) if zipped else data
-        for data in CONTENT[content]
+        pack(data.encode() if isinstance(data, str) else data) for data in CONTENT[content]
     )
     assert score(save(name, run), save("gold" + name, gold)) == score(sample.RUN)
 

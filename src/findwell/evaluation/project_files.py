@@ -19,7 +19,7 @@ Role = Literal["run", "gold", "samples", "corpus", "unknown"]
 
 SUFFIXES = (
     ".trec", ".run", ".txt", ".qrels", ".qrel", ".json", ".jsonl", ".ndjson", ".csv", ".tsv",
-    ".parquet", ".gz",
+    ".parquet", ".gz", ".zst",
 )  # fmt: skip
 DEPTH = 2  # folders below the one that is looked at
 MOST_FILES = 200  # a folder with more is not a project to guess about

@@ -38,7 +38,6 @@ NO_FIELDS: Fields = {}  # nothing is mapped
 # other kinds of files that people give by accident, and how they begin
 FOREIGN = {
     b"PK\x03\x04": "a zip archive",
-    b"\x28\xb5\x2f\xfd": "a zstd file",
     b"BZh": "a bzip2 file",
     b"\xfd7zXZ\x00": "an xz file",
     b"SQLite format 3": "an SQLite database",

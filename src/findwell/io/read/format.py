@@ -6,16 +6,18 @@ import codecs
 import contextlib
 import gzip
 import hashlib
+import importlib
 import io
 import os
 import re
+import sys
 import zlib
 from dataclasses import dataclass, field, replace
 from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from findwell.core.errors import FindwellError, InputError, nearest
+from findwell.core.errors import FindwellError, InputError, nearest, needs_package
 from findwell.core.findings import (
     EXAMPLES,
     HASHED,
@@ -359,12 +361,14 @@ WIDE = {  # the longer marks first, since one begins as another
     codecs.BOM_UTF16_LE: "utf-16",
     codecs.BOM_UTF16_BE: "utf-16",
 }
-GZIP = b"\x1f\x8b"
+GZIP, ZSTD = b"\x1f\x8b", b"\x28\xb5\x2f\xfd"
+ZSTD_MODULE = "compression.zstd" if sys.version_info >= (3, 14) else "backports.zstd"
+UNZIPPED = re.compile(r"\.(gz|zst)$")
 REASON = 200  # letters of a reason that a message shows
 RECORD = 1 << 20  # bytes of the longest first record that is looked at
 SAYS = re.compile(rb"^[ \t\r]*[^\s#][^\n]*\n", re.MULTILINE)  # a whole line, and no comment
 HEAD = 64 << 10  # bytes by which the format is recognised
-# A gzip file may expand about a thousandfold. Runs and judgements shrink to a tenth; what
+# A compressed file may expand about a thousandfold. Runs and judgements shrink to a tenth; what
 # expands this much past this size is an accident or an attack.
 BOMB_RATIO, BOMB_BYTES = 200, 256 << 20
 
@@ -427,13 +431,13 @@ class Source:
     def name(self) -> str:
         """The file's name without folder and endings: what a run is called by default."""
         name = Path(self.where).name
-        name = name.removesuffix(".gz").rsplit(".", 1)[0] or name
+        name = UNZIPPED.sub("", name).rsplit(".", 1)[0] or name
         return name.encode("utf-8", "backslashreplace").decode()  # a path may be no Unicode
 
     @property
     def suffix(self) -> str:
-        """The file's ending, a .gz behind it not counted."""
-        return Path(self.path.name.removesuffix(".gz")).suffix.lower()
+        """The file's ending, a .gz or .zst behind it not counted."""
+        return Path(UNZIPPED.sub("", self.path.name)).suffix.lower()
 
     def head(self) -> bytes:
         """Return the first bytes, unzipped: enough to see a whole line that says something.
@@ -460,19 +464,14 @@ class Source:
     @contextlib.contextmanager
     def open(self) -> Iterator[io.BufferedReader]:
         """Open the file, unzipped and as UTF-8; trouble becomes an InputError."""
-        try:
-            with self._raw() as raw:
-                file = raw
-                if _begins(raw, GZIP):
-                    file = io.BufferedReader(_Unzipped(raw, self.where), 1 << 20)
-                wide = next((name for mark, name in WIDE.items() if _begins(file, mark)), None)
-                if wide:
-                    file = io.BufferedReader(_Recoded(file, wide, self.where), 1 << 20)
-                yield file
-        except (EOFError, zlib.error, gzip.BadGzipFile) as error:
-            raise InputError(
-                f"the gzip data is broken: {error}", where=self.where, fix="compress it again"
-            ) from None
+        with self._raw() as raw:
+            file = raw
+            if _begins(raw, GZIP) or _begins(raw, ZSTD):
+                file = io.BufferedReader(_Stream(_unpacked(raw, self.where)), 1 << 20)
+            wide = next((name for mark, name in WIDE.items() if _begins(file, mark)), None)
+            if wide:
+                file = io.BufferedReader(_Stream(_recoded(file, wide, self.where)), 1 << 20)
+            yield file
 
     def _raw(self) -> io.BufferedReader:
         """Open the file as it is; it was there a moment ago."""
@@ -525,7 +524,7 @@ class Source:
     def plain_file(self) -> Iterator[Path]:
         """Give the path of the content as `open` reads it: the file itself, or a temporary copy."""
         with self._raw() as raw:
-            plain = not any(_begins(raw, mark) for mark in (GZIP, *WIDE))
+            plain = not any(_begins(raw, mark) for mark in (GZIP, ZSTD, *WIDE))
         if plain:
             yield self.path
             return
@@ -569,42 +568,13 @@ def _begins(file: io.BufferedReader, mark: bytes) -> bool:
     return file.peek(len(mark)).startswith(mark)
 
 
-class _Unzipped(io.RawIOBase):
-    """A gzip stream that refuses to expand beyond reason."""
+class _Stream(io.RawIOBase):
+    """The parts that a generator makes, as one file."""
 
-    def __init__(self, raw: io.BufferedReader, where: str) -> None:
+    def __init__(self, parts: Iterator[bytes]) -> None:
         super().__init__()
-        self._raw = raw
-        self._file = gzip.GzipFile(fileobj=raw)
-        self._where = where
-        self._out = 0
-
-    def readable(self) -> bool:
-        """Tell io.BufferedReader that this can be read."""
-        return True
-
-    def readinto(self, buffer: Any, /) -> int:  # noqa: ANN401 - whatever holds bytes
-        """Fill a buffer, or a part of it."""
-        size = self._file.readinto(buffer)
-        self._out += size
-        if self._out > BOMB_BYTES and self._out > BOMB_RATIO * self._raw.tell():
-            raise InputError(
-                f"the gzip data expands more than {BOMB_RATIO}-fold",
-                where=self._where,
-                fix="unzip it yourself if you trust it",
-            )
-        return size
-
-
-class _Recoded(io.RawIOBase):
-    """A text of another encoding as UTF-8."""
-
-    def __init__(self, file: io.BufferedReader, encoding: str, where: str) -> None:
-        super().__init__()
-        self._file = file
-        self._decoder = codecs.getincrementaldecoder(encoding)()
+        self._parts = filter(None, parts)
         self._left = memoryview(b"")
-        self._where = where
 
     def readable(self) -> bool:
         """Tell io.BufferedReader that this can be read."""
@@ -612,18 +582,47 @@ class _Recoded(io.RawIOBase):
 
     def readinto(self, buffer: Any, /) -> int:  # noqa: ANN401 - whatever holds bytes
         """Fill a buffer, or as much of it as there is data for."""
-        data = b"more"
-        while not self._left and data:
-            data = self._file.read(1 << 20)
-            try:
-                self._left = memoryview(self._decoder.decode(data, not data).encode())
-            except UnicodeDecodeError as error:
-                raise InputError(
-                    f"it begins with the mark of {error.encoding.upper()}, but it is not: "
-                    f"{error.reason}",
-                    where=self._where,
-                    fix="save the file as UTF-8",
-                ) from None
+        self._left = self._left or memoryview(next(self._parts, b""))
         size = min(len(buffer), len(self._left))
         buffer[:size], self._left = self._left[:size], self._left[size:]
         return size
+
+
+def _unpacked(raw: io.BufferedReader, where: str) -> Iterator[bytes]:
+    """Unpack gzip or zstd, but refuse what expands beyond reason."""
+    if _begins(raw, GZIP):
+        kind, broken, file = "gzip", zlib.error, gzip.GzipFile(fileobj=raw)
+    else:
+        with needs_package("a zstd file", "zstd", instead=f"unpack it: zstd -d {where}"):
+            zstd = importlib.import_module(ZSTD_MODULE)
+        kind, broken, file = "zstd", zstd.ZstdError, zstd.ZstdFile(raw)
+    size, data = 0, b"more"
+    while data:
+        try:
+            data = file.read(1 << 20)
+        except (EOFError, gzip.BadGzipFile, broken) as error:
+            broke = f"the {kind} data is broken: {error}"
+            raise InputError(broke, where=where, fix="compress it again") from None
+        size += len(data)
+        if size > BOMB_BYTES and size > BOMB_RATIO * raw.tell():
+            raise InputError(
+                f"the {kind} data expands more than {BOMB_RATIO}-fold",
+                where=where,
+                fix="unzip it yourself if you trust it",
+            )
+        yield data
+
+
+def _recoded(file: io.BufferedReader, encoding: str, where: str) -> Iterator[bytes]:
+    """Give a text of another encoding as UTF-8."""
+    decoder, data = codecs.getincrementaldecoder(encoding)(), b"more"
+    while data:
+        data = file.read(1 << 20)
+        try:
+            yield decoder.decode(data, not data).encode()
+        except UnicodeDecodeError as error:
+            raise InputError(
+                f"it has the mark of {error.encoding.upper()}, but it is not: {error.reason}",
+                where=where,
+                fix="save the file as UTF-8",
+            ) from None

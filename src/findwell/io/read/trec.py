@@ -1,7 +1,7 @@
 """TREC runs: `query Q0 doc rank score tag`; and judgements: `query iteration doc grade`.
 
-Any whitespace separates the columns, lines that begin with # are comments, .gz is unpacked. The tag
-may be missing. Runs are parsed in blocks, so that a file may be larger than memory.
+Any whitespace separates the columns, lines that begin with # are comments. The tag may be missing.
+Runs are parsed in blocks, so that a file may be larger than memory.
 
 What a line means depends on that line alone, so that a file gives the same rows however it is cut
 into blocks. Blocks are parsed in bulk, with the same result; where that is not possible, they are
