@@ -65,6 +65,7 @@ EXTRAS = {
     "tune": Extra("tuning of many settings", ""),
     "pandas": Extra("data frames of pandas", "pyarrow"),
     "excel": Extra("files of Excel", "fastexcel"),
+    "zstd": Extra("files packed by zstd, on Python before 3.14", "backports.zstd"),
     "spark": Extra("evaluations on Apache Spark", ""),
 }
 
