@@ -74,8 +74,7 @@ def examine_installation() -> Iterator[DoctorLine]:
     """Say what is installed and works, and what to install for what."""
     from findwell import __version__  # noqa: PLC0415 - the package is complete by now
 
-    python = f"Python {platform.python_version()}"
-    here = f"findwell {__version__} on {python}, {described()}"
+    here = f"findwell {__version__} on Python {platform.python_version()}, {described()}"
     if kernel() is None:
         slow = "; TREC files are read more slowly without it"
         yield DoctorLine("findwell", "look", f"{here}{slow}", "pip install --no-cache-dir .")
