@@ -53,9 +53,9 @@ def assert_retrieval(
 ) -> None:
     """Fail unless every run of the result meets the requirements of `findwell.gate`.
 
-    What is undecided, because the interval spans the line, fails as well; `undecided="pass"` lets
-    it pass, `decide="value"` asks for the value alone. The failure shows each value with its
-    interval and the `worst` queries.
+    A requirement that is undecided, because the interval spans the threshold, fails as well;
+    `undecided="pass"` lets it pass, `decide="value"` asks for the value alone. The failure shows
+    each value with its interval and the `worst` queries.
     """
     __tracebackhide__ = True
     from findwell.core.errors import choose  # noqa: PLC0415

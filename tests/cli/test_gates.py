@@ -73,9 +73,17 @@ def test_what_is_printed(score: Score) -> None:
     lines = score(OLD, *require(OPEN), "--format", "csv")
     assert lines.out.startswith("run,measure,value")
     assert "? undecided: recall>=0.64 (run): recall is 0." in lines.err
-    assert "the interval spans the line" in lines.err
+    assert "the interval spans the threshold" in lines.err
     marked = score(OLD, *require(FAIL), "--format", "markdown").out
     assert "| ✗ fail | recall\\>=0.99 |" in marked
+
+
+def test_advice_names_what_is_undecided(cli: Findwell, save: Save) -> None:
+    run = save("run.json", json.dumps(values.run([0.6])))
+    gold = save("gold.json", json.dumps(values.gold(1)))
+    alone = cli("score", run, "--gold", gold, "-m", "recall", *require("recall>=0.5"))
+    assert alone.code == 3
+    assert "one query says nothing about the spread: add queries" in alone.err
 
 
 def test_junit(score: Score, tmp_path: Path) -> None:

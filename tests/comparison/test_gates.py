@@ -80,6 +80,9 @@ def test_requirements(text: str, expected: tuple[Any, ...]) -> None:
         ("recall@5>=1e999", "too large"),
         ("recal@5>=0.8", "unknown measure 'recal'"),
         ("recall@1,5>=0.8", "several measures"),
+        ("recall@5>=80", "recall@5 is never 80"),
+        ("P@5<-0.1", "is never -0.1"),
+        ("errors<=-1", "errors is never -1"),
         ("undefined<=0.05", "whole number, or a share"),
         ("undefined<=baseline", "not compared with a baseline"),
     ],
@@ -100,7 +103,7 @@ def test_the_interval_decides() -> None:
     assert verdict(OLD, f"recall>={found.low - 0.001}").outcome == "pass"
     assert verdict(OLD, f"recall>={found.high + 0.001}").outcome == "fail"
     open_ = verdict(OLD, f"recall>={middle}")
-    assert (open_.outcome, open_.reason) == ("undecided", "the interval spans the line")
+    assert (open_.outcome, open_.reason) == ("undecided", "the interval spans the threshold")
     assert (open_.value, open_.low, open_.high) == pytest.approx((middle, found.low, found.high))
     assert verdict(OLD, f"recall<={found.high + 0.001}").outcome == "pass"
     assert verdict(OLD, f"recall<{found.low - 0.001}").outcome == "fail"
@@ -118,7 +121,7 @@ def test_the_value_decides_if_asked_to() -> None:
 @settings(deadline=None)
 @given(
     st.lists(st.floats(0, 1), min_size=2, max_size=20),
-    st.floats(-0.5, 1.5),
+    st.floats(0, 1),
     st.sampled_from([">=", "<=", ">", "<"]),
 )
 def test_the_value_and_the_interval_never_contradict(
@@ -141,7 +144,7 @@ def test_rounding_is_no_difference() -> None:
 @pytest.mark.parametrize("queries", [2, 5, 30])
 def test_equal_values_decide_nothing_that_is_near(queries: int) -> None:
     near = verdict([0.2] * queries, "recall>=0.199")
-    assert (near.outcome, near.reason) == ("undecided", "the interval spans the line")
+    assert (near.outcome, near.reason) == ("undecided", "the interval spans the threshold")
     assert near.low is not None
     assert near.high is not None
     assert near.low < 0.199

@@ -6,6 +6,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import polars as pl
 import pytest
 
 import findwell
@@ -126,6 +127,7 @@ def test_of_several_runs_one_is_named(tmp_path: Path) -> None:
     "options",
     [
         {"gold": GOLD},
+        {"gold": pl.DataFrame({"query": ["q"], "doc": ["a"], "grade": [1]})},
         {"by": "exact"},
         {"ids": "lower"},
         {"corpus": {"a": "text"}},

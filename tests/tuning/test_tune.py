@@ -277,9 +277,9 @@ def test_runs_that_do_not_go_together_are_refused() -> None:
     other = {f"x{query}": docs for query, docs in runs[1].items()}
     with pytest.raises(findwell.FindwellError, match="shares no query with run 1"):
         tuned([runs[0], other], gold)
-    with pytest.raises(findwell.FindwellError, match="1 run to fuse"):
+    with pytest.raises(findwell.FindwellError, match="you gave 1"):
         tuned(runs[:1], gold)
-    with pytest.raises(findwell.FindwellError, match="6 runs to fuse"):
+    with pytest.raises(findwell.FindwellError, match="you gave 6"):
         tuned(runs * 3, gold)
     unscored = {query: list(docs) for query, docs in runs[1].items()}
     with pytest.raises(findwell.FindwellError, match="carries no scores"):

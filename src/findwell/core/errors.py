@@ -126,7 +126,7 @@ def nearest(
     folded = {name.casefold(): name for name in known}
     close = difflib.get_close_matches(word.casefold(), folded, n=most, cutoff=0.5)
     names = [(spelled or {}).get(folded[name], folded[name]) for name in close]
-    return f"did you mean {' or '.join(names)}?" if names else ""
+    return f"did you mean {', '.join([*names[:-2], ' or '.join(names[-2:])])}?" if names else ""
 
 
 def check_share(what: str, share: float) -> None:

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from findwell.core.estimate import Estimate
 
 PASS, FAIL, OPEN = "pass", "fail", "undecided"
-SPANNED_LINE = "the interval spans the line"
+SPANNED_LINE = "the interval spans the threshold"
 ROUNDING = 1e-9  # what differs by no more is equal
 HOLDS: dict[str, Callable[[float, float], bool]] = {
     ">=": lambda value, line: value >= line - ROUNDING,
@@ -67,7 +67,7 @@ class Requirement:
         >>> Requirement("RR>=0.3", "RR", ">=", 0.3).decide(some, by_value=False)
         ('pass', '')
         >>> Requirement("RR>=0.75", "RR", ">=", 0.75).decide(some, by_value=False)
-        ('undecided', 'the interval spans the line')
+        ('undecided', 'the interval spans the threshold')
         """
         holds = HOLDS[self.sign]
         if estimate.value is None:

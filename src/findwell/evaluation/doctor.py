@@ -22,7 +22,7 @@ from findwell.evaluation.evaluate import assess
 from findwell.evaluation.inputs import read_inputs
 from findwell.evaluation.installation import DoctorLine, examine_installation, examine_judges
 from findwell.evaluation.plan import EvaluationOptions, Plan, flat_options, takes_plan
-from findwell.evaluation.project_files import Project
+from findwell.evaluation.project_files import Project, ProjectFile
 from findwell.io.read import Kind, each_input, kind_of, path_of
 from findwell.io.read.corpus import load_corpus
 from findwell.io.storage.folders import MANIFEST
@@ -179,28 +179,24 @@ class Files:
 
 def _about_files(project: Project, files: Files) -> Iterator[DoctorLine]:
     """Say which files were found, and what they were taken for."""
-    runs = ", ".join(each.path.name for each in project.runs)
     kind = "records with their gold" if project.runs[0].role == "samples" else "runs"
-    found = [f"{kind}: {runs}"]
+    found = [f"{kind}: {_names(project.runs)}"]
     found += [] if project.gold is None else [f"gold: {project.gold.path.name}"]
-    found += [f"texts: {', '.join(each.path.name for each in project.corpora)}"] * bool(
-        project.corpora
-    )
+    found += [f"texts: {_names(project.corpora)}"] if project.corpora else []
     yield DoctorLine("files", "ok", "; ".join(found))
     if project.other_golds:
-        others = ", ".join(each.path.name for each in project.other_golds)
         yield DoctorLine(
             "files",
             "look",
-            f"{others} could be the gold as well; the one that shares most queries was taken",
+            f"{_names(project.other_golds)} could be the gold as well; "
+            "the one that shares most queries was taken",
             files.command("check"),
         )
     if project.unknown:
-        names = ", ".join(each.path.name for each in project.unknown)
         yield DoctorLine(
             "files",
             "look",
-            f"neither a run nor gold labels could be read from {names}",
+            f"neither a run nor gold labels could be read from {_names(project.unknown)}",
             f"findwell check {shlex.quote(str(project.unknown[0].path))}",
         )
     if not project.labelled:
@@ -443,11 +439,8 @@ class Patient:
         """Say how much of the gold each relation covers."""
         others = [f"{each.share:.0%} by {each.name}" for each in trials if each is not first]
         share = f"{first.share:.0%} of the gold items are in a list by {first.name}"
-        return ", ".join([share, *others]) + self._of_sample()
-
-    def _of_sample(self) -> str:
-        whole = self.gold.n == self.labelled
-        return "" if whole else f" (tried on {self.gold.n} of {counted(self.labelled)})"
+        tried = f" (tried on {self.gold.n} of {counted(self.labelled)})"
+        return ", ".join([share, *others]) + ("" if self.gold.n == self.labelled else tried)
 
     def _nothing_met(self, trials: Sequence[Trial]) -> DoctorLine:
         """Say that nothing that was retrieved is in the gold, and why, as an evaluation would."""
@@ -584,6 +577,10 @@ class Patient:
             )
             command = self.files.command("check", *chosen.flags)
             yield DoctorLine("findings", "look", sentence, command)
+
+
+def _names(files: tuple[ProjectFile, ...]) -> str:
+    return ", ".join(each.path.name for each in files)
 
 
 def _located(rows: pl.DataFrame, corpus: pl.DataFrame, name: str) -> int:

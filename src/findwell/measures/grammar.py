@@ -84,7 +84,7 @@ def parse_measure(
     >>> parse_measure("recal@5")
     Traceback (most recent call last):
     findwell.core.errors.MeasureError: unknown measure 'recal'
-      fix: did you mean recall or StRecall or set_recall? `findwell measures` lists them all
+      fix: did you mean recall, StRecall or set_recall? `findwell measures` lists them all
     """
     if isinstance(spec, Measure):
         return spec

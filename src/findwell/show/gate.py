@@ -18,8 +18,8 @@ if TYPE_CHECKING:
 
 SIGNS = {"pass": "✓ pass", "fail": "✗ fail", "undecided": "? undecided"}
 ADVICE = (
-    "the interval spans the threshold: add queries (`findwell power`) or move the threshold; "
-    "`--undecided pass` lets it pass, `--decide value` goes by the value alone"
+    "add queries (`findwell power`) or move the threshold; `--undecided pass` lets it pass, "
+    "`--decide value` goes by the value alone"
 )
 OTHER_JUDGE = (
     "ask another judge (--judge local, or a language model) or use labels of people; "
@@ -29,9 +29,10 @@ OTHER_JUDGE = (
 
 def advice(gate: GateReport) -> str:
     """Say what can be done about verdicts that are undecided."""
-    reasons = {verdict.reason for verdict in gate.verdicts if verdict.outcome == "undecided"}
-    parts = [OTHER_JUDGE] if NO_VERDICT in reasons else []
-    return "; ".join(parts + ([ADVICE] if reasons - {NO_VERDICT} else []))
+    found = [verdict.reason for verdict in gate.verdicts if verdict.outcome == "undecided"]
+    reasons = ", ".join(dict.fromkeys(reason for reason in found if reason != NO_VERDICT))
+    parts = [OTHER_JUDGE] if NO_VERDICT in found else []
+    return "; ".join(parts + ([f"{reasons}: {ADVICE}"] if reasons else []))
 
 
 def sentence(verdict: RequirementVerdict) -> str:
@@ -59,8 +60,7 @@ def value(verdict: RequirementVerdict) -> str:
     if verdict.value is not None and figure_unit(verdict.measure):
         return f"{verdict.value:,.1f} {figure_unit(verdict.measure)}"
     if verdict.measure in ("failed", "undefined", "errors") and verdict.value is not None:
-        share = verdict.requirement.endswith("%")
-        return f"{verdict.value:.1%}" if share else f"{verdict.value:.0f}"
+        return format(verdict.value, ".1%" if verdict.requirement.endswith("%") else ".0f")
     return number(verdict.value, _digits(verdict))
 
 

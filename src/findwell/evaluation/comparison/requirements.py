@@ -11,6 +11,7 @@ A percentile is an estimate, so its interval decides. The others are facts about
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
@@ -112,6 +113,10 @@ def parse_requirement(text: str) -> Requirement:
                 f"{text!r} counts queries", fix="write a whole number, or a share such as 5%"
             )
         number = in_base_unit(number, unit, units)
+        low, high = (0.0, math.inf) if figure else parse_measure(subject).bounds
+        if not low <= number <= high:
+            fix = figure.example if figure else "write a share: 0.8 or 80%"
+            raise OptionError(f"{shown}: {subject} is never {number:g}", fix=fix)
         return Requirement(shown, subject, sign, number, None, share, figure is None)
     if figure is not None:
         if line.lower().startswith("baseline"):

@@ -127,7 +127,7 @@ def explain(
     result = as_result(run)
     if result is not None:
         given = {"gold": gold, **chosen_options}
-        refuse_inputs(name for name, each in given.items() if _is_set(each))
+        refuse_inputs(name for name, each in given.items() if each is not None)
         for name in _several(dialects, result.dialect):
             same_dialect(result, dialect(name).name)
         result = rescore(result, measures, rel=rel)
@@ -159,11 +159,6 @@ def _together(plans: list[Plan]) -> Plan:
     measures = tuple(measure for plan in plans for measure in plan.measures)
     texts = any(plan.reading.texts for plan in plans)
     return replace(plans[0], measures=measures, reading=replace(plans[0].reading, texts=texts))
-
-
-def _is_set(option: object) -> bool:
-    """Tell whether an option has another value than its default."""
-    return option is not None and option is not False and option != "identity"
 
 
 def worst_queries(result: Result, run: str, count: int) -> list[str]:

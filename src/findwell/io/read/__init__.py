@@ -482,7 +482,7 @@ def _no_gold(name: str, source: Source) -> InputError:
     return InputError(
         f"a file of the format {name} does not hold both a run and gold labels",
         where=source.where,
-        fix=f"give what should be found, too: {GIVE_GOLD}",
+        fix=f"give the gold labels, too: {GIVE_GOLD}",
     )
 
 

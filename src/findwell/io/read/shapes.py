@@ -480,7 +480,7 @@ def unknown_shape(
     mapping = suggestion(short, missing, {*mapped, *known})
     advice = [*guesses, *([mapping] if mapping else [])]
     if role == "samples" and "gold" in missing:
-        advice.append(f"give what should be found: {GIVE_GOLD}")
+        advice.append(f"give the gold labels: {GIVE_GOLD}")
     most = max(len(shape.present(given)) for shape in known_shapes().values())
     if not mapping or guesses or most > 1:
         advice.append(_closest(given, role))

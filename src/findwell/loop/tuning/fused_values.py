@@ -184,7 +184,7 @@ def name_runs(runs: Sequence[RunLike] | Mapping[str, RunLike]) -> dict[str, Any]
     named = {name if by_name else f"run {number}": data for number, (name, data) in given}
     if not 2 <= len(named) <= MOST_RUNS:
         raise OptionError(
-            f"{len(named)} run{'s' * (len(named) != 1)} to fuse", fix=f"give 2 to {MOST_RUNS} runs"
+            f"fusing needs 2 to {MOST_RUNS} runs; you gave {len(named)}", fix="name them all"
         )
     return named
 
