@@ -7,7 +7,7 @@ from typing import Any
 import click
 
 from findwell.cli import envelope, judging, options
-from findwell.cli.command import Command, option
+from findwell.cli.command import Command, option, option_set
 
 
 @click.command("doctor", cls=Command, short_help="Check the installation and the project's files.")
@@ -15,7 +15,7 @@ from findwell.cli.command import Command, option
 @options.reading("latency_unit")
 @options.measures()
 @option("--judge JUDGE", f"Judge to check. One of: {judging.JUDGES}.", group="Judge")
-@judging.judge_settings(verdicts=False)
+@option_set(judging.judge_settings(verdicts=False), group="Judge")
 @option(
     "--ask",
     "Also ask a server elsewhere for the list of its models. Servers on this machine are always "

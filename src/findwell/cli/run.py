@@ -45,7 +45,7 @@ PARTIAL_ENDING = ".part"  # the file next to the output that holds the answers s
     low=0,
 )
 @option("--id-from FIELD", "Field that holds the id of a document, such as metadata.chunk.")
-@option("--name NAME", "Name of the run (default: that of the retriever).", default="")
+@option("--name NAME", "Name of the run (default: that of the retriever).")
 @option(
     "--template FILE",
     "JSON body that is sent to an address, with {{question}} and {{k}} in it.",
@@ -93,8 +93,8 @@ def command(
         part.unlink(missing_ok=True)
     how = {name: choices.pop(name) for name in ("template", "hits", "headers")}
     target = _target(retriever, how, choices)
-    if "://" not in retriever:
-        choices["name"] = choices["name"] or retriever.rpartition(":")[2]
+    own_name = "" if "://" in retriever else retriever.rpartition(":")[2]
+    choices["name"] = choices["name"] or own_name
     settings = Retriever(target, resume=part, **choices)
     with options.progress("asking") as progress:
         run = ask_all(settings, asked, progress)
