@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from findwell.judges.embeddings import Embedder
     from tests.client.server import Script
 
-KEY = "sk-very-secret-4711"
+KEY = "sk-very-secret-wxyz"
 
 
 def vector(text: str) -> list[float]:
@@ -250,7 +250,7 @@ def test_the_key_is_in_no_error_no_log_and_no_cache(
     written = b"".join(file.read_bytes() for file in tmp_path.iterdir())
     for place in (shown, str(caught.value), repr(caught.value), caplog.text, repr(embedder)):
         assert "secret" not in place
-        assert "4711" not in place
+        assert "wxyz" not in place
         assert "sk-v" not in place
     assert b"secret" not in written
 
