@@ -344,7 +344,7 @@ def test_every_place_where_a_file_can_be_cut(
     chosen = ["ids", "exact", "rouge-sentence", "spans"]
     expected = values(path, "findwell", chosen)
     size = path.stat().st_size
-    for at in [*range(1, size, size // 12), size, size + 1]:
+    for at in [*range(1, size, size // 6), size, size + 1]:
         monkeypatch.setattr("findwell.io.read.format.BLOCK", at)
         same(values(path, "findwell", chosen), expected)
 

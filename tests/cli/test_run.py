@@ -108,7 +108,7 @@ def test_a_retriever_that_raises_on_every_tenth_question(
 
 
 @pytest.mark.skipif(os.name == "nt", reason="nothing is killed like that there")
-@pytest.mark.parametrize("concurrency", ["1", "4"])
+@pytest.mark.parametrize("concurrency", [pytest.param("1", marks=pytest.mark.slow), "4"])
 def test_killed_and_started_again(app: Path, cli: Findwell, concurrency: str) -> None:
     source = app / "shop" / "search.py"
     source.write_text(APP.replace("WAIT = 0.0", "WAIT = 0.01"))

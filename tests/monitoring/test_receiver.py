@@ -300,7 +300,7 @@ HALF = {
 }
 
 
-@pytest.mark.parametrize("half", HALF)
+@pytest.mark.parametrize("half", ["heads", pytest.param("bodies", marks=pytest.mark.slow)])
 def test_half_sent_requests_keep_no_one_out(tmp_path: Path, half: str) -> None:
     """Nor does the one that came first, if it goes on, while there is place."""
     with ServerProcess(tmp_path / "store") as server, ExitStack() as opened:

@@ -193,7 +193,10 @@ def test_what_another_check_adds_meanwhile_is_kept(store: TraceStore) -> None:
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="signals of POSIX")
-@pytest.mark.parametrize("stop", ["SIGKILL", "SIGTERM", "SIGINT"])
+@pytest.mark.parametrize(
+    "stop",
+    ["SIGKILL", *(pytest.param(each, marks=pytest.mark.slow) for each in ("SIGTERM", "SIGINT"))],
+)
 def test_a_check_that_is_killed_before_it_could_send_loses_no_message(
     store: TraceStore, cli: Findwell, stop: str
 ) -> None:

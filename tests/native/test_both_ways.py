@@ -165,7 +165,7 @@ def write_files(seed: int, folder: Path) -> tuple[Path, Path]:
 
 
 @pytest.mark.parametrize(
-    "seeds", [range(30), pytest.param(range(30, MANY), marks=pytest.mark.slow)]
+    "seeds", [range(12), pytest.param(range(12, MANY), marks=pytest.mark.slow)]
 )
 def test_untidy_files(seeds: range, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     for seed in seeds:

@@ -171,12 +171,12 @@ def test_hostile_objects(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_hostile_lines(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    assert sum(compare_files(seed, tmp_path, monkeypatch) for seed in range(40)) > 10
+    assert sum(compare_files(seed, tmp_path, monkeypatch) for seed in range(12)) > 3
 
 
 @pytest.mark.slow
 def test_many_hostile_objects(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    for seed in range(40, 440):
+    for seed in range(12, 440):
         compare_objects(seed, monkeypatch)
         compare_files(seed, tmp_path, monkeypatch)
 
@@ -210,9 +210,10 @@ def test_frames(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_plain_input_is_read_by_the_kernel(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Ties, empty lists, missing and extra queries need no code in Python, in many pieces."""
-    scored = {f"q{n}": {f"d{n * at % 97}": at % 7 for at in range(n % 40)} for n in range(7000)}
+    monkeypatch.setattr(native, "PIECE", 1 << 16)
+    scored = {f"q{n}": {f"d{n * at % 97}": at % 7 for at in range(n % 40)} for n in range(1400)}
     listed = {query: list(docs) for query, docs in scored.items()}
-    gold = {f"q{n}": {f"d{at}": at % 4 for at in range(n % 30)} for n in range(5, 7005)}
+    gold = {f"q{n}": {f"d{at}": at % 4 for at in range(n % 30)} for n in range(5, 1405)}
     labels = {query: [doc for doc, grade in docs.items() if grade] for query, docs in gold.items()}
     for name, field, lists in (("run", "retrieved", listed), ("gold", "gold", labels)):
         lines = (json.dumps({"query": query, field: docs}) for query, docs in lists.items())
