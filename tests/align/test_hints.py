@@ -42,7 +42,7 @@ FLAGS = [
     (["docs/guide"], ["guide"], "folders", "stem"),
     (["Doc-A", "Doc-B"], ["doc-a"], "upper and lower case", "lower"),
     ([CAFE[0]], [CAFE[1]], "NFD", "nfc"),
-    (["d1 "], ["d1"], "spaces around", r"regex:^\s*(.*\S)"),
+    (["d1 "], ["d1"], "spaces around", r"regex:(?s)^\s*(.*\S)"),
     (["\ufeffd1"], ["d1"], "byte order mark", r"regex:^\uFEFF(.+)"),
     (["007"], ["7"], "zeros", r"regex:^0+(\d.*)"),
     (["x <urn:uuid:1> y"], ["<urn:uuid:1>"], "uuid", "uuid"),
@@ -220,3 +220,93 @@ def test_queries_that_differ_in_their_form() -> None:
 def test_normalisers(how: str, given: list[str], expected: list[str]) -> None:
     gold = id_gold(load_gold({"q": given}), how)
     assert gold.member_doc.to_list() == expected
+
+
+FIELDS = {  # of something retrieved: where the id of its document stands, and how it is named
+    "meta": ({"id": "x{}", "content": "text", "meta": {"source_id": "f{}"}}, "metadata.source_id"),
+    "flat": ({"id": "x{}", "content": "text", "blob": None, "source_id": "f{}"}, "source_id"),
+    "own": ({"doc": "x{}", "source_id": "f{}"}, "source_id"),
+    "source": ({"doc": "x{}", "text": "text", "source": "f{}"}, "source"),
+    "number": ({"id": "x{}", "text": "text", "metadata": {"doc_id": "{}"}}, "metadata.doc_id"),
+}
+
+
+@pytest.mark.parametrize("form", FIELDS)
+def test_the_field_is_named_on_every_road(form: str, save: Save) -> None:
+    """As a dict, records, their file, a frame; with gold in the same records, and by the field."""
+    given, name = FIELDS[form]
+
+    def made(value: Any, number: int) -> Any:
+        if isinstance(value, dict):
+            return {key: made(each, number) for key, each in value.items()}
+        filled = value and value.format(number)
+        return int(filled) if isinstance(filled, str) and filled.isdigit() else filled
+
+    run = {f"q{at}": [made(given, at)] for at in (7, 8)}
+    gold = {f"q{at}": [str(at) if form == "number" else f"f{at}"] for at in (7, 8)}
+    alone = [{"query": query, "retrieved": run[query]} for query in run]
+    both = [each | {"gold": gold[each["query"]]} for each in alone]
+    lines = save("run.jsonl", "\n".join(map(json.dumps, alone)))
+    files = (lines, gold), (save("all.jsonl", "\n".join(map(json.dumps, both))), None)
+    roads = [(run, gold), (alone, gold), (both, None), (pl.DataFrame(both), None), *files]
+    for ours, theirs in roads:
+        with pytest.raises(AlignError, match=f"as the field {re.escape(name)} of the run"):
+            findwell.evaluate(ours, theirs, ["recall"])
+        reading = findwell.Reading(id_from=name)
+        assert findwell.evaluate(ours, theirs, ["recall"], reading=reading)["recall"] == 1.0
+
+
+def test_the_column_is_named(save: Save) -> None:
+    rows = pl.DataFrame({"query": ["q", "p"], "doc": ["x", "y"], "lang": "en", "file": ["f", "g"]})
+    gold = {"q": ["f"], "p": ["g"]}
+    for run in (rows, save("run.csv", rows.write_csv())):
+        with pytest.raises(AlignError, match="--read id_from=file"):
+            findwell.evaluate(run, gold, ["recall"])
+        reading = findwell.Reading(id_from="file")
+        assert findwell.evaluate(run, gold, ["recall"], reading=reading)["recall"] == 1.0
+
+
+def test_what_describes_the_gold_names_no_field_of_the_run() -> None:
+    gold = [{"id": "f1", "content": "text", "meta": {"title": "f1"}}]
+    both = [{"query": "q", "retrieved": [{"id": "x", "content": "text", "meta": {}}], "gold": gold}]
+    assert "id_from" not in findwell.evaluate(both, None, ["recall"]).findings[0].fix
+
+
+JOINED = ["a,b", "a, b", "a;b", "a|b", "a b", "a\nb", "['a' 'b']"]
+
+
+@pytest.mark.parametrize("cell", JOINED)
+def test_several_ids_in_one_text(cell: str, save: Save) -> None:
+    """On every road; with and without another query whose document is found."""
+    for more in ({}, {"p": "d"}):
+        gold = {"q": cell} | more
+        run = {"q": ["x", "a", "b"]} | {query: [doc] for query, doc in more.items()}
+        table = pl.DataFrame({"query": [*gold], "doc": [*gold.values()]})
+        lists = {query: [doc] for query, doc in gold.items()}
+        rows = (f"{query} Q0 {doc} 0 {-at} t" for query in run for at, doc in enumerate(run[query]))
+        runs = [run, {query: dict.fromkeys(docs, 1.0) for query, docs in run.items()}]
+        runs.append(save("run.trec", "\n".join(rows)))
+        golds = [table, lists, save("gold.json", json.dumps(lists)), *([gold] * ("[" not in cell))]
+        for ours in runs:
+            for theirs in golds:
+                with pytest.raises(AlignError, match="several ids in one text") as stop:
+                    findwell.evaluate(ours, theirs, ["recall"])
+                assert 'by="ids"' in stop.value.fix
+                found = findwell.evaluate(ours, theirs, ["recall"], by="ids")
+                assert kinds(found) in ({"joined-ids": 1}, {"no-shared-document": 1})
+    apart = {"q": ["a", "b"], "p": ["d"]}
+    assert findwell.evaluate({"q": ["x", "a", "b"], "p": ["d"]}, apart, ["recall"])["recall"] == 1.0
+
+
+@pytest.mark.parametrize(
+    ("run", "gold"),
+    [
+        ({"q": ["Paris"], "p": ["Austin, Texas"]}, {"q": ["Paris, Texas"], "p": ["Austin, Texas"]}),
+        ({"q": ["Paris"], "p": ["d"]}, {"q": ["London, Leeds"], "p": ["d"]}),  # no part of it
+        ({"q": ["x"], "p": ["d", "a"]}, {"q": ["a,b"], "p": ["d"]}),  # of another query
+    ],
+)
+def test_a_text_that_may_be_one_id(run: dict[str, list[str]], gold: dict[str, list[str]]) -> None:
+    result = findwell.evaluate(run, gold, ["recall"])
+    assert result["recall"] == 0.5
+    assert not result.findings

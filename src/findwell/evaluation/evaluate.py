@@ -284,7 +284,7 @@ class _Drawing:
             found += bound.nothing_met(
                 replace(drawn.unmet, findings=tuple(found), others=run.others())
             )
-        elif run.whole is not None or run.order != "scored":  # a TREC file is not read twice
+        else:
             found += bound.met_in_part(
                 run, drawn, lambda other: self.engine.draw(run, other, plan.policy)
             )

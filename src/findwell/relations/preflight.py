@@ -57,7 +57,7 @@ SPELLING_HINTS = (  # what differs only in how it is written
         "the other as a letter and a mark (NFD)",
         "nfc",
     ),
-    Hint("one side has spaces around its ids", r"regex:^\s*(.*\S)"),
+    Hint("one side has spaces around its ids", r"regex:(?s)^\s*(.*\S)"),
     Hint("one side begins its ids with a byte order mark (BOM)", r"regex:^\uFEFF(.+)"),
     Hint("one side pads its numbers with zeros", r"regex:^0+(\d.*)"),
     Hint(
@@ -84,6 +84,9 @@ KINDS = {  # ids that programs make
     "hashes": r"(?i)^(?:[0-9a-f]{32}|[0-9a-f]{40}|[0-9a-f]{64})$",
 }
 TEXT = r"\S\s+\S+\s+\S"  # three words
+JOINTS = (",", ";", "|", "\n", "\t", " ")  # between ids that were joined
+JOINED = "the gold lists several ids in one text"
+APART = 'write a list of ids, such as ["a", "b"], or in a table one row for each'
 CHUNKS = "one side names chunks of documents"
 DOCUMENTS = (
     *SPELLING_HINTS,
@@ -170,6 +173,45 @@ def respelled(unmet: dict[str, list[str]], rows: pl.DataFrame, docs: pl.Series) 
     return findings
 
 
+def joined_ids(name: str, marks: Iterable[str] = JOINTS) -> set[str]:
+    """Return the ids that a text may list.
+
+    >>> sorted(joined_ids("d1, d2")), joined_ids("['d1','d2']") >= {"d1", "d2"}, joined_ids("d1")
+    (['d1', 'd2'], True, set())
+    """
+    lists = ({each.strip("[]()'\" \n\t,") for each in name.split(mark)} - {""} for mark in marks)
+    return {each for pieces in lists if len(pieces) > 1 for each in pieces}
+
+
+def several_in_one(
+    asked: Mapping[str, Iterable[str]], rows: pl.DataFrame, least: int = 1
+) -> list[str]:
+    """Look for texts of the gold that list ids which a run has for their query; as examples.
+
+    What stands between ids of a list is in no id of the run; otherwise the text may be one id.
+    """
+    marks = [each for each in JOINTS if not rows["doc"].str.contains(each, literal=True).any()]
+    rows = rows.filter(pl.col("query").is_in([*asked])).drop_nulls("doc")
+    held = {query: {*docs} for query, docs in rows.group_by("query").agg("doc").iter_rows()}
+    return [
+        f"{shorten(name)!r} holds {min(both)!r}"
+        for query, names in asked.items()
+        for name in names
+        if len(both := joined_ids(name, marks) & held.get(query, set())) >= least
+    ]
+
+
+def joined_found(examples: list[str], *, chosen: bool) -> list[Finding]:
+    """Refuse texts of the gold that list ids, unless ids were chosen; then they are a finding."""
+    if not chosen:
+        insist = 'If each text is one id, say so: --by ids (by="ids")'
+        raise AlignError(f"{JOINED}: {examples[0]}", where="gold", fix=f"{APART}. {insist}")
+    message = (
+        "# text|texts of the gold lists|list ids that the run retrieved and is|are read as one."
+    )
+    return finding_about("joined-ids", examples, message, APART)
+
+
 def synthetic_questions(queries: pl.DataFrame) -> list[Finding]:
     """Look for queries that a model wrote, by their column `synthetic`, which names it.
 
@@ -244,12 +286,17 @@ def no_shared_document(
         return []
     shared = next((each for each in run.findings if each.kind == FindingKind.SHARED_ID), None)
     why, fix = _why_apart(run.keys, docs)
-    named = next((name for name, held in run.others.items() if docs.is_in(held).any()), None)
+    rows = pl.DataFrame({"query": "", "doc": run.keys})
+    joined = several_in_one({"": docs}, rows, 2 if why else 1)
+    common = {name: docs.is_in(held).sum() for name, held in run.others.items()}
+    named = max(common, key=common.__getitem__, default="")
     if "places" in carries:
         why, fix = "", "the gold labels places in documents: compare places with --by spans"
-    elif named is not None:
+    elif named and common[named]:
         why = f"the gold names documents as the field {named} of the run does"
         fix = f"take the ids from that field: --read id_from={named} (id_from=)"
+    elif joined:
+        why, fix = f"{JOINED}: {joined[0]}", APART
     elif shared is not None:
         why = f"many chunks of a list have one id, for example {shared.examples[0]!r}"
         fix = (

@@ -266,7 +266,8 @@ def load_run(
             raise _no_attributes("run", "query_from" if query_from else "search_span")
         else:
             stream = in_memory.run_from_objects(data, name or "run", reading=reading)
-    stream = replace(stream, found=reading.findings, others=lambda: reading.notes.others)
+    first = stream.others  # what its first records hold
+    stream = replace(stream, found=reading.findings, others=lambda: reading.notes.others or first())
     return _whole(stream, reading) if skip_bad else stream
 
 

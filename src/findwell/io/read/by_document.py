@@ -15,7 +15,7 @@ from findwell.core.data import Gold
 from findwell.core.errors import InputError
 from findwell.core.findings import finding_about
 from findwell.core.frames import pl
-from findwell.io.read.format import STRICT, ReadContext, text_as_id, two_names
+from findwell.io.read.format import OTHERS, STRICT, ReadContext, text_as_id, two_names
 from findwell.io.read.labels_database import disputed, final_grades
 from findwell.io.read.mapping import NO_FIELDS, SIDES, Fields, renamed
 from findwell.io.read.shapes import shape_of
@@ -53,6 +53,8 @@ def find_columns(
         asked := _found(columns, {"query": QUESTION_COLUMNS})
     ):
         known["query"] = asked["query"][0]
+    if reading.id_from in columns:
+        known["doc"] = reading.id_from
     for name in IDS:
         if name not in known:
             spellings = [name, *TABLE_COLUMNS[name]]
@@ -131,6 +133,8 @@ def run_rows(
     """
     names = find_columns(table.columns, ("score", "rank"), place.where, reading)
     rows = _typed(table, names, place, reading, cells=cells)
+    for others in table.drop(names.values()).head(OTHERS).iter_rows(named=True):
+        reading.notes.keep_others(others)
     kept = ("query", "doc", *(name for name in FACTS if name in names))
     if "score" in names:
         return rows.select(*kept, "score"), "scored"

@@ -29,6 +29,7 @@ from findwell.core.findings import (
 )
 from findwell.core.frames import pl
 from findwell.core.plugins import Registry
+from findwell.io.read.vocabulary import ID_NAMES, METADATA_NAMES, SOURCE_NAMES, TEXT_NAMES
 from findwell.io.storage.files import temporary_folder
 from findwell.io.storage.spool import copy_bounded, spool
 
@@ -41,6 +42,7 @@ if TYPE_CHECKING:
 
 
 OTHERS = 1000  # values of a field that are kept
+NO_IDS = {*TEXT_NAMES, "doc"}  # fields that are read as what they are
 FUNCTION = re.compile(r"[\w.]+:[\w.]+")  # in a module
 
 
@@ -113,12 +115,16 @@ class EntryNotes:
         self.fields.setdefault(name, []).append(doc)
         return doc
 
-    def keep_others(self, entry: Mapping[str, Any]) -> None:
+    def keep_others(self, fields: Mapping[str, Any], inside: str = "") -> None:
         """Remember what else may be the id of something that has one; of the first results only."""
-        named = {f"metadata.{name}": value for name, value in (entry["metadata"] or {}).items()}
-        for name, value in (named | {"source": entry["source"]}).items():
-            if isinstance(value, str) and len(held := self.others.setdefault(name, set())) < OTHERS:
-                held.add(value)
+        for own, value in fields.items():
+            if own in METADATA_NAMES and isinstance(value, dict):
+                self.keep_others(value, "metadata.")
+            name = f"{inside}{own}"
+            is_id = isinstance(value, str) and own not in NO_IDS
+            is_id |= type(value) is int and own in {*ID_NAMES, *SOURCE_NAMES}  # a page is not
+            if is_id and len(held := self.others.setdefault(name, set())) < OTHERS:
+                held.add(str(value))
 
     def note_shared(self, entries: Sequence[Mapping[str, Any]], name: str) -> None:
         """Remember the ids that a field gives to several different chunks of one list."""

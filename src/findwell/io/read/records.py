@@ -74,7 +74,7 @@ SEARCHES = {"hop": pl.Int64, "calls": pl.Int64}  # where a record holds several 
 
 @functools.lru_cache(maxsize=256)
 def is_own_entry(names: tuple[str, ...], id_from: str | None) -> bool:
-    """Tell whether an entry with these fields is findwell's own.
+    """Tell whether an entry with these fields is findwell's own, and its id the one that is wanted.
 
     >>> is_own_entry(("doc", "rank"), None), is_own_entry(("id", "text"), None)
     (True, True)
@@ -82,7 +82,9 @@ def is_own_entry(names: tuple[str, ...], id_from: str | None) -> bool:
     (False, False)
     """
     given = set(names)
-    if id_from is not None and given.intersection(METADATA_NAMES):
+    if id_from is not None and (
+        given.intersection(METADATA_NAMES) or id_from.partition(".")[0] in given - {"docs"}
+    ):
         return False
     if not given & {"text", "quote"} and given.intersection(TEXT_NAMES):
         return False
@@ -751,17 +753,19 @@ def first_look(state: RecordScan, first: Iterable[Entry], side: str) -> dict[str
         return {}
     picked = state.shape.pick(records[0])
     fields = {name: records[0][field] for name, field in picked.items()}
-    carries = set(state.carries.get(side, ()))
+    carries, reading = set(state.carries.get(side, ())), state.reading.afresh()
     for record in records:
         with contextlib.suppress(InputError):  # which is reported where the record is read
-            own = with_own_entries(record, state.shape, (side,), state.reading.afresh())
+            own = with_own_entries(record, state.shape, (side,), reading)
             given = state.shape.native(own, texts=True).get(side)
             listed = given if isinstance(given, list | tuple) else ()
             for each in (each for each in listed if isinstance(each, Mapping)):
                 carries |= {kind for key, kind in CARRIED.items() if each.get(key) is not None}
                 if each.get("source") not in (None, each.get("doc")):
                     carries.add("chunks")
-    return {"named_by": name_of(fields, state.reading.names), "carries": frozenset(carries)}
+                reading.notes.keep_others(each)
+    found = {"named_by": name_of(fields, state.reading.names), "carries": frozenset(carries)}
+    return found | ({"others": lambda: reading.notes.others} if side == "retrieved" else {})
 
 
 def texts_as_ids(state: RecordScan, listed: Iterable[Entry]) -> list[Finding]:

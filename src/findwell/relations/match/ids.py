@@ -20,10 +20,13 @@ from findwell.core.parts import is_part, working_on_part
 from findwell.io.read.packed import pack_gold
 from findwell.relations.match.matcher import BoundByRule, EqualKeys, Matcher, register_matcher
 from findwell.relations.preflight import (
+    joined_found,
+    joined_ids,
     listed,
     no_shared_document,
     other_spellings,
     respelled,
+    several_in_one,
 )
 
 if TYPE_CHECKING:
@@ -97,27 +100,31 @@ class BoundIds(BoundByRule):
     def met_in_part(
         self, run: RunStream, drawn: Drawn, redraw: Callable[[BoundIds], Drawn]
     ) -> list[Finding]:
-        """Look for documents of the gold that the run has in another spelling.
+        """Look for documents of the gold that the run has in another spelling, or one by one.
 
-        A run that is read again for it must be short.
+        A run that is read again for it must be short, and a file of TREC is not for spellings.
         """
         if drawn.documents > LOOKED_ROWS or is_part() or not (unmet := _unmet_documents(drawn)):
             return []
-        asked = {query: set().union(*map(other_spellings, docs)) for query, docs in unmet.items()}
-        if self._spaced:
-            asked = {
-                query: asked[query].union(f" {doc}" for doc in unmet[query]) for query in asked
-            }
+        asked = {query: set().union(*map(joined_ids, docs)) for query, docs in unmet.items()}
+        if run.whole is not None or run.order != "scored":
+            for query, docs in unmet.items():
+                asked[query].update(*map(other_spellings, docs))
+                asked[query].update(f" {doc}" for doc in docs if self._spaced)
+        given = {query: list(docs) for query, docs in asked.items() if docs}
+        if not given:
+            return []
         bound = copy(self)  # against spellings that are rarely met
         vars(bound).pop("equal", None)
-        given = {query: list(docs) for query, docs in asked.items()}
         bound.gold = pack_gold(given) or Gold.build(listed(given))
         with working_on_part():  # which is not told that nothing else is met
             met = redraw(bound).relation.unit_judged.any()
         if not met:
             return []
         rows, _ = self.rows(run.collect().rows)
-        return respelled(unmet, rows, self.gold.member_doc)
+        joined = several_in_one(unmet, rows)
+        found = joined_found(joined, chosen=self._chosen) if joined else []
+        return found + respelled(unmet, rows, self.gold.member_doc)
 
     def _dangling(self, docs: pl.Series, role: str) -> list[Finding]:
         """Find the documents that a corpus does not have, where there is one."""
