@@ -245,10 +245,11 @@ def test_the_field_is_named_on_every_road(form: str, save: Save) -> None:
     run = {f"q{at}": [made(given, at)] for at in (7, 8)}
     gold = {f"q{at}": [str(at) if form == "number" else f"f{at}"] for at in (7, 8)}
     alone = [{"query": query, "retrieved": run[query]} for query in run]
-    both = [each | {"gold": gold[each["query"]]} for each in alone]
+    both = [each | {"gold": gold[str(each["query"])]} for each in alone]
     lines = save("run.jsonl", "\n".join(map(json.dumps, alone)))
     files = (lines, gold), (save("all.jsonl", "\n".join(map(json.dumps, both))), None)
-    roads = [(run, gold), (alone, gold), (both, None), (pl.DataFrame(both), None), *files]
+    roads: list[tuple[Any, Any]] = [(run, gold), (alone, gold), (both, None), *files]
+    roads.append((pl.DataFrame(both), None))
     for ours, theirs in roads:
         with pytest.raises(AlignError, match=f"as the field {re.escape(name)} of the run"):
             findwell.evaluate(ours, theirs, ["recall"])
@@ -284,9 +285,10 @@ def test_several_ids_in_one_text(cell: str, save: Save) -> None:
         table = pl.DataFrame({"query": [*gold], "doc": [*gold.values()]})
         lists = {query: [doc] for query, doc in gold.items()}
         rows = (f"{query} Q0 {doc} 0 {-at} t" for query in run for at, doc in enumerate(run[query]))
-        runs = [run, {query: dict.fromkeys(docs, 1.0) for query, docs in run.items()}]
+        runs: list[Any] = [run, {name: dict.fromkeys(docs, 1.0) for name, docs in run.items()}]
         runs.append(save("run.trec", "\n".join(rows)))
-        golds = [table, lists, save("gold.json", json.dumps(lists)), *([gold] * ("[" not in cell))]
+        golds: list[Any] = [table, lists, save("gold.json", json.dumps(lists))]
+        golds += [gold] * ("[" not in cell)
         for ours in runs:
             for theirs in golds:
                 with pytest.raises(AlignError, match="several ids in one text") as stop:

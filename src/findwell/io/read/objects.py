@@ -501,8 +501,8 @@ def _id(
         others = [name for name in result if name not in source.needs]
         own = result[others[0]] if len(others) == 1 else None
     if own is not None:
-        others = result if isinstance(result, Mapping) else {"source": entry["source"]}
-        notes.keep_others({**others, "metadata": metadata})
+        fields: Any = result if isinstance(result, Mapping) else {"source": entry["source"]}
+        notes.keep_others({**fields, "metadata": metadata})
         return id_text(own)
     for name in chunk_names(placed=entry["start"] is not None):
         value = metadata.get(name)
