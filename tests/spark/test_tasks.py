@@ -12,7 +12,7 @@ import polars as pl
 import pytest
 
 import findwell
-from findwell.core.errors import InputError
+from findwell.core.errors import AlignError, InputError
 from findwell.evaluation.plan import Plan, PlanOptions
 from findwell.evaluation.spark.columns import (
     GOLD,
@@ -283,3 +283,29 @@ def test_columns_are_named_for_one_side_or_both() -> None:
 
 
 assert set(STRICT) <= set(DIALECTS)
+
+
+def test_objects_with_and_without_ids_are_refused_as_on_one_machine() -> None:
+    """Also where each batch has only one of the two kinds; not where the gold names hashes."""
+    given: list[dict[str, Any]] = [
+        {"query": "p", "retrieved": [{"id": "d1", "page_content": "Tea."}], "gold": ["d1"]},
+        {"query": "q", "retrieved": [{"id": None, "page_content": "Ink."}], "gold": ["d2"]},
+    ]
+    hashed = findwell.io.load_run({"q": [{"page_content": "Ink."}]}).collect().rows["doc"][0]
+    sides = {number: SideColumns("query", "query") for number in (GOLD, RUN)} | {QUERIES: None}
+    for named, by in ((["d2"], None), (["d2"], "ids"), ([hashed], None)):
+        given[1]["gold"] = named
+        frame = pl.DataFrame(given)
+        plan = plan_of(["recall"], by=by, sides=sides, rows=1)
+        rows = stacked(side(frame.drop("gold"), RUN), side(frame.drop("retrieved"), GOLD), batch=1)
+        found = every(list(evaluate_batches(plan, rows)))
+        if named == ["d2"] and by is None:
+            refused = pytest.raises(AlignError, match="1 retrieved object has no id, where others")
+            with refused:
+                SparkResult.of(found, plan.plan, plan, task_rows=None)
+            with refused:
+                findwell.evaluate(given, measures="recall")
+        else:
+            local = findwell.evaluate(given, measures="recall", by=by)
+            made = SparkResult.of(found, plan.plan, plan, task_rows=None)
+            assert made["recall"] == local["recall"] == (0.5 if by else 1.0)

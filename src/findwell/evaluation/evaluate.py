@@ -18,7 +18,12 @@ from findwell.evaluation.results.result import Kept, Provenance, Result, Summary
 from findwell.evaluation.results.summaries import short_lists, tied_scores
 from findwell.measures import DEFAULTS
 from findwell.relations.pipeline import TEXT_LETTERS, check_gold
-from findwell.relations.preflight import SYNTHETIC_COLUMN, refuse_hashes, synthetic_questions
+from findwell.relations.preflight import (
+    SYNTHETIC_COLUMN,
+    has_hashes,
+    refuse_hashes,
+    synthetic_questions,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -288,8 +293,9 @@ class _Drawing:
             found += bound.met_in_part(
                 run, drawn, lambda other: self.engine.draw(run, other, plan.policy)
             )
-        if found and name == "ids" and not (plan.chosen or is_part()):
-            refuse_hashes(found, bound.gold, run.name)
+        asked_ids = name == "ids" and not (plan.chosen or is_part())
+        if found and asked_ids and not has_hashes(bound.gold):
+            refuse_hashes(found, run.name)
         if bound.blank_is_unit:  # nothing is compared by id
             found = [each for each in found if each.kind not in ABOUT_IDS]
         news = [replace(each, run=run.name) for each in found]

@@ -318,13 +318,18 @@ def no_shared_document(
     ]
 
 
-def refuse_hashes(found: Iterable[Finding], gold: Gold, run: str) -> None:
-    """Raise if some chunks of a run are known by a hash of their text, and no gold document is.
+def has_hashes(gold: Gold) -> bool:
+    """Tell whether some documents of the gold are known by a hash of their text."""
+    return bool(gold.member_doc.str.contains(KINDS["hashes of texts"]).any())
+
+
+def refuse_hashes(found: Iterable[Finding], run: str) -> None:
+    """Raise if some chunks of a run are known by a hash of their text, where no gold document is.
 
     They could not be found relevant, as where one of two retrievers loses the ids.
     """
     lacking = [each for each in found if each.template.startswith(HASHED)]
-    if lacking and not gold.member_doc.str.contains(KINDS["hashes of texts"]).any():
+    if lacking:
         count = sum(each.count for each in lacking)
         raise AlignError(
             f"{count} retrieved {'object has' if count == 1 else 'objects have'} no id, where "

@@ -33,6 +33,7 @@ from findwell.relations.preflight import (
     missing_error,
     no_shared_document,
     no_shared_query,
+    refuse_hashes,
 )
 
 if TYPE_CHECKING:
@@ -390,4 +391,6 @@ class BatchNotes:
             nothing = UnmetRun(run, keys, counts["queries"], tuple(findings))
             news = no_shared_document(nothing, docs, chosen=plan.chosen)
             findings += (replace(each, run=run) for each in news)
+        if "ids" in plan.matchers and not (plan.chosen or counts["hashes"]):
+            refuse_hashes(findings, run)
         return tuple(findings)

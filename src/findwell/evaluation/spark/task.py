@@ -33,6 +33,7 @@ from findwell.io.read.records import TEXT
 from findwell.io.read.vocabulary import TABLE_COLUMNS
 from findwell.judges.find import find_judge
 from findwell.relations.align import extra_queries
+from findwell.relations.preflight import has_hashes
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
@@ -134,6 +135,7 @@ def _evaluate(task: TaskPlan, rows: pl.DataFrame, corpus: pl.DataFrame | None) -
     judged = sum(int(each.unit_judged.sum()) for each in result.relations.values())
     shared = int((gold.find(names) >= 0).sum())
     counts |= {"shared": shared, "judged": judged, "queries": gold.queries.height}
+    counts["hashes"] = int(has_hashes(gold))
     if not judged:  # some ids, in case no part meets the gold
         for side, docs in (("run", run.rows["doc"].drop_nulls()), ("gold", gold.member_doc)):
             found += finding_about(UNMET_ID, docs, side)

@@ -343,8 +343,10 @@ def load_samples(
         FORMATS.known()  # plugins may bring shapes
         samples = in_memory.samples_from_objects(data, name or "run", reading=reading)
     reading.check_rest(samples.gold.n)
-    gold = replace(samples.gold, findings=(*samples.gold.findings, *reading.findings()))
-    return replace(samples, gold=gold)
+    noted = reading.findings(retrieved=False)
+    gold = replace(samples.gold, findings=(*samples.gold.findings, *noted))
+    run = replace(samples.run, found=lambda: tuple(reading.notes.findings()))
+    return replace(samples, run=run, gold=gold)
 
 
 def _mapped(fields: object, *roles: str) -> Fields:

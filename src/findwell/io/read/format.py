@@ -173,6 +173,7 @@ class ReadContext:
         self._first: list[InputError] = []
         self._notes: tuple[Finding, ...] = ()
         self.notes = EntryNotes()  # where the ids of retrieved objects came from
+        self.gold_notes = EntryNotes()  # and those of objects in the gold
 
     def afresh(self) -> ReadContext:
         """Return the same choices for another pass over the input."""
@@ -195,9 +196,10 @@ class ReadContext:
         if self._first and not rows:
             raise self._first[0]
 
-    def findings(self) -> tuple[Finding, ...]:
-        """Return what was left out and what was noted so far."""
-        noted = (*self._notes, *self.notes.findings())
+    def findings(self, *, retrieved: bool = True) -> tuple[Finding, ...]:
+        """Return what was left out and what was noted so far, also about `retrieved` objects."""
+        about_ids = [*(self.notes.findings() if retrieved else ()), *self.gold_notes.findings()]
+        noted = (*self._notes, *about_ids)
         if not self._count:
             return noted
         skipped = Finding(

@@ -106,7 +106,8 @@ def with_own_entries(
             continue
         if name not in record or not _is_foreign(record[name], side, reading.id_from):
             continue
-        notes = EntryNotes() if name in shape.texts else reading.notes
+        notes = reading.notes if side == "retrieved" else reading.gold_notes
+        notes = EntryNotes() if name in shape.texts else notes
         try:
             found = converters[side](record[name], reading.id_from, notes)
         except InputError as error:
