@@ -249,7 +249,8 @@ def test_the_field_is_named_on_every_road(form: str, save: Save) -> None:
     lines = save("run.jsonl", "\n".join(map(json.dumps, alone)))
     files = (lines, gold), (save("all.jsonl", "\n".join(map(json.dumps, both))), None)
     roads: list[tuple[Any, Any]] = [(run, gold), (alone, gold), (both, None), *files]
-    roads.append((pl.DataFrame(both), None))
+    asked = [{"query": query, "question": query, "gold": gold[query]} for query in gold]
+    roads += [(pl.DataFrame(both), None), (run.__getitem__, asked)]
     for ours, theirs in roads:
         with pytest.raises(AlignError, match=f"as the field {re.escape(name)} of the run"):
             findwell.evaluate(ours, theirs, ["recall"])

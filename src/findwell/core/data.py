@@ -71,6 +71,8 @@ class Run:
     order: Order = "scored"
     findings: tuple[Finding, ...] = ()
     about: pl.DataFrame | None = None  # what its records say about their queries
+    # what stands in other fields than ids, for those who name documents by another field
+    others: Mapping[str, set[str]] = field(default_factory=dict)
 
     def __repr__(self) -> str:
         queries = self.rows["query"].n_unique()
@@ -88,6 +90,7 @@ class Run:
             self.findings,
             self.rows,
             lambda: self.about,
+            others=lambda: self.others,
             carries=carried_facts(self.rows),
         )
 
@@ -105,7 +108,7 @@ class RunStream:
     about: Callable[[], pl.DataFrame | None] = lambda: None
     # problems in what has been read so far, in addition to `findings`
     found: Callable[[], tuple[Finding, ...]] = tuple
-    # what stands in other fields than ids, for those who name documents by another field
+    # as of a run
     others: Callable[[], Mapping[str, set[str]]] = dict
     named_by: NamedBy = "id"
     # "texts", "places", "chunks" (the places are in a source): what stands next to its ids
@@ -115,7 +118,7 @@ class RunStream:
         """Read it whole."""
         rows = pl.concat(self.batches()) if self.whole is None else self.whole
         findings = (*self.findings, *self.found())
-        return Run(self.name, rows, self.order, findings, self.about())
+        return Run(self.name, rows, self.order, findings, self.about(), self.others())
 
 
 @takes_options()

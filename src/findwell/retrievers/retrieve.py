@@ -116,7 +116,8 @@ def ask_all(settings: Retriever, queries: pl.DataFrame, progress: Report | None 
     if all(answer.error for answer in listed):
         raise too_many(0, len(listed), str(listed[-1].error))
     run = to_run(settings.name or name_of(settings.target), queries, listed)
-    return replace(run, findings=(*run.findings, *findings, *notes.findings()))
+    found = (*run.findings, *findings, *notes.findings())
+    return replace(run, findings=found, others=notes.others)
 
 
 # by the id of a retriever that is still there: hashes of what it was asked for an evaluation

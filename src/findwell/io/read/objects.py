@@ -396,6 +396,7 @@ def _entry(
     direction: Direction = "metric"
     if id_from is None and _is_made(result):
         entry, direction = dict(result), "higher"  # type: ignore[call-overload]
+        notes.keep_others(entry)
     elif texts and isinstance(result, str):
         entry = {"doc": notes.id_from_text(result), "text": result}
     elif is_plain(result):
