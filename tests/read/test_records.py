@@ -33,6 +33,9 @@ GRADED: dict[str, Callable[[dict[str, int]], Any]] = {
     "mapping": dict,
     "objects with docs": lambda gold: [{"docs": [d], "grade": g} for d, g in gold.items()],
     "objects with one doc": lambda gold: [{"doc": d, "grade": g} for d, g in gold.items()],
+    "objects with a relevance": lambda gold: [{"doc": d, "relevance": g} for d, g in gold.items()],
+    "objects with an id and a label": lambda gold: [{"id": d, "label": g} for d, g in gold.items()],
+    "grades as texts": lambda gold: [{"doc": d, "rel": str(g)} for d, g in gold.items()],
     "docs without a list": lambda gold: [{"docs": d, "grade": float(g)} for d, g in gold.items()],
 }
 
@@ -176,6 +179,14 @@ WRONG: dict[str, tuple[Any, str]] = {
         "the score 'high' of query 'q1' is not a number",
     ),
     "a score that is a list": ({"retrieved": [{"doc": "d1", "score": [1]}]}, "is not a number"),
+    "ranks in another order": (
+        {"retrieved": [{"doc": "d1", "rank": 2}, {"doc": "d2", "rank": 1}]},
+        "not in the order of its ranks",
+    ),
+    "ranks of objects in another order": (
+        {"retrieved": [{"id": "d1", "body": "x", "rank": 2}, {"id": "d2", "body": "x", "rank": 1}]},
+        "not in the order of its ranks",
+    ),
     "a query that is none": ({"query": None, "retrieved": ["d1"]}, "'None' is not an id"),
     "a query that is a list": ({"query": ["q1"], "retrieved": ["d1"]}, "is not an id"),
 }
@@ -202,6 +213,8 @@ WRONG_GOLD: dict[str, tuple[Any, str]] = {
     "a grade that is not finite": ({"d1": float("inf")}, "is not a finite number"),
     "a grade that is NaN": ([{"docs": ["d1"], "grade": float("nan")}], "is not a finite number"),
     "an empty id": ([""], "'' is not an id"),
+    "a score, which may be a grade": ([{"doc": "d1", "score": 0}], "has a score, and no grade"),
+    "an id and its grade, or two": ([["d1", 0]], "may be two ids, or an id and its grade"),
 }
 
 

@@ -272,6 +272,27 @@ def test_rows_in_another_order_than_their_only_score_are_refused(
         rr(best_first[::-1])
 
 
+def test_ranks_and_scores_that_contradict_each_other_are_refused(save: Save) -> None:
+    """As where distances stand in a column score; equal scores or ranks contradict nothing."""
+
+    def table(ranks: list[int], scores: list[float]) -> pl.DataFrame:
+        named = {"query": ["p", "q", "q"], "doc": ["a", "a", "x"]}
+        return pl.DataFrame(named | {"rank": [1, *ranks], "score": [5.0, *scores]})
+
+    gold = {"q": ["a"], "p": ["a"]}
+    for ranks, scores, rr in (
+        ([1, 2], [0.9, 0.1], 1.0),
+        ([2, 1], [0.1, 0.9], 0.75),
+        ([1, 1], [0.1, 0.9], 0.75),
+        ([1, 2], [0.1, 0.1], 0.75),  # a tie, which is by id
+    ):
+        assert findwell.evaluate(table(ranks, scores), gold, "RR")["RR"] == rr
+    for data in (table([1, 2], [0.1, 0.9]), table([2, 1], [0.9, 0.1])):
+        for run in (data, save("run.csv", data.write_csv())):
+            with pytest.raises(InputError, match="'rank' and 'score' order the documents of a qu"):
+                findwell.evaluate(run, gold, "RR")
+
+
 @pytest.mark.parametrize("grade", [np.int64(2), np.float32(2), np.array(2)])
 def test_grades_of_numpy_are_grades_in_records_as_in_dicts(grade: object) -> None:
     gold = [{"query": "q", "gold": [{"doc": "a", "grade": grade}, "b"]}]

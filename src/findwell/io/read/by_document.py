@@ -137,12 +137,28 @@ def run_rows(
         reading.notes.keep_others(others)
     kept = ("query", "doc", *(name for name in FACTS if name in names))
     if "score" in names:
+        if "rank" in names:
+            _refuse_ranks(rows, names, place)
         return rows.select(*kept, "score"), "scored"
     if "rank" in names:
         # rank order is score order: the rank, negated, serves as the score
         return rows.select(*kept, score=-pl.col("rank")), "mapped"
     _refuse_unordered(table, names["query"], place)
     return rows, "listed"
+
+
+def _refuse_ranks(rows: pl.DataFrame, names: dict[str, str], place: TablePlace) -> None:
+    """Refuse scores that order the documents of a query otherwise than their ranks do."""
+    by_rank = rows.with_row_index("row").drop_nulls("rank").sort("query", "rank")
+    pair = by_rank["query"] == by_rank["query"].shift()
+    wrong = pair & (by_rank["rank"].diff() > 0) & (by_rank["score"].diff() > 0)
+    if wrong.any():
+        rank, score = names["rank"], names["score"]
+        raise InputError(
+            f"the columns {rank!r} and {score!r} order the documents of a query differently",
+            where=place.row(by_rank["row"][wrong.arg_max() or 0] + 1),
+            fix=f"remove the one that is wrong. Where a low {score} is better, remove {score!r}",
+        )
 
 
 def _refuse_unordered(table: pl.DataFrame, query: str, place: TablePlace) -> None:

@@ -36,6 +36,7 @@ from findwell.io.read.records import (
     texts_as_ids,
 )
 from findwell.io.read.shapes import ROLES, shape_of
+from findwell.io.read.vocabulary import GRADE_NAMES
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -202,6 +203,7 @@ def _run(
     fields = units.struct.unnest() if isinstance(units.dtype, pl.Struct) else pl.DataFrame()
     _doubt_if(isinstance(units.dtype, pl.Struct) and ("doc" not in fields or "id" in fields))
     _doubt_if(fields.width and not is_own_entry(tuple(fields.columns), state.reading.id_from))
+    _doubt_if("rank" in fields)
     doc = _ids(fields["doc"] if fields.width else units, text=texts == picked["retrieved"])
     _doubt_if(doc.null_count() != (lists.list.len() == 0).sum())  # a null among the documents
     score = rows["score"] if "scores" in picked else fields.get_column("score", default=None)
@@ -251,6 +253,8 @@ def _grouped(rows: pl.DataFrame, before: int) -> pl.DataFrame:
         return rows.with_columns(group=pl.lit(None, pl.Int64))
     sizes = _lists(rows["doc"]).list.len()
     _doubt_if((sizes == 0).any() or isinstance(rows["doc"].dtype.inner, pl.Struct))
+    second = rows["doc"].list.get(1, null_on_oob=True).cast(pl.String)
+    _doubt_if((second.str.contains(r"^-?\d+$") & (sizes == 2)).any())  # or is it a grade?
     number = pl.int_range(before + 1, before + 1 + rows.height, eager=True)
     return rows.with_columns(group=number.set(sizes == 1, None)).explode("doc")
 
@@ -291,7 +295,7 @@ def _graded(item: pl.Series, grade: pl.Series) -> tuple[pl.Series, pl.Series]:
     """Return the documents and the grades of items that are objects."""
     names = {entry.name for entry in item.dtype.fields}  # type: ignore[attr-defined]
     docs = names & {"docs", "doc"}
-    _doubt_if(len(docs) != 1)
+    _doubt_if(len(docs) != 1 or names & {*GRADE_NAMES, "score"} - {"grade"})
     if "grade" in names:
         grade = _numbers(item.struct.field("grade"))
         _doubt_if(grade.null_count())

@@ -372,6 +372,7 @@ def make_entries(
     results = list(results)
     if not texts and all(type(result) is str for result in results):
         return [{"doc": doc} for doc in results]
+    refuse_ranks(results)
     fields, placed = {name: len(ids) for name, ids in notes.fields.items()}, notes.placed
     made = [_entry(result, id_from, notes, texts=texts) for result in results]
     entries = [entry for entry, _ in made]
@@ -387,6 +388,17 @@ def make_entries(
     elif notes.placed > placed:  # chunks of several sizes may begin at one place
         notes.note_shared(entries, "source and start")
     return entries
+
+
+def refuse_ranks(results: Any) -> None:  # noqa: ANN401
+    """Refuse a list whose results say a rank, but stand in another order: either may be meant."""
+    given: Any = (each.get("rank") for each in results if isinstance(each, Mapping))
+    ranks = [rank for rank in given if is_number(rank)]
+    if any(one > other for one, other in pairwise(ranks)):
+        raise InputError(
+            f"the list is not in the order of its ranks, which begin {shorten(str(ranks[:5]))}",
+            fix="sort the list by rank, or leave the ranks out: a list is read in its own order",
+        )
 
 
 def _entry(

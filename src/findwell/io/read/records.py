@@ -40,6 +40,7 @@ from findwell.io.read.objects import (
     is_plain,
     is_result,
     make_entries,
+    refuse_ranks,
     results_of,
     type_name,
 )
@@ -53,7 +54,12 @@ from findwell.io.read.values import (
     repeated,
     whole_letters,
 )
-from findwell.io.read.vocabulary import ENTRY_FIELDS, METADATA_NAMES, TEXT_NAMES
+from findwell.io.read.vocabulary import (
+    ENTRY_FIELDS,
+    GRADE_NAMES,
+    METADATA_NAMES,
+    TEXT_NAMES,
+)
 
 if TYPE_CHECKING:
     from findwell.core.data import NamedBy
@@ -200,9 +206,14 @@ def _own_item(result: object, id_from: str | None, notes: EntryNotes, *, texts: 
     if not texts and not _is_foreign_entry(result, "gold", id_from):
         return result
     (entry,) = make_entries([result], id_from=id_from, notes=notes, texts=texts)
-    grade = result.get("grade") if isinstance(result, Mapping) else None
+    grade = _grade_of(result, None) if isinstance(result, Mapping) else None
     entry.pop("score", None)
     return entry if grade is None else {**entry, "grade": grade}
+
+
+def _grade_of(entry: Mapping[str, Any], default: float | None) -> object:
+    """Return the grade of an entry, under any name that a column of a table may have."""
+    return next((entry[name] for name in GRADE_NAMES if name in entry), default)
 
 
 # ---- one record, read with care
@@ -282,7 +293,8 @@ def parse(entry: Entry, shape: Shape, sides: tuple[str, ...], reading: ReadConte
         if side not in fields:
             raise _no_field(record, getattr(shape, side), query)
     if "retrieved" in sides:
-        entries = _in_order(fields["retrieved"], query)
+        entries = list(_in_order(fields["retrieved"], query))
+        _converted(refuse_ranks, entries, query)
         units = [_unit(unit, query, texts=texts) for unit in entries]
         rivals += _rivals(fields["retrieved"], ("doc", "id"))
     if "gold" in sides:
@@ -373,6 +385,11 @@ def _items(gold: object, query: str, *, texts: bool) -> Iterator[list[DocEntry]]
         )
         return
     for entry in [] if gold is None else _several(gold):
+        if isinstance(entry, list | tuple) and list(map(type, entry)) == [str, int]:
+            raise InputError(
+                f"{entry!r} in the gold of query {query!r} may be two ids, or an id and its grade",
+                fix=f'write {{"doc": {entry[0]!r}, "grade": {entry[1]}}}, or both ids as texts',
+            )
         alternatives = [entry] if isinstance(entry, Mapping) else _several(entry)
         yield [place for each in alternatives for place in _gold_places(each, query, texts=texts)]
 
@@ -383,7 +400,12 @@ def _gold_places(entry: object, query: str, *, texts: bool) -> Iterator[DocEntry
             yield DocEntry(_doc(entry, query), 1.0)
         return
     refuse_repeated(entry, f"in the gold of query {query!r} the field", ENTRY_FIELDS)
-    number = _converted(grade, entry.get("grade", 1), query)
+    if entry.get("score") is not None and _grade_of(entry, None) is None:
+        raise InputError(
+            f"an entry in the gold of query {query!r} has a score, and no grade",
+            fix="call it grade if it says how relevant the document is; otherwise leave it out",
+        )
+    number = _converted(grade, _grade_of(entry, 1), query)
     text = _text(entry, query)
     docs = entry.get("docs", entry.get("doc", text if texts or text is None else ""))
     if isinstance(docs, Mapping):

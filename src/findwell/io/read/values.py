@@ -23,6 +23,7 @@ YES = ("yes", "y", "true", "t", "relevant")
 NO = ("no", "n", "false", "f", "not relevant", "non relevant", "nonrelevant", "irrelevant")
 WORDS = dict.fromkeys(YES, 1.0) | dict.fromkeys(NO, 0.0)
 UNDERSTOOD = "numbers, or yes and no, true and false, relevant and not relevant"
+NUMBER = re.compile(r"[-+]?\d+(\.\d*)?")
 GRADE_FIX = f"give grades as {UNDERSTOOD}; 0 is not relevant, 1 or more is"
 NEWLINE = b"\n"
 HALF_PAIR = re.compile(  # one half of a surrogate pair, which no text holds
@@ -99,8 +100,8 @@ def digits(value: int) -> str:
 def grade(value: object) -> float:
     """Return a grade as a number.
 
-    >>> grade(2), grade(True), grade("Not_Relevant")
-    (2.0, 1.0, 0.0)
+    >>> grade(2), grade("2"), grade(True), grade("Not_Relevant")
+    (2.0, 2.0, 1.0, 0.0)
     """
     if isinstance(value, int | float):
         try:
@@ -114,6 +115,8 @@ def grade(value: object) -> float:
     word = str(value).strip().casefold().replace("_", " ").replace("-", " ")
     if isinstance(value, str) and word in WORDS:
         return WORDS[word]
+    if isinstance(value, str) and NUMBER.fullmatch(value.strip()):
+        return grade(float(value))
     if hasattr(value, "item"):  # a NumPy scalar
         return grade(value.item())
     raise InputError(f"the grade {str(value)[:40]!r} is not a number", fix=GRADE_FIX)

@@ -45,6 +45,7 @@ TABLE_COLUMNS = _words(
     }
 )
 QUESTION_COLUMNS = ("question", "user_input", "query_text", "input")
+GRADE_NAMES = ("grade", *TABLE_COLUMNS["grade"])
 # what is accepted where these are missing: a text serves as its id, BEIR's grade is a score
 ACCEPTED_COLUMNS = TABLE_COLUMNS | {
     "query": TABLE_COLUMNS["query"] + QUESTION_COLUMNS,
