@@ -80,6 +80,32 @@ CASES = [
         "RR",
     ),
     Case(
+        "unsorted",
+        "sort each list by them",
+        {
+            "run": {"q": [{"doc": "x", "score": 0.1}, {"doc": "a", "score": 0.9}]},
+            "gold": {"q": ["a"]},
+        },
+        {"run": {"q": [{"doc": "a", "score": 0.9}, {"doc": "x", "score": 0.1}]}},
+        1.0,
+        "RR",
+    ),
+    Case(
+        "rising-scores",
+        "turn their signs around",
+        {"run": {"q": dict(zip("abcdef", range(6), strict=True))}, "gold": {"q": ["a"]}},
+        {"run": {"q": dict(zip("abcdef", range(0, -6, -1), strict=True))}},
+        1.0,
+        "RR",
+    ),
+    Case(
+        "joined-ids",
+        'write a list of ids, such as ["a", "b"]',
+        {"run": {"q": ["x", "a"], "p": ["d"]}, "gold": {"q": "a,b", "p": "d"}, "by": "ids"},
+        {"gold": {"q": ["a", "b"], "p": "d"}},
+        (1 / 2 + 1) / 2,
+    ),
+    Case(
         "duplicate-document",
         "remove repetitions before ranking",
         {"run": {"q": ["x", "x", "a"]}, "gold": {"q": ["a"]}},
@@ -320,6 +346,7 @@ CASES = [
                 {"query": ["q"], "doc_id": ["d"], "chunk_id": ["c"], "score": [1.0]}
             ),
             "gold": {"q": ["c"]},
+            "by": "ids",  # otherwise the error about ids names the column
         },
         {"run": pl.DataFrame({"query": ["q"], "chunk_id": ["c"], "score": [1.0]})},
         1.0,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import itertools
+import json
 import random
 from typing import TYPE_CHECKING, Any
 
@@ -23,6 +24,7 @@ from tests.strategies import TRICKY_IDS, by_measure, examples, random_scored
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from tests.conftest import Save
     from tests.strategies import Scored
 
 INF, NAN = float("inf"), float("nan")
@@ -181,18 +183,53 @@ def test_a_list_that_is_empty_retrieved_nothing() -> None:
     assert kinds(result) == {"retrieved-nothing": 1}
 
 
-@pytest.mark.parametrize("rank", [{}, {"rank": [1, 2, 1, 2]}], ids=["no rank", "rank"])
-def test_lists_that_contradict_their_scores_are_a_finding(rank: dict[str, list[int]]) -> None:
+def test_rows_that_contradict_their_scores_are_a_finding() -> None:
     columns = {
         "query": ["a", "a", "b", "b"],
         "doc": ["x", "y", "x", "y"],
         "score": [1.0, 2.0, 2.0, 1.0],
     }
-    frame = pl.DataFrame(columns | rank)
-    result = findwell.evaluate(frame, {"a": ["y"], "b": ["x"]}, ["P@1"])
+    result = findwell.evaluate(pl.DataFrame(columns), {"a": ["y"], "b": ["x"]}, ["P@1"])
     assert result["P@1"] == 1
     (finding,) = result.findings
     assert (finding.kind, finding.count, finding.examples) == ("unsorted", 1, ("a",))
+
+
+def test_lists_that_contradict_their_scores_are_a_finding(save: Save) -> None:
+    """On every road; the order of the list decides. No score, or the same one, says nothing."""
+
+    def entries(*scores: float | None) -> list[dict[str, Any]]:
+        return [{"doc": f"d{at}", "score": score} for at, score in enumerate(scores)]
+
+    run = {"a": entries(0.1, 0.9), "b": entries(9, 2, 2, None), "c": entries(0.5, None, 0.7)}
+    gold = {query: ["d0"] for query in run}
+    records = [{"query": query, "retrieved": run[query]} for query in run]
+    lines = "\n".join(map(json.dumps, records))
+    for data in (run, records, pl.DataFrame(records), save("run.jsonl", lines)):
+        result = findwell.evaluate(data, gold, ["P@1"])
+        assert result["P@1"] == 1
+        (finding,) = result.findings
+        assert (finding.kind, finding.examples) == ("unsorted", ("a",))
+        assert "The order of the list decides." in finding.message
+    objects = {"a": [{"id": "d0", "text": "x", "distance": 0.1}, {"id": "d1", "distance": 0.9}]}
+    assert not findwell.evaluate(objects, {"a": ["d0"]}, ["P@1"]).findings  # a low one is better
+
+
+def test_scores_of_a_dict_that_only_rise(save: Save) -> None:
+    """Distances have no other mark; what may be chance, and what falls, is no finding."""
+    rising: dict[str, dict[str, Any]] = {f"q{at}": {"a": 1, "b": 2, "c": 4} for at in range(3)}
+    gold = {query: ["a"] for query in rising}
+    texts = {
+        query: {doc: str(score) for doc, score in docs.items()} for query, docs in rising.items()
+    }
+    for run in (rising, texts, save("run.json", json.dumps(rising)), {"named": rising}):
+        assert kinds(findwell.evaluate(run, gold, ["P@1"])) == {"rising-scores": 3}
+    few = dict(list(rising.items())[:2])
+    falling = {query: dict(reversed(docs.items())) for query, docs in rising.items()}
+    mixed = rising | {"q2": falling["q2"]}
+    equal = {query: dict.fromkeys(docs, 1.0) for query, docs in rising.items()}
+    for run in (few, falling, mixed, equal):
+        assert "rising-scores" not in kinds(findwell.evaluate(run, gold, ["P@1"]))
 
 
 def test_ranks_with_gaps_or_from_zero_agree() -> None:

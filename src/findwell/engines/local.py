@@ -246,6 +246,10 @@ def _packed_rows(run: RunStream) -> PackedRun | None:
         if rows["score"].dtype != pl.Float64 or rows["score"].null_count():
             return None
         scores = rows["score"].to_numpy()
+    elif "score" in rows.columns:
+        again = rows["query"] == rows["query"].shift()
+        if ((rows["score"].diff() > 0) & again).any():
+            return None  # a list that its scores contradict is reported
     runs = rows["query"].rle()
     names, counts = runs.struct.field("value"), runs.struct.field("len").to_numpy()
     ends = np.cumsum(counts, dtype=np.int64)

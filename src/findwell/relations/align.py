@@ -23,7 +23,7 @@ from findwell.core.relation import Ties
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-    from findwell.core.data import Bools, Floats, Gold, Ints, Run
+    from findwell.core.data import Bools, Floats, Gold, Ints, Order, Run
     from findwell.core.policy import Policy
 
 
@@ -98,9 +98,10 @@ def align(run: Run, gold: Gold, policy: Policy, *, by_id: bool = True) -> Aligne
         blank = query[without.to_numpy()]
     score, unranked = (None, []) if run.order == "listed" else _scores(rows, policy)
     findings += unranked
-    if score is not None and run.order == "scored":
-        rising = _rising(query, score)
-        findings += unsorted_lists(rising, gold) if len(rising) else []
+    if run.order != "mapped" and "score" in rows.columns:
+        given = rows["score"].to_numpy() if score is None else score
+        rising = _rising(query, given)
+        findings += unsorted_lists(rising, gold, run.order) if len(rising) else []
     order = _rank_order(query, score, rows["raw" if "raw" in rows.columns else "doc"])
     if order is not None:
         rows, query = rows.rechunk()[order], query[order]
@@ -229,13 +230,17 @@ def _rising(query: Ints, score: Floats) -> Ints:
     return found[np.flatnonzero(np.diff(found, prepend=-1))]
 
 
-def unsorted_lists(queries: Ints, gold: Gold) -> list[Finding]:
+def unsorted_lists(queries: Ints, gold: Gold, order: Order = "scored") -> list[Finding]:
     """Report lists that are not in the order of their scores."""
+    listed = order == "listed"
     return finding_about(
         "unsorted",
         gold.names_at(queries),
-        "# query|queries has|have documents out of the order of the scores. The scores decide.",
-        "if a low score means a good match, turn the scores around; trec_eval sorts too",
+        "# query|queries has|have documents out of the order of the scores. "
+        f"The {'order of the list decides' if listed else 'scores decide'}.",
+        "if the scores are right, sort each list by them, best first"
+        if listed
+        else "if a low score means a good match, turn the scores around; trec_eval sorts too",
     )
 
 

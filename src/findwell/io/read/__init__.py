@@ -19,7 +19,14 @@ from findwell.core.errors import FindwellError, InputError, choose, naming_files
 from findwell.core.forks import not_after_fork, refuse_after_fork
 from findwell.core.frames import changed
 from findwell.io.read.format import FORMATS, Format, Look, ReadContext, Source
-from findwell.io.read.packed import IdLists, begins_with_ids, is_plain, pack_gold, pack_run
+from findwell.io.read.packed import (
+    IdLists,
+    begins_with_ids,
+    is_plain,
+    pack_gold,
+    pack_run,
+    rising_scores,
+)
 
 if TYPE_CHECKING:
     from findwell.core.data import NamedBy
@@ -252,7 +259,7 @@ def load_run(
             raise _no_attributes(source.where, "query_from" if query_from else "search_span")
         stream = chosen.run(source, name or source.name)
     elif kind is Kind.BY_QUERY and is_plain(reading) and (packed := pack_run(given, name or "run")):
-        stream = packed
+        stream = replace(packed, findings=(*packed.findings, *rising_scores(given)))
     else:
         from findwell.io.read import in_memory  # noqa: PLC0415
         from findwell.io.read.traces.run import TraceCalls, run_of_calls, trace_rows  # noqa: PLC0415

@@ -21,6 +21,7 @@ from findwell.io.read.by_query import read_frame
 from findwell.io.read.delimited import TablePlace
 from findwell.io.read.format import STRICT, ReadContext
 from findwell.io.read.objects import is_answer
+from findwell.io.read.packed import rising_scores
 from findwell.io.read.records import entries, read_records
 from findwell.io.read.shapes import GIVE_GOLD
 from findwell.io.read.tables import frame, frame_gold, frame_run
@@ -162,7 +163,7 @@ def _scored(data: Mapping[Any, Any], name: str, where: str) -> Run:
     empty = [query for query, docs in data.items() if not docs]
     if empty:  # a row without a document
         rows = pl.concat([rows, pl.DataFrame({"query": _ids(empty, where)})], how="diagonal")
-    return Run(name, rows, "mapped", _id_mix(data))
+    return Run(name, rows, "mapped", (*_id_mix(data), *rising_scores(data)))
 
 
 def _flatten(data: Mapping[Any, Any], where: str, name: str) -> pl.DataFrame:

@@ -7,31 +7,37 @@ Python, which gives the same runs and gold labels.
 
 from __future__ import annotations
 
+import math
+from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import islice, pairwise
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from findwell.core.columns import narrowed
 from findwell.core.data import Gold, RunStream
+from findwell.core.findings import finding_about
 from findwell.core.frames import Strings, later, pl
 from findwell.io.native import DeclinedError, each_piece, kernel
 from findwell.io.read.format import RECORD, Format
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping
+    from collections.abc import Iterable, Iterator
 
     from numpy.typing import NDArray
 
     from findwell.core.data import Floats
+    from findwell.core.findings import Finding
     from findwell.io.native._kernel import Column
     from findwell.io.read.format import ReadContext, Source
 
 RETRIEVED, GOLD = "retrieved", "gold"  # the fields of lists
 FIELDS = {"run": RETRIEVED, "gold": GOLD}
 FIRST = 10  # records by which it is decided what the others are like
+ODDS = 100  # orders of their documents, of which only one has rising scores
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -164,6 +170,31 @@ def pack_run(data: Mapping[Any, Any], name: str) -> RunStream | None:
         return None
     run = PackedRun([PackedLists.of(each, numbered=not listed) for each in packed])
     return RunStream(name, run, "listed" if listed else "mapped")
+
+
+def rising_scores(data: Mapping[Any, Any]) -> list[Finding]:
+    """Report {query: {doc: score}} whose scores only rise, by its first queries, as distances do.
+
+    A mapping has no order, so that this is said only where it can hardly be chance.
+
+    >>> near = {"a": 0.1, "b": 0.2, "c": 0.3, "d": 0.4}
+    >>> [found.kind for found in rising_scores({"q1": near, "q2": near})]
+    ['rising-scores']
+    """
+    first = islice(data.items(), FIRST)
+    scores = {name: list(docs.values()) for name, docs in first if isinstance(docs, Mapping)}
+    lists = {name: each for name, each in scores.items() if len(each) > 1}
+    with suppress(TypeError):
+        rise = all(one < other for each in lists.values() for one, other in pairwise(each))
+        if rise and math.prod(math.factorial(min(len(each), 9)) for each in lists.values()) >= ODDS:
+            return finding_about(
+                "rising-scores",
+                list(lists),
+                "In # query|queries every score is higher than the one before. "
+                "The highest counts as the best.",
+                "if these are distances, turn their signs around, or give lists in rank order",
+            )
+    return []
 
 
 def pack_gold(data: Mapping[Any, Any]) -> Gold | None:
