@@ -213,6 +213,8 @@ def test_local_text_chooses_no_setting() -> None:
     found = findwell.tuning.tune(runs, gold, "P@1/relevance", judge=says_first, **options)
     (limits,) = (each for each in found.findings if each.kind == "judge-limits")
     assert UNCHECKED in limits.message
+    for how in ("table", "markdown", "html"):  # on the same page as what was chosen
+        assert UNCHECKED in " ".join(render(found, how).split())
     assert limits.examples == ("P@1/relevance",)
 
 
@@ -237,16 +239,16 @@ def test_the_command_line_says_so(cli: Findwell, files: tuple[Path, Path], tmp_p
     assert cli("score", files[0], *JUDGED, "--require", "context_precision@2>=0.1").code == 3
     for how in ("csv", "jsonl"):
         shown = cli("score", files[0], *JUDGED, "--format", how)
-        assert TEXT_LINE in shown.err
+        assert TEXT_LINE in shown.out
         shown = cli("compare", *files, *JUDGED, "--format", how)
-        assert TEXT_LINE in shown.err
+        assert TEXT_LINE in shown.out
     rows = list(csv.DictReader(io.StringIO(cli("compare", *files, *JUDGED, "--format", "csv").out)))
     assert rows[0]["p"] == ""
     assert NO_VERDICT in rows[0]["reason"]
     curve = cli("curve", files[0], "-m", "context_precision", *JUDGED[2:], "--at", "1,2")
     assert TEXT_LINE in " ".join(curve.out.split())
     power = cli("power", *files, *JUDGED, "--difference", "0.1")
-    assert TEXT_LINE in power.err
+    assert TEXT_LINE in " ".join(power.out.split())
     assert cli("report", *files, *JUDGED, "-o", tmp_path / "page.html").code == 0
     assert TEXT_LINE in (tmp_path / "page.html").read_text()
 

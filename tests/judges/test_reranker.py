@@ -68,7 +68,8 @@ def test_every_service_is_asked_in_its_protocol(service: str) -> None:
             Judge(f"reranker:{service}:some-model", base_url=server.url, key="sk-9", retry=HASTE)
         )
         [judged] = judge.judge([ONE], RELEVANCE)
-        [call] = server.calls
+        *tried, call = server.calls
+    assert len(tried) == (service != "cohere")  # two texts that tell whether scores are raw
     assert [(each.value, each.probability) for each in judged["relevance"].row] == [
         (1, 0.9),
         (0, 0.2),
@@ -108,7 +109,8 @@ def test_long_lists_go_in_several_requests_and_equal_pairs_once() -> None:
     with serve(lambda call: as_json(scored(call, by_red))) as server:
         judge = find_judge(Judge("reranker:infinity:m", base_url=server.url, retry=HASTE))
         judge.judge([Sample("a", "Why?", chunks), Sample("b", "Why?", chunks[:5])], RELEVANCE)
-        assert sorted(len(call.body["documents"]) for call in server.calls) == [3, REQUEST_TEXTS]
+        _, *calls = server.calls
+        assert sorted(len(call.body["documents"]) for call in calls) == [3, REQUEST_TEXTS]
     assert judge.about()["pairs"] == len(chunks)
 
 
@@ -119,6 +121,36 @@ def test_raw_scores_of_a_server_become_probabilities() -> None:
         judge = find_judge(Judge("reranker:tei:m", base_url=server.url, retry=HASTE))
         [judged] = judge.judge([ONE], RELEVANCE)
     assert [round(each.probability or 0, 3) for each in judged["relevance"].row] == [0.881, 0.047]
+
+
+def test_what_scores_are_does_not_depend_on_the_other_texts() -> None:
+    """Raw scores of a few texts may lie between 0 and 1."""
+    raw = {"red green": 0.4, "blue": 0.3, "Paris is the capital of France.": 4.0}
+    with serve(lambda call: as_json(scored(call, lambda _, text: raw.get(text, -4.0)))) as server:
+        judge = find_judge(Judge("reranker:vllm:m", base_url=server.url, retry=HASTE))
+        company = Sample("q", "Which?", ("red green", "blue", "a text with a score of its own"))
+        [[alone], [others]] = ([judge.judge([each], RELEVANCE)[0]] for each in (ONE, company))
+    assert [round(each.probability or 0, 3) for each in alone["relevance"].row] == [0.599, 0.574]
+    assert others["relevance"].row[:2] == alone["relevance"].row
+
+
+def test_a_score_beyond_probabilities_is_not_made_one() -> None:
+    with serve(
+        lambda call: as_json(scored(call, lambda _, text: 3.5 if "red" in text else 0.2))
+    ) as server:
+        judge = find_judge(Judge("reranker:tei:m", base_url=server.url, retry=HASTE))
+        with pytest.raises(JudgeError, match=r"gave the score 3\.5"):
+            judge.judge([ONE], RELEVANCE)
+
+
+def test_keys_of_servers_on_this_machine(monkeypatch: pytest.MonkeyPatch) -> None:
+    with serve(lambda call: as_json(scored(call, by_red))) as server:
+        for service in ("vllm", "vllm-score", "infinity"):
+            name = service.partition("-")[0].upper()
+            monkeypatch.setenv(f"{name}_BASE_URL", server.url)
+            monkeypatch.setenv(f"{name}_API_KEY", f"key-of-{name}")
+            find_judge(Judge(f"reranker:{service}:m", retry=HASTE)).judge([ONE], RELEVANCE)
+            assert server.calls[-1].headers["authorization"] == f"Bearer key-of-{name}"
 
 
 @pytest.mark.parametrize(

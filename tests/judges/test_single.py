@@ -483,14 +483,21 @@ def test_the_terminal_and_the_manifest_name_prompts_of_the_user(
 def test_the_published_prompt_is_taken_from_its_package(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    pytest.importorskip("umbrela")
+    package: Any = pytest.importorskip("umbrela.utils.common_utils", reason="make .venv/model")
     monkeypatch.chdir(tmp_path)
     page = (ROOT / "docs" / "judging.md").read_text(encoding="utf-8")
     [code] = re.findall(r"```py\n(.*?umbrela.*?)```", page, re.DOTALL)
     exec(code, {})
     said = ['{"M": 2, "T": 1, "O": 3}', "##final score: 1", '{"final_score": 0}']
+    chunks = ("It costs $5 ($PRICE) a day.\nAnd 'quoted' {braces}.", "b", "c")
+    one = sample(chunks=chunks)
     with serve(lambda call: chat(said[call.number])) as server:
         judge = judge_of(server, prompt="umbrela.toml", concurrency=1)
-        [judged] = judge.judge([sample(chunks=("a", "b", "c"))], frozenset({"relevance"}))
-        assert len(server.calls) == 3
+        [judged] = judge.judge([one], frozenset({"relevance"}))
+        sent = [call.body["messages"] for call in server.calls]
     assert [verdict.value for verdict in judged["relevance"].row] == [3, 1, 0]
+    # word for word what the package sends without examples
+    template = Path(package.__file__).parents[1] / "prompts" / "qrel_fewshot_bing.txt"
+    pairs = [(one.question, chunk) for chunk in chunks]
+    prompts = package.generate_prompts(pairs, "", template.read_text(encoding="utf-8").strip())
+    assert sent == [[{"role": "user", "content": prompt}] for prompt in prompts]

@@ -10,7 +10,7 @@ import click
 
 from findwell.cli import envelope, gating, judging, options
 from findwell.cli.command import Command, option, option_set
-from findwell.show.tables import FORMATS, ROW_FORMATS
+from findwell.show.tables import FORMATS
 
 
 @click.command("compare", cls=Command, short_help="Test whether one system is better than another.")
@@ -116,8 +116,6 @@ def command(
     envelope.show(how, output, document, *gating.shown_with(gate, how))
     if how != "json":
         options.print_findings(comparison.findings)
-    if how in ROW_FORMATS:
-        options.note_judges(comparison.judges)
     lacking = options.print_unmeasured(unmeasured(comparison))
     tables = partial(render, comparison, "markdown", moved=moved)
     return gating.report_verdicts(gate, how, output, junit, tables) or lacking

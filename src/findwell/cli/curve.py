@@ -125,8 +125,6 @@ def command(
             for measure in result.measures
         }
     judges, findings = judge_lines([result.judge]), result.findings
-    if how == "csv":
-        options.note_judges(judges)
     envelope.show(
         how,
         output,

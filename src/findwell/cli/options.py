@@ -315,12 +315,6 @@ def print_findings(findings: Iterable[Finding]) -> None:
         note(f"note: {describe_finding(finding)}", *fix)
 
 
-def note_judges(lines: Iterable[str]) -> None:
-    """Print on standard error who judged, where the format has no room for it."""
-    for line in lines:
-        note(printable(line))
-
-
 def print_unmeasured(lines: Iterable[str]) -> int:
     """Print what was asked for and not measured; return the exit code, 0 if that is nothing."""
     unmeasured = list(lines)

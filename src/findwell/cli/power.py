@@ -79,7 +79,6 @@ def command(
     found = power(*files, measures=named, **grouped(chosen))
     envelope.show(how, output, document_of(found))
     if how != "json":
-        options.note_judges(found.judges)
         options.print_findings(found.findings)
     empty = (each for each in found.plans if each.queries == 0)
     return options.print_unmeasured(f"{each.measure}: from {each.basis}" for each in empty)

@@ -9,7 +9,7 @@ import click
 
 from findwell.cli import envelope, gating, judging, options, spark
 from findwell.cli.command import Command, Settings, option, option_set, typed_options
-from findwell.show.tables import FORMATS, ROW_FORMATS
+from findwell.show.tables import FORMATS
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -212,17 +212,13 @@ def command(
         write()
     if how != "json":
         options.print_findings(result.findings)
-    _note(result, save, how, explain_verdicts=explain_verdicts)
+    _note(result, save, explain_verdicts=explain_verdicts)
     lacking = options.print_unmeasured(without_value)
     return gates.finish(gate, result, how, output, slices=slices, lacking=lacking)
 
 
-def _note(result: Result, save: str | None, how: str, *, explain_verdicts: bool) -> None:
+def _note(result: Result, save: str | None, *, explain_verdicts: bool) -> None:
     """Say what a user would miss in the table."""
-    if how in ROW_FORMATS:
-        from findwell.judges.limits import judge_lines  # noqa: PLC0415
-
-        options.note_judges(judge_lines([result.judge]))
     if explain_verdicts and result.kept.verdicts is None:
         options.note("note: no judge was asked, so there are no verdicts to explain")
     if save is not None:

@@ -230,4 +230,5 @@ def _write(tuning: Tuning, how: str, outputs: Sequence[str]) -> None:
     else:
         envelope.show(how, whole, document_of(tuning))
     if how not in ("json", "html"):
-        options.print_findings(tuning.findings)
+        # what the judge is worth is said above
+        options.print_findings(each for each in tuning.findings if each.kind != "judge-limits")

@@ -8,10 +8,11 @@ depends on the model and the data. `findwell judge teach` fits it to labels.
 
 from __future__ import annotations
 
+import functools
 import importlib
 import tomllib
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from importlib.resources import files
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
@@ -46,6 +47,12 @@ JUDGED_ASPECTS = ("relevance", "claims", "statements")
 THRESHOLD = 0.5
 SAMPLES_AT_ONCE = 32  # after which progress is reported
 REQUEST_TEXTS, REQUEST_CHARACTERS = 32, 100_000  # the most in one request
+# a text that answers and one that does not: where their scores leave 0 to 1, a server gives raw
+# scores; those of a few other texts may lie between, and would be taken for probabilities
+PROBE = [
+    ("What is the capital of France?", text)
+    for text in ("Paris is the capital of France.", "Bananas are rich in potassium.")
+]
 SERVER_SETTINGS = ("base_url", "key", "concurrency", "timeout", "headers", "retry")
 UNCALIBRATED = "# verdict|verdicts of the reranker uses|use a threshold that is a guess: 0.5."
 TEACH = "fit it to labels of people: findwell judge teach --labels POOL --judge JUDGE -o judge.json"
@@ -62,15 +69,16 @@ class RerankService:
     answer: str  # the field of the scores; '': the answer itself is the list
     score: str
     fields: Mapping[str, Any] = field(default_factory=dict)
+    probabilities: bool = False  # it never gives raw scores
 
 
 def _services() -> dict[str, RerankService]:
     content = (files("findwell.judges.client") / "rerankers.toml").read_text(encoding="utf-8")
     found = {}
     for name, entry in tomllib.loads(content).items():
-        own = {key: entry.pop(key) for key in ("path", "query", "texts", "answer", "score")}
-        fields = entry.pop("fields", {})
-        found[name] = RerankService(Provider.read(name, entry), **own, fields=fields)
+        names = {each.name for each in fields(RerankService)} & entry.keys()
+        own = {each: entry.pop(each) for each in names}
+        found[name] = RerankService(Provider.read(name, entry), **own)
     return found
 
 
@@ -119,9 +127,11 @@ def find_scorer(settings: Judge) -> PairScorer:
         )
     place = Path(spec).expanduser()
     if place.exists():
-        from findwell.judges.embeddings.local_models import onnx_cross_encoder  # noqa: PLC0415
+        from findwell.judges.embeddings import local_models  # noqa: PLC0415
 
-        name, encode = onnx_cross_encoder(spec)
+        if (place / "config.json").is_file() and not any(place.rglob("*.onnx")):
+            return _transformers_scorer(str(place), local_models.name_of_folder(place))
+        name, encode = local_models.onnx_cross_encoder(spec)
         return PairScorer(name, lambda pairs: _from_logits(encode(pairs)), name.partition(":")[0])
     head = spec.partition(":")[0]
     if head != spec and "/" not in head:
@@ -144,7 +154,7 @@ def _from_logits(rows: Sequence[Any]) -> Floats:
     return np.array(found, dtype=np.float64)
 
 
-def _transformers_scorer(model: str) -> PairScorer:
+def _transformers_scorer(model: str, name: str = "") -> PairScorer:
     with needs_package(f"the reranker {model!r}", install="pip install sentence-transformers"):
         library: Any = importlib.import_module("sentence_transformers")
     try:
@@ -165,7 +175,7 @@ def _transformers_scorer(model: str) -> PairScorer:
         )
         return _from_logits(list(rows)) if raw or rows.ndim > 1 else rows
 
-    return PairScorer(model, score, model)
+    return PairScorer(name or model, score, name.partition(":")[0] or model)
 
 
 def _server_scorer(service: RerankService, model: str, settings: Judge) -> PairScorer:
@@ -197,7 +207,7 @@ def _server_scorer(service: RerankService, model: str, settings: Judge) -> PairS
             fix="check the base URL, the model, and that the server reranks",
         )
 
-    def score(pairs: Pairs) -> Floats:
+    def ask(pairs: Pairs) -> Floats:
         asked: dict[str, list[int]] = {}
         for at, (question, _) in enumerate(pairs):
             asked.setdefault(question, []).append(at)
@@ -216,11 +226,31 @@ def _server_scorer(service: RerankService, model: str, settings: Judge) -> PairS
         answers = session.ask_all(requests, refuse)
         for (_, part), answer in zip(batches, answers, strict=True):
             found[part] = np.array(answer.vectors, dtype=np.float64)[:, 0]
-        if ((found < 0) | (found > 1)).any():  # raw scores, whatever was asked for
-            found = _from_logits(list(found))
+        return found
+
+    @functools.cache
+    def are_raw() -> bool:
+        return not service.probabilities and _leaves_range(ask(PROBE)) is not None
+
+    def score(pairs: Pairs) -> Floats:
+        raw, found = are_raw(), ask(pairs)
+        if raw:
+            return _from_logits(list(found))
+        if (odd := _leaves_range(found)) is not None:
+            raise JudgeError(
+                f"the server gave the score {odd:.4g}, though others are between 0 and 1",
+                where=endpoint.identity,
+                fix="let the server give probabilities (a sigmoid of the model's scores)",
+            )
         return found
 
     return PairScorer(f"{service.provider.name}:{model}", score, model, endpoint.identity)
+
+
+def _leaves_range(scores: Floats) -> float | None:
+    """Return the first score that is no probability."""
+    odd = scores[(scores < 0) | (scores > 1)]
+    return float(odd[0]) if len(odd) else None
 
 
 class RerankerJudge:

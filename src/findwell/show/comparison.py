@@ -76,6 +76,7 @@ def document(comparison: Comparison, *, moved: int = 5) -> Document:
         verdicts=lambda: _verdict_rows(comparison),
         rows=rows,
         paper=lambda: _for_papers(comparison),
+        judges=comparison.judges,
     )
 
 

@@ -103,7 +103,8 @@ class Document:
 
     Nothing is made before a writer asks for it: `parts` may be a generator, `data` and `verdicts`
     (for JSON) and `rows` (for formats with one row per line) are functions. `paper` has the tables
-    for LaTeX, if they are not those of the parts.
+    for LaTeX, if they are not those of the parts. `judges` says who judged and what that is worth:
+    a column of the rows that a judge decided.
     """
 
     def __init__(
@@ -116,11 +117,13 @@ class Document:
         verdicts: Callable[[], Iterable[dict[str, Any]]] = tuple,
         rows: Callable[[], pl.DataFrame] | None = None,
         paper: Callable[[], Grid] | None = None,
+        judges: Sequence[str] = (),
     ) -> None:
         self._parts = parts
         self.headlines = tuple(headlines)
         self.findings = tuple(findings)
         self.data, self.verdicts, self.rows, self.paper = data, verdicts, rows, paper
+        self.judges = tuple(judges)
 
     @cached_property
     def parts(self) -> tuple[Part, ...]:
@@ -151,8 +154,25 @@ def write(document: Document, how: str, *, color: bool = False, width: int | Non
     if how in WRITERS:
         return WRITERS[how](document)
     if how in ROW_FORMATS and document.rows is not None:
-        return to_rows(document.rows(), how)
+        return to_rows(_with_judges(document.rows(), document.judges), how)
     raise TypeError(f"this cannot be shown as {how}")
+
+
+def _with_judges(rows: pl.DataFrame, judges: Sequence[str]) -> pl.DataFrame:
+    """Say in a column who judged, in those rows that a judge decided."""
+    if not judges or "judge" in rows.columns:
+        return rows
+    import polars as pl  # noqa: PLC0415
+
+    from findwell.judges.limits import is_judged  # noqa: PLC0415 - few results have a judge
+
+    said = pl.lit("; ".join(judges))
+    if "relation" in rows.columns:
+        drawn = [each for each in rows["relation"].unique() if each and is_judged(each)]
+        said = pl.when(pl.col("relation").is_in(drawn)).then(said)
+    elif "method" in rows.columns:  # of estimates
+        said = pl.when(pl.col("method") != "labels").then(said)
+    return rows.with_columns(judge=said)
 
 
 def to_terminal(document: Document, *, color: bool = False, width: int | None = None) -> str:

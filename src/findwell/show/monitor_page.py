@@ -216,6 +216,7 @@ def _page(
         alarms=alarms,
         resolved=[_past(each) for each in found.alarms if each.resolved is not None],
         watched=[_watched(each) for each in found.watched],
+        judges=list(dict.fromkeys(line for each in found.watched for line in each["judge"])),
         marks=[_mark(each, look) for each in found.marks],
         mark=mark,
         around=None if found.around is None else _periods(found.around),

@@ -22,6 +22,7 @@ def document(found: PowerAnalysis) -> Document:
     parts += [_curve(first)] if first.curve else []
     bases = dict.fromkeys(plan.basis for plan in others)
     parts += [_short([plan for plan in others if plan.basis == each]) for each in bases]
+    parts += [Line(each, in_papers=True) for each in found.judges]
     return Document(parts, findings=found.findings, data=found.as_dict)
 
 

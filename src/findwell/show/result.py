@@ -72,7 +72,8 @@ def document(
         return with_relation(_rows(result, per_query=per_query, by=by), result.matched_by)
 
     parts = _parts(result, per_query=per_query, by=by, verdicts=verdicts, misses=misses)
-    return Document(parts, findings=result.findings, data=data, rows=rows)
+    judges = judge_lines([result.judge]) or _judges_of_estimates(result.estimates)
+    return Document(parts, findings=result.findings, data=data, rows=rows, judges=judges)
 
 
 def _parts(
@@ -93,8 +94,8 @@ def _parts(
         for column in by:
             for run, sliced in result.timing_by(column).items():
                 yield timing_grid(sliced, first=column, about=f" of {run} by {column}")
-    if result.judge:
-        yield Line(judge_line(result.judge), in_papers=True)
+    judged = [judge_line(result.judge)] if result.judge else _judges_of_estimates(result.estimates)
+    yield from (Line(each, in_papers=True) for each in judged)
     if verdicts and result.kept.verdicts is not None:
         from findwell.evaluation.explanation.units import verdicts_of  # noqa: PLC0415
         from findwell.show.explanation import verdict_grid  # noqa: PLC0415 - few results are judged
@@ -302,7 +303,20 @@ def judge_line(judge: Mapping[str, Any]) -> str:
 
 def estimates_document(found: Estimates) -> Document:
     """Return the estimates of each run, then the differences, with the design in words below."""
-    return Document(estimate_parts(found), data=found.as_dict, rows=lambda: found.frame)
+    judges = _judges_of_estimates(found)
+    said = (Line(each, in_papers=True) for each in judges)
+    return Document(
+        [*estimate_parts(found), *said],
+        data=found.as_dict,
+        rows=lambda: found.frame,
+        judges=judges,
+    )
+
+
+def _judges_of_estimates(found: Estimates | None) -> list[str]:
+    """Say who judged, and what that is worth, where labels correct verdicts or a pool had some."""
+    judge = {} if found is None else found.design
+    return [f"judge {judge['judge']}: {judge['judge_limits']}"] if judge.get("judge") else []
 
 
 def estimate_parts(found: Estimates) -> Iterator[Part]:
@@ -405,6 +419,7 @@ def curve_document(
         findings=findings,
         data=lambda: data,
         rows=lambda: with_relation(table, matched_by),
+        judges=judges,
     )
 
 

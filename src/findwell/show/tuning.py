@@ -17,13 +17,14 @@ from findwell.show.charts.tuning import (
     terminal_chart,
     tuning_chart,
 )
-from findwell.show.document import Code, Document, Headline, LetterChart, Notes
+from findwell.show.document import Code, Document, Headline, LetterChart, Line, Notes
 from findwell.show.grid import Grid
 from findwell.show.html import TUNING
 from findwell.show.html import document as html_page
 from findwell.show.tables import (
     chance,
     decimals,
+    describe_finding,
     interval,
     limits,
     number,
@@ -79,6 +80,8 @@ def _verdict_row(tuning: Tuning, gain: Gain) -> dict[str, Any]:
 def _parts(tuning: Tuning) -> Iterator[Part]:
     first, *more = grids(tuning)
     yield first
+    judged = (each for each in tuning.findings if each.kind == "judge-limits")
+    yield from (Line(describe_finding(each), in_papers=True) for each in judged)
     yield Notes(tuple(notes(tuning)))
     if len(curves := curves_of(tuning)) == 1:
         queries = counted(tuning.choice.n)

@@ -37,6 +37,7 @@ from findwell.io.read.records import plain_columns
 from findwell.io.storage.files import create_file, open_regular
 from findwell.io.storage.folders import FILES, MANIFEST, SUMMARY, TABLES, is_folder, replacing
 from findwell.judges.aspects import restore_own
+from findwell.judges.limits import is_judged, judge_limits, judge_lines
 from findwell.measures.dialects import resolve_measures
 
 if TYPE_CHECKING:
@@ -57,7 +58,7 @@ def save(result: Result, folder: str | os.PathLike[str]) -> Path:
     tables = tables_of(result)
     try:
         with replacing(folder) as draft:
-            write_json(draft / SUMMARY, result.summary.to_dicts())
+            write_json(draft / SUMMARY, _summary(result))
             for name, table in tables.items():
                 table.write_parquet(create_file(draft / f"{name}.parquet"))
             seal(draft, _origin() | manifest_of(result))
@@ -69,6 +70,14 @@ def save(result: Result, folder: str | os.PathLike[str]) -> Path:
             fix="nothing was written; free some space or name another folder",
         ) from error
     return Path(folder)
+
+
+def _summary(result: Result) -> list[dict[str, Any]]:
+    """Return a row for each run and measure; where a judge decided, with what that is worth."""
+    said = "; ".join(judge_lines([result.judge]))
+    judged = {name for name, by in result.matched_by.items() if said and is_judged(by)}
+    rows = result.summary.to_dicts()
+    return [row | ({"judge": said} if row["measure"] in judged else {}) for row in rows]
 
 
 def tables_of(result: Result) -> dict[str, pl.DataFrame]:
@@ -111,7 +120,7 @@ def manifest_of(result: Result) -> dict[str, Any]:
         "policies": made.policy.as_dict(),
         "bounds": result.options.bounds,
         "interval": result.interval,
-        "judge": dict(made.judge),
+        "judge": {**made.judge, "limits": judge_limits(made.judge)} if made.judge else {},
         "inputs": [entry.as_dict() for entry in made.inputs],
         "findings": [finding.as_dict() for finding in result.findings],
         **({} if result.estimates is None else result.estimates.as_dict()),
@@ -177,7 +186,7 @@ def result_of(manifest: dict[str, Any], tables: dict[str, pl.DataFrame]) -> Resu
             inputs=tuple(
                 Input(**{**entry, "sha256": entry["sha256"] or ""}) for entry in manifest["inputs"]
             ),
-            judge=manifest["judge"],
+            judge={name: each for name, each in manifest["judge"].items() if name != "limits"},
             saved={name: manifest[name] for name in ("created", "versions")},
         ),
         options=SummaryOptions(

@@ -397,8 +397,7 @@ def transformers_embedder(model: str) -> TextEmbedder:
         ) from error
     name = f"sentence-transformers:{model}"
     if local:
-        parts = [path for path in folder.rglob("*") if path.is_file()]
-        name = f"sentence-transformers:{folder.resolve().name}:{_fingerprint(parts)}"
+        name = f"sentence-transformers:{name_of_folder(folder)}"
 
     def encode(texts: Sequence[str]) -> Any:  # noqa: ANN401
         return encoder.encode(
@@ -406,6 +405,12 @@ def transformers_embedder(model: str) -> TextEmbedder:
         )
 
     return TextEmbedder(name, encode)
+
+
+def name_of_folder(folder: Path) -> str:
+    """Return the name of a model in a folder: that of the folder, and a hash of its files."""
+    parts = [path for path in folder.rglob("*") if path.is_file()]
+    return f"{folder.resolve().name}:{_fingerprint(parts)}"
 
 
 def _read(path: Path) -> bytes:

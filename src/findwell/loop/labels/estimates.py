@@ -30,6 +30,7 @@ from findwell.evaluation.results.summaries import bounds
 from findwell.io.read import load_gold
 from findwell.io.read.labels_database import PAIR, database_at, final_grades, typed
 from findwell.io.read.tables import frame
+from findwell.judges.limits import judge_limits
 from findwell.loop.labels.exchange import IMPORTED_DESIGN
 from findwell.loop.labels.label_pool import SAMPLE
 from findwell.loop.labels.labels import Labels
@@ -153,10 +154,9 @@ def evaluate_with_labels(
     first, *others = result.runs
     rows += [row for name in others for each in wanted for row in found.rows(each, name, first)]
     design = {**known.described(), "queries": result.queries.height, "measures": found.designs}
-    if judging:
-        design["judge"] = result.judge["name"]
-    elif known.judged:
-        design["judge"] = known.about.get("pool_judge") or "of the pool"
+    of_pool = {"name": known.about.get("pool_judge") or "of the pool"} if known.judged else {}
+    if judge := result.judge if judging else of_pool:
+        design |= {"judge": judge["name"], "judge_limits": judge_limits(judge)}
     return replace(result, estimates=Estimates(tuple(rows), design, level))
 
 

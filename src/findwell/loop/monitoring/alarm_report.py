@@ -356,6 +356,9 @@ def prometheus_text(store: TraceStore) -> str:
         found = [(_labels(**{key: last.get(key, "") for key in LABELS}), value(last))
                  for last in alerts]  # fmt: skip
         metrics.append((name, "gauge", what, found))
+    judged = dict.fromkeys((last["signal"], *last["judge"]) for last in alerts if last["judge"])
+    found = [(_labels(signal=each[0], judge="; ".join(each[1:])), 1) for each in judged]
+    metrics.append(("judge_info", "gauge", "Who judges a signal, and what that is worth.", found))
     for name, kind, what, total in (
         ("calls", "gauge", "Calls in the store.", counts.calls),
         ("spans_total", "counter", "Spans that arrived.", counts.spans),

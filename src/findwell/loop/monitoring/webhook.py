@@ -170,7 +170,8 @@ def message(report: CheckReport, *, texts: bool = False) -> dict[str, Any]:
     """Return what is sent: the check with what is new, and a line of text for chats."""
     found = report.as_dict(texts=texts)
     found["alerts"] = [each.as_dict(texts=texts) for each in report.news]
-    return {"text": "\n".join(map(sentence, report.news)), **found}
+    judges = dict.fromkeys(each.judge for each in report.news if each.judge)
+    return {"text": "\n".join([*map(sentence, report.news), *judges]), **found}
 
 
 class _NoRedirect(urllib.request.HTTPRedirectHandler):
