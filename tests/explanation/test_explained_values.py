@@ -378,7 +378,7 @@ def test_notebooks_show_the_same_tables() -> None:
     (told,) = findwell.explain({"q<b>": ["a"]}, {"q<b>": ["a"]}, "recall")
     html = told._repr_html_()
     assert "query q&lt;b&gt;" in html
-    assert "<caption>the list (1 units)</caption>" in html
+    assert ">the list (1 unit)</caption>" in html
     assert "recall (findwell) = 1 ÷ 1 relevant item = 1.0000" in html
 
 

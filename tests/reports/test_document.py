@@ -126,10 +126,12 @@ def test_no_number_of_queries_is_named_where_it_would_say_nothing() -> None:
 
 def test_of_many_systems_the_best_have_a_headline_and_the_others_are_counted() -> None:
     systems = {f"s{n}": values.run([min(1.0, each + n / 20) for each in OLD]) for n in range(6)}
+    for name, lost in (("low", 0.3), ("lower", 0.4)):
+        systems[name] = values.run([max(0.0, each - lost) for each in OLD])
     found = findwell.compare(systems, gold=values.gold(30), measures="recall")
     sentences = [each.sentence for each in document_of(found).headlines]
-    assert [each.partition(" ")[0] for each in sentences] == ["s5", "s4", "s3", "2"]
-    assert sentences[-1].startswith("2 more: ")
+    assert [each.partition(" ")[0] for each in sentences] == ["s5", "s4", "s3", "4"]
+    assert re.fullmatch(r"4 more: .*, 2 worse \(lower, low\)", sentences[-1])
 
 
 @pytest.mark.parametrize("width", [60, 80])

@@ -170,6 +170,7 @@ def test_a_report_of_one_system() -> None:
 def test_queries_without_a_question_slices_or_intervals() -> None:
     content = report(findwell.evaluate(RUN, GOLD, ["recall@2"], level=None))
     assert 'id="where"' not in content
+    assert "bands are intervals" not in content
     assert "do not remember the retrieved documents" in content
 
 
@@ -180,7 +181,9 @@ def test_many_systems() -> None:
     prepared = prepare(lay_side_by_side([findwell.evaluate(runs, GOLD, ["recall@5"])]))
     note = "This shows the baseline and the best 7 others by recall@5, of 12 systems in all."
     assert prepared.notes["distributions"] == [note]
-    systems = data_of(page(prepared))["systems"]
+    html = page(prepared)
+    assert "bands are intervals" not in html
+    systems = data_of(html)["systems"]
     assert len(systems) == 12
     assert systems[:7] == [f"system {number}" for number in (0, 1, 3, 5, 7, 9, 11)]
 

@@ -55,7 +55,7 @@ OTHERWISE: dict[str, str] = {  # what else than the system may cause a differenc
     FindingKind.OTHER_GOLD: "but the gold labels differ for {0}",
     FindingKind.OTHER_CHOICE: "but measured with another option ({1})",
 }
-NAMED_SLICES = 3  # in a headline
+NAMED = 3  # slices, systems or rows in a sentence
 
 
 def document(comparison: Comparison, *, moved: int = 5) -> Document:
@@ -103,9 +103,19 @@ def headlines(comparison: Comparison) -> list[Headline]:
     found = [_headline(comparison, row) for row in rows[:HEADLINES]]
     if more := rows[HEADLINES:]:
         words = Counter(row["verdict"] for row in more)
-        verdicts = ", ".join(f"{count} {word}" for word, count in words.items())
-        found.append(Headline(f"{len(more)} more: {verdicts}"))
+        worse = [row["system"] for row in reversed(more) if row["verdict"] == WORSE]
+        verdicts = [
+            f"{count} {word}{f' ({_some(worse)})' if word == WORSE else ''}"
+            for word, count in words.items()
+        ]
+        found.append(Headline(f"{len(more)} more: {', '.join(verdicts)}"))
     return found
+
+
+def _some(names: Sequence[str]) -> str:
+    """Name the first ones, and say how many more there are."""
+    more = f" and {len(names) - NAMED} more" if len(names) > NAMED else ""
+    return f"{', '.join(names[:NAMED])}{more}"
 
 
 def best_systems(comparison: Comparison) -> list[str]:
@@ -161,13 +171,9 @@ def _where(comparison: Comparison, row: Row, word: str) -> Iterator[str]:
         and all(each[key] == row[key] for key in ("baseline", "system", "measure"))
     ]
     mine.sort(key=lambda each: -abs(each["difference"]))
-    named = [
-        f"{each['column']} {_text(each['slice'])} ({numbers(each)[2]})"
-        for each in mine[:NAMED_SLICES]
-    ]
+    named = [f"{each['column']} {_text(each['slice'])} ({numbers(each)[2]})" for each in mine]
     if named:
-        more = f" and {len(mine) - len(named)} more" if len(mine) > len(named) else ""
-        yield f"{word} in {', '.join(named)}{more}"
+        yield f"{word} in {_some(named)}"
 
 
 def _elsewhere(comparison: Comparison, system: str) -> list[str]:
@@ -314,8 +320,7 @@ def _reasons(rows: Iterable[tuple[str, Row]]) -> Iterator[str]:
                 f"{part}{row['system']} {row['measure']}"
             )
     for reason, where in rows_by_reason.items():
-        more = f" and {len(where) - 3} more" if len(where) > 3 else ""
-        yield f"{', '.join(where[:3])}{more}: {reason}"
+        yield f"{_some(where)}: {reason}"
 
 
 def _text(value: object) -> str:

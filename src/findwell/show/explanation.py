@@ -7,7 +7,7 @@ from functools import partial
 from itertools import groupby
 from typing import TYPE_CHECKING
 
-from findwell.core.spelling import name_relations
+from findwell.core.spelling import counted, name_relations
 from findwell.measures import parse_measure
 from findwell.show.document import Document, Line, Notes
 from findwell.show.escape import printable
@@ -146,7 +146,7 @@ def _steps(explained: Explanation, ranking: Ranking) -> Grid:
         if each.terms:
             several = len(explained.dialects) > 1
             columns[f"Σ {each.measure}" + f" {each.dialect}" * several] = partial(_sum_to, each)
-    title = ", ".join([f"{len(ranking.steps)} units", *_seen_by(explained, ranking)])
+    title = ", ".join([counted(len(ranking.steps), "unit", "units"), *_seen_by(explained, ranking)])
     rows = [[show(step) for show in columns.values()] for step in steps]
     above = _with_cut(rows, [step.rank for step in steps], cutoff)
     left = len(ranking.steps) - len(steps)

@@ -136,7 +136,7 @@ def _sentence(name: str, values: Floats) -> str:
 
 
 def _table(names: list[str], values: list[Floats]) -> Grid:
-    header = ["system", "queries", "at 0", "25 %", "median", "75 %", "at 1"]
+    header = ["system", "queries", "at 0", "25%", "median", "75%", "at 1"]
     rows = []
     for name, each in zip(names, values, strict=True):
         if not len(each):
