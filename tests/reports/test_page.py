@@ -188,6 +188,13 @@ def test_many_systems() -> None:
     assert systems[:7] == [f"system {number}" for number in (0, 1, 3, 5, 7, 9, 11)]
 
 
+def test_only_the_best_systems_are_shown_by_slice() -> None:
+    gold = [{"query": f"q{at}", "gold": ["a"], "kind": "xy"[at % 2]} for at in range(8)]
+    runs = {f"s{n}": {row["query"]: ["b"] * n + ["a"] for row in gold} for n in range(5)}
+    prepared = prepare(lay_side_by_side([findwell.evaluate(runs, gold, ["RR"])]))
+    assert prepared.notes["where"] == ["The best 3 of 4 systems are shown by slice."]
+
+
 def test_names_may_be_long() -> None:
     """A browser looks at this page too: see test_phone.py."""
     names = ["embeddings/" + "large-" * 30 + str(number) for number in range(3)]
