@@ -174,6 +174,21 @@ def test_queries_without_a_question_slices_or_intervals() -> None:
     assert "do not remember the retrieved documents" in content
 
 
+def test_without_any_value_nothing_is_drawn() -> None:
+    sample = {"query": "q", "question": "why?", "retrieved": ["a passage"]}
+    found = findwell.evaluate(
+        {"a": [sample], "b": [sample]},
+        measures=["P@1/relevance"],
+        judge=lambda _: {"relevance": None},
+    )
+    content = report(found)
+    assert "b cannot be compared with a</h2>" in content
+    assert "– → –" not in content
+    assert "no query has a value in both" in content
+    for section in ("cutoffs", "distributions"):
+        assert f'id="{section}"' not in content
+
+
 def test_many_systems() -> None:
     runs = {
         f"system {number}": {query: ["a"] * (number % 2) for query in GOLD} for number in range(12)

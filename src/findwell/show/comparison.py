@@ -139,8 +139,11 @@ def count_of_queries(found: Verdict) -> str:
 def _headline(comparison: Comparison, row: Row) -> Headline:
     before, after, difference = numbers(row)
     found = comparison.verdicts[row["baseline"], row["system"], row["measure"]]
-    facts = [f"{row['measure']} {before} → {after}"]
-    if row["difference"] is not None:
+    sentence = SENTENCES[found.word]
+    if row["difference"] is None:
+        sentence, facts = "{} cannot be compared with {}", [row["measure"]]
+    else:
+        facts = [f"{row['measure']} {before} → {after}"]
         reach = corrected(row).replace("…", "to")
         facts[0] += f" ({difference})" if reach == "–" else f" ({reach})"
     if row["n"] and (counts := count_of_queries(found)):
@@ -158,8 +161,8 @@ def _headline(comparison: Comparison, row: Row) -> Headline:
         facts.append(f"about {rounded(needed):,} queries would show a difference this small")
     for word in (WORSE, BETTER):
         facts += _where(comparison, row, word)
-    sentence = SENTENCES[found.word].format(row["system"], row["baseline"])
-    return Headline(sentence, tuple(facts), found.word, row["system"])
+    said = sentence.format(row["system"], row["baseline"])
+    return Headline(said, tuple(facts), found.word, row["system"])
 
 
 def _where(comparison: Comparison, row: Row, word: str) -> Iterator[str]:

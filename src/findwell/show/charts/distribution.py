@@ -29,7 +29,9 @@ HIGH = 40.0  # of the highest bar
 def distributions(panel: Panel) -> Iterator[Chart | str]:
     """Draw how the queries are spread over the values of the main measure."""
     measure = panel.measures[panel.lead]
-    yield distribution(panel, panel.lead).with_about(panel.caption(measure, level=panel.level))
+    if not np.isnan(panel.pairing.table[:, panel.lead]).all():
+        about = panel.caption(measure, level=panel.level)
+        yield distribution(panel, panel.lead).with_about(about)
 
 
 def distribution(panel: Panel, at: int) -> Chart:
