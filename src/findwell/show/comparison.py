@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from itertools import groupby, islice, product
+from math import inf
 from operator import itemgetter
 from string import ascii_lowercase
 from typing import TYPE_CHECKING, Any
@@ -50,6 +51,7 @@ SENTENCES = {
     UNCLEAR: "{} is not clearly different from {}",
     UNKNOWN: "this judge cannot compare {} with {}",
 }
+SIGNS = {BETTER: " ▲", WORSE: " ▼"}
 HEADLINES = 3  # systems that have one
 OTHERWISE: dict[str, str] = {  # what else than the system may cause a difference
     FindingKind.OTHER_GOLD: "but the gold labels differ for {0}",
@@ -205,6 +207,8 @@ def _parts(comparison: Comparison, moved: int) -> Iterator[Part]:
     title = f"against {comparison.baseline}"
     if _several_baselines(comparison.rows):
         title = f"all pairs of {len(comparison.systems)} systems"
+    elif len(comparison.systems) > 2:
+        yield _ladder(comparison)
     asked = f"{counted(comparison.queries)}{', unpaired' if comparison.unpaired else ''}"
     title += f" · {asked}{name_method(comparison.dialect, comparison.matched_by.values())}"
     title += "" if comparison.cluster is None else f" · clusters by {comparison.cluster}"
@@ -218,6 +222,48 @@ def _parts(comparison: Comparison, moved: int) -> Iterator[Part]:
         yield timing_grid(comparison.timing, first="system")
     if moved and comparison.moved_rows:
         yield _moved(comparison, moved)
+
+
+def _ladder(comparison: Comparison) -> Grid:
+    """One row per system, the best by the first measure first, with the signs of the verdicts."""
+    values = {(row["system"], row["measure"]): row["value"] for row in comparison.value_rows}
+    names = [str(measure) for measure in comparison.measures]
+    sign, baseline = 1 if comparison.measures[0].higher_is_better else -1, comparison.baseline
+
+    def place(system: str) -> float:
+        value = values[system, names[0]]
+        return inf if value is None else -sign * value
+
+    systems = sorted(comparison.systems, key=place)
+    words = {key[1:]: found.word for key, found in comparison.verdicts.items()}
+    cells = [[words.get((system, name), "") for name in names] for system in systems]
+    rows = [
+        [
+            f"{system} (baseline)" if system == baseline else system,
+            *(
+                number(values[system, name], 3) + SIGNS.get(word, "  ")
+                for name, word in zip(names, found, strict=True)
+            ),
+        ]
+        for system, found in zip(systems, cells, strict=True)
+    ]
+
+    def marked(wanted: str) -> set[tuple[int, int]]:
+        return {
+            (row, at)
+            for row, found in enumerate(cells)
+            for at, word in enumerate(found, 1)
+            if word == wanted
+        }
+
+    return Grid(
+        f"all systems, the best by {names[0]} first",
+        ["system", *names],
+        rows,
+        good=marked(BETTER),
+        bad=marked(WORSE),
+        note=f"▲ better, ▼ worse than {baseline}; no sign: unclear or the same",
+    )
 
 
 def lay_out(
