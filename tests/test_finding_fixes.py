@@ -123,7 +123,7 @@ CASES = [
     ),
     Case(
         "no-relevant-item",
-        "judge more documents for it",
+        "judge more documents",
         {"run": {"q": ["a", "x"], "p": ["b"]}, "gold": {"q": {"a": 0}, "p": {"b": 1}}},
         {"gold": {"q": {"a": 0, "x": 1}, "p": {"b": 1}}},
         (1 / 2 + 1) / 2,

@@ -98,6 +98,15 @@ def test_several_systems_are_corrected_by_holm_for_each_measure() -> None:
     assert (alone["p_adjusted"], alone["correction"]) == (alone["p"], "none")
 
 
+def test_the_order_of_the_systems_is_of_no_matter() -> None:
+    """A report has the best first, `compare` the order given: both say the same."""
+    better = [np.minimum(OLD + gain, 1.0) for gain in (0.2, 0.3, 0.4)]  # p is the same for all
+    found, turned = compared(OLD, *better), compared(OLD, *better[::-1])
+    assert found["b", "recall"]["p"] == found["d", "recall"]["p"]
+    for name, other in zip("bcd", "dcb", strict=True):
+        assert found[name, "recall"] == turned[other, "recall"] | {"system": name}
+
+
 def test_all_pairs_are_corrected_together() -> None:
     found = compared(OLD, NEW, ODD, all_pairs=True)
     pairs = found.comparisons.select("baseline", "system").rows()

@@ -211,7 +211,7 @@ def test_the_level_of_a_measure_decides_what_is_a_hit() -> None:
     assert [step.mark for step in second.steps] == ["hit", "hit", "unjudged"]
     table = render(told, "table")
     assert "the list (3 units, relevant: grade >= 2)" in table
-    assert "the gold (1 of 2 relevant items met, relevant: grade >= 2)" in table
+    assert "the gold (1 of 2 relevant items found, relevant: grade >= 2)" in table
 
 
 def test_levels_that_count_the_same_items_share_a_list() -> None:
@@ -235,16 +235,13 @@ def test_a_limit_is_said() -> None:
     run, gold = {"q": ["a", "b"]}, {"q": ["a", "b", "c"]}
     (told,) = findwell.explain(run, gold, ["success", "all_found", "recall"])
     assert [sentence(calculation) for calculation in told.calculations] == [
-        "success (findwell) = 1.0000 + 1.0000 = 2, at most 1: 1.0000",
-        (
-            "all_found (findwell) = (1.0000 + 1.0000) ÷ 3 relevant items = 0.6667, all or nothing: "
-            "0.0000"
-        ),
-        "recall (findwell) = (1.0000 + 1.0000) ÷ 3 relevant items = 0.6667",
+        "success (findwell) = 1 + 1 = 2, at most 1: 1.0000",
+        ("all_found (findwell) = (1 + 1) ÷ 3 relevant items = 0.6667, all or nothing: 0.0000"),
+        "recall (findwell) = (1 + 1) ÷ 3 relevant items = 0.6667",
     ]
     (told,) = findwell.explain({"q": ["a"]}, {"q": {"a": 0}}, "recall", dialects="trec_eval")
     assert sentence(told.calculations[0]) == (
-        "recall (trec_eval) = (0) ÷ 0.0000 relevant items, no relevant item counts as 0: 0.0000"
+        "recall (trec_eval) = 0 ÷ 0 relevant items, no relevant item counts as 0: 0.0000"
     )
 
 
@@ -381,8 +378,8 @@ def test_notebooks_show_the_same_tables() -> None:
     (told,) = findwell.explain({"q<b>": ["a"]}, {"q<b>": ["a"]}, "recall")
     html = told._repr_html_()
     assert "query q&lt;b&gt;" in html
-    assert "<caption>the list (1 units)</caption>" in html
-    assert "recall (findwell) = (1.0000) ÷ 1.0000 relevant items = 1.0000" in html
+    assert ">the list (1 unit)</caption>" in html
+    assert "recall (findwell) = 1 ÷ 1 relevant item = 1.0000" in html
 
 
 def test_one_statement_said_twice_by_two_chunks_is_one_unit_each() -> None:

@@ -121,7 +121,7 @@ def test_command_line_table(cli: Findwell) -> None:
     assert done.code == 0, done.err
     assert "query q02: The display shows E05" in done.out
     assert "✓ hit" in done.out
-    assert "AP (findwell) = (1.0000) ÷ 2 relevant items = 0.5000" in done.out
+    assert "AP (findwell) = 1 ÷ 2 relevant items = 0.5000" in done.out
     assert "Why they differ" in done.out
 
 
@@ -131,7 +131,7 @@ def test_command_line_json_and_markdown(cli: Findwell) -> None:
     assert told["calculations"][0]["divided_by"] == "relevant items"
     markdown = cli(*GIVEN, "--format", "markdown").out
     assert "| rank | document |" in markdown
-    assert "- AP (findwell) = (1.0000)" in markdown
+    assert "- AP (findwell) = 1 ÷" in markdown
 
 
 def test_command_line_worst_and_errors(cli: Findwell) -> None:
@@ -230,7 +230,7 @@ def test_the_printed_marks_are_those_of_the_printed_number(cli: Findwell, save: 
     assert rows[0] == ["1", "a", "✗", "item", "2", "1", "0.0000"]
     assert rows[1][:3] == ["2", "b", "✓"]
     assert "0.5000" in rows[1]
-    assert "P(rel=2)@2 (findwell) = (1.0000) ÷ 2 ranks (k) = 0.5000" in done.out
+    assert "P(rel=2)@2 (findwell) = 1 ÷ 2 ranks (k) = 0.5000" in done.out
 
 
 def test_the_printed_ideal_is_the_one_that_was_added_up(cli: Findwell, save: Save) -> None:

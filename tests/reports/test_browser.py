@@ -232,6 +232,8 @@ def test_the_verdict_and_the_causes_filter_the_queries(opened: Watched) -> None:
         page.locator("#overview").get_by_role("link", name=word).click()
         assert pressed(page) == filter_of
         expect(page.locator("#query-count")).to_have_text(f"{word.split()[1]} queries")
+    page.keyboard.press("Enter")  # the keyboard goes on in the list
+    assert page.locator("tr.open").count() == 1
     page.locator("#causes tbody tr").nth(1).get_by_role("link", name="24").click()
     chosen = page.locator("#chips [aria-pressed=true]")
     assert chosen.inner_text() == "minilm: below the cutoff (24)"

@@ -17,7 +17,9 @@ def test_the_demo_says_where_its_report_is(cli: Findwell, tmp_path: Path) -> Non
     assert done.code == 0
     assert done.out.rstrip().endswith(f"page: {tmp_path / 'demo.html'}")
     assert (tmp_path / "demo.html").stat().st_size < 1_000_000
-    data = data_of((tmp_path / "demo.html").read_text(encoding="utf-8"))
+    html = (tmp_path / "demo.html").read_text(encoding="utf-8")
+    assert "bands are intervals" in html
+    data = data_of(html)
     assert data["systems"] == ["bm25", "minilm"]
     assert len(data["cases"]) == 95
     assert any("Halden" in text for text in data["texts"])

@@ -126,10 +126,36 @@ def test_no_number_of_queries_is_named_where_it_would_say_nothing() -> None:
 
 def test_of_many_systems_the_best_have_a_headline_and_the_others_are_counted() -> None:
     systems = {f"s{n}": values.run([min(1.0, each + n / 20) for each in OLD]) for n in range(6)}
+    for name, lost in (("low", 0.3), ("lower", 0.4)):
+        systems[name] = values.run([max(0.0, each - lost) for each in OLD])
     found = findwell.compare(systems, gold=values.gold(30), measures="recall")
     sentences = [each.sentence for each in document_of(found).headlines]
-    assert [each.partition(" ")[0] for each in sentences] == ["s5", "s4", "s3", "2"]
-    assert sentences[-1].startswith("2 more: ")
+    assert [each.partition(" ")[0] for each in sentences] == ["s5", "s4", "s3", "4"]
+    assert re.fullmatch(r"4 more: .*, 2 worse \(lower, low\)", sentences[-1])
+
+
+def test_many_systems_are_ranked_with_the_signs_of_their_verdicts() -> None:
+    """The best first; each value with a sign where the verdict is clear."""
+    moved = {"up": 0.3, "same": 0.0, "down": -0.3}
+    runs = {"old": values.run(OLD)}
+    for name, by in moved.items():
+        runs[name] = values.run([min(1.0, max(0.0, each + by)) for each in OLD])
+    found = findwell.compare(runs, gold=values.gold(30), measures="recall")
+    grid = next(iter(document_of(found).parts))
+    assert isinstance(grid, Grid)
+    assert [row[0] for row in grid.rows] in (
+        ["up", "old (baseline)", "same", "down"],
+        ["up", "same", "old (baseline)", "down"],
+    )
+    signs = {row[0]: row[1][5:].strip() for row in grid.rows}
+    assert signs == {"up": "▲", "same": "", "old (baseline)": "", "down": "▼"}
+    assert grid.good == {(0, 1)}
+    assert grid.bad == {(3, 1)}
+    two = findwell.compare(
+        {"old": runs["old"], "up": runs["up"]}, gold=values.gold(30), measures="recall"
+    )
+    assert "all systems" not in render(two, "table")
+    assert "all systems, the best by recall first" in found.to_markdown()
 
 
 @pytest.mark.parametrize("width", [60, 80])

@@ -170,7 +170,23 @@ def test_a_report_of_one_system() -> None:
 def test_queries_without_a_question_slices_or_intervals() -> None:
     content = report(findwell.evaluate(RUN, GOLD, ["recall@2"], level=None))
     assert 'id="where"' not in content
+    assert "bands are intervals" not in content
     assert "do not remember the retrieved documents" in content
+
+
+def test_without_any_value_nothing_is_drawn() -> None:
+    sample = {"query": "q", "question": "why?", "retrieved": ["a passage"]}
+    found = findwell.evaluate(
+        {"a": [sample], "b": [sample]},
+        measures=["P@1/relevance"],
+        judge=lambda _: {"relevance": None},
+    )
+    content = report(found)
+    assert "b cannot be compared with a</h2>" in content
+    assert "– → –" not in content
+    assert "no query has a value in both" in content
+    for section in ("cutoffs", "distributions"):
+        assert f'id="{section}"' not in content
 
 
 def test_many_systems() -> None:
@@ -180,9 +196,18 @@ def test_many_systems() -> None:
     prepared = prepare(lay_side_by_side([findwell.evaluate(runs, GOLD, ["recall@5"])]))
     note = "This shows the baseline and the best 7 others by recall@5, of 12 systems in all."
     assert prepared.notes["distributions"] == [note]
-    systems = data_of(page(prepared))["systems"]
+    html = page(prepared)
+    assert "bands are intervals" not in html
+    systems = data_of(html)["systems"]
     assert len(systems) == 12
     assert systems[:7] == [f"system {number}" for number in (0, 1, 3, 5, 7, 9, 11)]
+
+
+def test_only_the_best_systems_are_shown_by_slice() -> None:
+    gold = [{"query": f"q{at}", "gold": ["a"], "kind": "xy"[at % 2]} for at in range(8)]
+    runs = {f"s{n}": {row["query"]: ["b"] * n + ["a"] for row in gold} for n in range(5)}
+    prepared = prepare(lay_side_by_side([findwell.evaluate(runs, gold, ["RR"])]))
+    assert prepared.notes["where"] == ["The best 3 of 4 systems are shown by slice."]
 
 
 def test_names_may_be_long() -> None:

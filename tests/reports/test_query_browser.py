@@ -49,7 +49,7 @@ def test_the_gold_is_a_matrix_with_changes_of_rank(watched: Watched, tmp_path: P
         "never": ["✗ missed", "✗ missed", "–"],
         "deep": ["rank 12, below 10", "rank 12, below 10", "="],
     }
-    assert page.get_by_text("one met 5 of 7, two met 5 of 7").is_visible()
+    assert page.get_by_text("one found 5 of 7, two found 5 of 7").is_visible()
     assert page.get_by_text("Nothing relevant").count() == 0
     side = page.locator(".side").first
     side.get_by_role("button", name="Show ranks 6 to 12").click()

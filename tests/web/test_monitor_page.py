@@ -217,6 +217,8 @@ def test_what_changed_comes_first_and_the_rest_is_folded(broken: Path) -> None:
     names = re.findall(r'<a href="#signal-[\w-]+">(\w+)</a>', table)
     assert {*names} == {each.signal.name for each in rows.rows} - clear
     assert table.count("<svg") == len(names)
+    without = [each for each in rows.rows if each.verdict.difference.low is None]
+    assert table.count("no interval") == len(without) > 0
 
 
 def test_where_there_is_no_mark_all_signals_are_drawn(tmp_path: Path) -> None:
@@ -259,6 +261,8 @@ def test_a_judged_signal_is_drawn_as_the_check_found_it(
 def test_the_file_says_which_points_have_failures(made: Path) -> None:
     page = findwell.report(made)
     said = re.findall(r"<summary><strong>[^<]*</strong>(.*?)</summary>", page)
+    times = re.findall(r"<summary><strong>([^<]* UTC)</strong>", page)
+    assert times == sorted(times, reverse=True)  # the newest first
     with Monitor.open(made) as monitor:
         table = monitor.signals(["error", "empty"])
     for word, name in (("failed", "error"), ("returned nothing", "empty")):

@@ -73,7 +73,7 @@ def _show(result: Result, runs: list[Path], folder: Path) -> None:
     )
     options.write(render(result, "table", by=["wording", "kind"], **screen), None, "table")
     options.say(
-        "\nRead it: the embedding model is ahead overall. By wording the picture splits: where "
+        "Read it: the embedding model is ahead overall. By wording the picture splits: where "
         "questions use the passages' own words BM25 keeps up, on paraphrases it falls behind."
     )
     _judged(runs, folder)

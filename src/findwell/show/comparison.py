@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from itertools import groupby, islice, product
+from math import inf
 from operator import itemgetter
 from string import ascii_lowercase
 from typing import TYPE_CHECKING, Any
@@ -50,12 +51,13 @@ SENTENCES = {
     UNCLEAR: "{} is not clearly different from {}",
     UNKNOWN: "this judge cannot compare {} with {}",
 }
+SIGNS = {BETTER: " ▲", WORSE: " ▼"}
 HEADLINES = 3  # systems that have one
 OTHERWISE: dict[str, str] = {  # what else than the system may cause a difference
     FindingKind.OTHER_GOLD: "but the gold labels differ for {0}",
     FindingKind.OTHER_CHOICE: "but measured with another option ({1})",
 }
-NAMED_SLICES = 3  # in a headline
+NAMED = 3  # slices, systems or rows in a sentence
 
 
 def document(comparison: Comparison, *, moved: int = 5) -> Document:
@@ -104,9 +106,19 @@ def headlines(comparison: Comparison) -> list[Headline]:
     found = [_headline(comparison, row) for row in rows[:HEADLINES]]
     if more := rows[HEADLINES:]:
         words = Counter(row["verdict"] for row in more)
-        verdicts = ", ".join(f"{count} {word}" for word, count in words.items())
-        found.append(Headline(f"{len(more)} more: {verdicts}"))
+        worse = [row["system"] for row in reversed(more) if row["verdict"] == WORSE]
+        verdicts = [
+            f"{count} {word}{f' ({_some(worse)})' if word == WORSE else ''}"
+            for word, count in words.items()
+        ]
+        found.append(Headline(f"{len(more)} more: {', '.join(verdicts)}"))
     return found
+
+
+def _some(names: Sequence[str]) -> str:
+    """Name the first ones, and say how many more there are."""
+    more = f" and {len(names) - NAMED} more" if len(names) > NAMED else ""
+    return f"{', '.join(names[:NAMED])}{more}"
 
 
 def best_systems(comparison: Comparison) -> list[str]:
@@ -130,8 +142,11 @@ def count_of_queries(found: Verdict) -> str:
 def _headline(comparison: Comparison, row: Row) -> Headline:
     before, after, difference = numbers(row)
     found = comparison.verdicts[row["baseline"], row["system"], row["measure"]]
-    facts = [f"{row['measure']} {before} → {after}"]
-    if row["difference"] is not None:
+    sentence = SENTENCES[found.word]
+    if row["difference"] is None:
+        sentence, facts = "{} cannot be compared with {}", [row["measure"]]
+    else:
+        facts = [f"{row['measure']} {before} → {after}"]
         reach = corrected(row).replace("…", "to")
         facts[0] += f" ({difference})" if reach == "–" else f" ({reach})"
     if row["n"] and (counts := count_of_queries(found)):
@@ -149,8 +164,8 @@ def _headline(comparison: Comparison, row: Row) -> Headline:
         facts.append(f"about {rounded(needed):,} queries would show a difference this small")
     for word in (WORSE, BETTER):
         facts += _where(comparison, row, word)
-    sentence = SENTENCES[found.word].format(row["system"], row["baseline"])
-    return Headline(sentence, tuple(facts), found.word, row["system"])
+    said = sentence.format(row["system"], row["baseline"])
+    return Headline(said, tuple(facts), found.word, row["system"])
 
 
 def _where(comparison: Comparison, row: Row, word: str) -> Iterator[str]:
@@ -162,13 +177,9 @@ def _where(comparison: Comparison, row: Row, word: str) -> Iterator[str]:
         and all(each[key] == row[key] for key in ("baseline", "system", "measure"))
     ]
     mine.sort(key=lambda each: -abs(each["difference"]))
-    named = [
-        f"{each['column']} {_text(each['slice'])} ({numbers(each)[2]})"
-        for each in mine[:NAMED_SLICES]
-    ]
+    named = [f"{each['column']} {_text(each['slice'])} ({numbers(each)[2]})" for each in mine]
     if named:
-        more = f" and {len(mine) - len(named)} more" if len(mine) > len(named) else ""
-        yield f"{word} in {', '.join(named)}{more}"
+        yield f"{word} in {_some(named)}"
 
 
 def _elsewhere(comparison: Comparison, system: str) -> list[str]:
@@ -197,6 +208,8 @@ def _parts(comparison: Comparison, moved: int) -> Iterator[Part]:
     title = f"against {comparison.baseline}"
     if _several_baselines(comparison.rows):
         title = f"all pairs of {len(comparison.systems)} systems"
+    elif len(comparison.systems) > 2:
+        yield _ladder(comparison)
     asked = f"{counted(comparison.queries)}{', unpaired' if comparison.unpaired else ''}"
     title += f" · {asked}{name_method(comparison.dialect, comparison.matched_by.values())}"
     title += "" if comparison.cluster is None else f" · clusters by {comparison.cluster}"
@@ -210,6 +223,48 @@ def _parts(comparison: Comparison, moved: int) -> Iterator[Part]:
         yield timing_grid(comparison.timing, first="system")
     if moved and comparison.moved_rows:
         yield _moved(comparison, moved)
+
+
+def _ladder(comparison: Comparison) -> Grid:
+    """One row per system, the best by the first measure first, with the signs of the verdicts."""
+    values = {(row["system"], row["measure"]): row["value"] for row in comparison.value_rows}
+    names = [str(measure) for measure in comparison.measures]
+    sign, baseline = 1 if comparison.measures[0].higher_is_better else -1, comparison.baseline
+
+    def place(system: str) -> float:
+        value = values[system, names[0]]
+        return inf if value is None else -sign * value
+
+    systems = sorted(comparison.systems, key=place)
+    words = {key[1:]: found.word for key, found in comparison.verdicts.items()}
+    cells = [[words.get((system, name), "") for name in names] for system in systems]
+    rows = [
+        [
+            f"{system} (baseline)" if system == baseline else system,
+            *(
+                number(values[system, name], 3) + SIGNS.get(word, "  ")
+                for name, word in zip(names, found, strict=True)
+            ),
+        ]
+        for system, found in zip(systems, cells, strict=True)
+    ]
+
+    def marked(wanted: str) -> set[tuple[int, int]]:
+        return {
+            (row, at)
+            for row, found in enumerate(cells)
+            for at, word in enumerate(found, 1)
+            if word == wanted
+        }
+
+    return Grid(
+        f"all systems, the best by {names[0]} first",
+        ["system", *names],
+        rows,
+        good=marked(BETTER),
+        bad=marked(WORSE),
+        note=f"▲ better, ▼ worse than {baseline}; no sign: unclear or the same",
+    )
 
 
 def lay_out(
@@ -315,8 +370,7 @@ def _reasons(rows: Iterable[tuple[str, Row]]) -> Iterator[str]:
                 f"{part}{row['system']} {row['measure']}"
             )
     for reason, where in rows_by_reason.items():
-        more = f" and {len(where) - 3} more" if len(where) > 3 else ""
-        yield f"{', '.join(where[:3])}{more}: {reason}"
+        yield f"{_some(where)}: {reason}"
 
 
 def _text(value: object) -> str:

@@ -7,7 +7,7 @@ from functools import partial
 from itertools import groupby
 from typing import TYPE_CHECKING
 
-from findwell.core.spelling import name_relations
+from findwell.core.spelling import counted, name_relations
 from findwell.measures import parse_measure
 from findwell.show.document import Document, Line, Notes
 from findwell.show.escape import printable
@@ -80,15 +80,25 @@ def sentence(calculation: Calculation) -> str:
     value = number(calculation.value)
     if calculation.divisor is None:
         return f"{name} = {value}: {calculation.adds[:1].lower()}{calculation.adds[1:]}"
-    shown = [number(value) for _, value in calculation.terms[:SHOWN_TERMS]]
-    more = f" + … ({len(calculation.terms)} terms)" if len(calculation.terms) > SHOWN_TERMS else ""
-    added = " + ".join(shown) + more if shown else "0"
+    terms, divisor = calculation.terms, calculation.divisor
+    more = f" + … ({len(terms)} terms)" if len(terms) > SHOWN_TERMS else ""
+    added = " + ".join(_term(value) for _, value in terms[:SHOWN_TERMS]) + more or "0"
+    outcome = _outcome(calculation)
     if calculation.divided_by != "nothing":
-        added = f"({added}) ÷ {number(calculation.divisor)} {calculation.divided_by}"
+        added = f"({added})" if len(terms) > 1 else added
+        by = calculation.divided_by
+        added += f" ÷ {_term(divisor)} {by.replace('items', 'item') if divisor == 1 else by}"
+    elif len(terms) <= 1 and outcome == f" = {value}":
+        return f"{name}{outcome}"
     gains = ", ".join(f"{gain:.4g}" for _, gain in calculation.ideal[:SHOWN_TERMS])
     gains += ", …" if len(calculation.ideal) > SHOWN_TERMS else ""
     ideal = f"; the ideal list has the gains {gains}" if gains else ""
-    return f"{name} = {added}{_outcome(calculation)}{ideal}"
+    return f"{name} = {added}{outcome}{ideal}"
+
+
+def _term(value: float) -> str:
+    """Write a part of a sum; a count is a whole number."""
+    return f"{value:.0f}" if value.is_integer() else number(value)
 
 
 def _outcome(calculation: Calculation) -> str:
@@ -136,7 +146,7 @@ def _steps(explained: Explanation, ranking: Ranking) -> Grid:
         if each.terms:
             several = len(explained.dialects) > 1
             columns[f"Σ {each.measure}" + f" {each.dialect}" * several] = partial(_sum_to, each)
-    title = ", ".join([f"{len(ranking.steps)} units", *_seen_by(explained, ranking)])
+    title = ", ".join([counted(len(ranking.steps), "unit", "units"), *_seen_by(explained, ranking)])
     rows = [[show(step) for show in columns.values()] for step in steps]
     above = _with_cut(rows, [step.rank for step in steps], cutoff)
     left = len(ranking.steps) - len(steps)
@@ -220,7 +230,7 @@ def _items(explained: Explanation, ranking: Ranking) -> Grid:
         "found": lambda item: "missed" if item.rank is None else f"at {item.rank}",
     }
     return Grid.of(
-        f"the gold ({met} of {len(relevant)} relevant items met{seen_by})",
+        f"the gold ({met} of {len(relevant)} relevant items found{seen_by})",
         columns,
         ranking.items,
         left=2,

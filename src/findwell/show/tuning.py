@@ -262,7 +262,7 @@ def _gains(tuning: Tuning) -> Grid:
             gain.verdict.difference.low, gain.verdict.difference.high
         ),
         "p (Holm)": lambda gain: chance(gain.verdict.p),
-        "won/lost": lambda gain: f"{gain.verdict.won}/{gain.verdict.lost}",
+        "won/tied/lost": lambda gain: f"{gain.verdict.won}/{gain.verdict.tied}/{gain.verdict.lost}",
     }
     words = [gain.verdict.word for gain in tuning.gains]
     return Grid(
@@ -373,9 +373,10 @@ def _notes_about_folds(tuning: Tuning, source: FusedRuns) -> list[str]:
     if len(curves) == 1:
         plateau = f"{plateau_in_words(curves[0], queries)} ({size})"
     dealt = f"({rule.folds} folds, {rule.repeats} times)"
+    optimism = signed(choice.optimism, digits_of(choice.held_out))
     return [
         f"held out: each query scored by settings that the other folds chose {dealt}",
-        f"optimism {signed(choice.optimism)}: how much the tuning queries flatter this setting",
+        f"optimism {optimism}: how much the tuning queries flatter this setting",
         f"stability {choice.stability:.0%}: share of folds that picked {like}",
         f"plateau: {plateau}",
     ]

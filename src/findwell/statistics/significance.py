@@ -6,6 +6,7 @@ Of paired differences (`sign_flip`, `paired_t`, `mcnemar`), of all pairs of syst
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from dataclasses import dataclass, field, replace
 from itertools import combinations
 from math import ceil, comb, erfc, exp, inf, lgamma, log, log2, sqrt
@@ -344,13 +345,16 @@ def error_rates(
     """Return the error that the corrected test allows each p-value by itself.
 
     A test at this rate is as strict as the corrected one: it rejects where the corrected p is at
-    most alpha. After Holm, p-values that are shown have the rate of their step, all others
-    that of the first step that failed. After Benjamini and Hochberg, with R of m shown, all have
+    most alpha. After Holm, p-values that are shown have the rate of their step, equal ones that of
+    the first of them, so that their order is of no matter; all others have that of the first step
+    that failed. After Benjamini and Hochberg, with R of m shown, all have
     alpha × R ÷ m, and the share of wrong intervals among those shown is alpha at most (Benjamini
     and Yekutieli 2005).
 
     >>> error_rates([0.01, 0.04, None, 0.03])
     (0.016666666666666666, 0.025, 0.025, 0.025)
+    >>> error_rates([0.001, 0.001])
+    (0.025, 0.025)
     >>> error_rates([0.01, 0.04, 0.6], "bh")
     (0.016666666666666666, 0.016666666666666666, 0.016666666666666666)
     """
@@ -361,10 +365,12 @@ def error_rates(
         return (alpha,) * len(p_values)
     if method == "bh":
         return (alpha * max(count, 1) / tests,) * len(p_values)
-    known = [(p, at) for at, p in enumerate(p_values) if p is not None]
-    step = {at: place for place, (_, at) in enumerate(sorted(known))}
+    ascending = sorted(p for p in p_values if p is not None)
     rest = alpha / max(tests - count, 1)
-    return tuple(alpha / (tests - step[at]) if shown[at] else rest for at in range(len(p_values)))
+    return tuple(
+        alpha / (tests - bisect_left(ascending, p)) if p is not None and clear else rest
+        for p, clear in zip(p_values, shown, strict=True)
+    )
 
 
 def _extreme(sums: Floats, values: Floats) -> np.ndarray:

@@ -88,7 +88,7 @@ def remember(
             len(marks),
             tuple(_described(*each) for each in earlier[:EXAMPLES]),
             f"# held-out query|queries was|were also used by {len(earlier)} earlier tuning"
-            f"{'' if one else 's'}. The best of several values is too good: they chose it.",
+            f"{'' if one else 's'}. The best of several values on the same queries is too high.",
             "put all that you compare into one --space (space=), whose choice is held out as a "
             "whole, and confirm the winner on new questions",
         )

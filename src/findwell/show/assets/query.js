@@ -63,7 +63,7 @@ const queryDetail = (() => {
     if (!columns.length) return null;
     const seen = gold.relation === "ids" ? "" : ` (${gold.relation})`;
     const met = gold.counted.map((each) => (each.counts ? `${each.counts}: ` : "") +
-      columns.map(([system, place]) => `${data.systems[system]} met ${each.met[place]} of ${each.relevant}`).join(", ")).join("; ");
+      columns.map(([system, place]) => `${data.systems[system]} found ${each.met[place]} of ${each.relevant}`).join(", ")).join("; ");
     const title = h("h3", { class: "gold-title" }, `The gold${seen}: `, h("span", { class: "met" }, met));
     if (!gold.items.length) return h("div", {}, title, h("p", { class: "empty" }, "Nothing relevant is known for this query."));
     const graded = gold.items.some((item) => item.grade !== 1);

@@ -268,6 +268,8 @@
   function show() {
     const found = state.open === null ? null : buttonOf(state.open);
     (found ? found.closest("tr") : $("queries")).scrollIntoView({ behavior: "instant" });
+    const first = found || document.querySelector("[data-query]");
+    if (first) first.focus({ preventScroll: true });  // from a link, keys go on in the list
   }
   if (says(location.hash)) read(location.hash);
   draw();

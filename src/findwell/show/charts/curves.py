@@ -79,7 +79,8 @@ def curves(panel: Panel) -> tuple[list[Curve], list[str]]:
                 ]
         except FindwellError:  # the dialect or the relation does not know it
             continue
-        found.append(Curve(str(base), cutoffs, values, intervals, over))
+        if any(value is not None for each in values.values() for value in each):
+            found.append(Curve(str(base), cutoffs, values, intervals, over))
     return found[:CURVES], [each.name for each in found[CURVES:]]
 
 

@@ -336,8 +336,8 @@ def by_slice(shown: Panel | Comparison) -> Iterator[Chart | str]:
         yield chart.with_about(about, name=f"where {system}{suffix}")
     if isinstance(shown, Comparison) or not found.slices.height:
         return
-    if (others := len(found.systems) - 1 - SLICED) > 0:
-        yield f"The first {SLICED} systems are shown by slice; {others} more are not."
+    if (others := len(found.systems) - 1) > SLICED:
+        yield f"The best {SLICED} of {others} systems are shown by slice."
 
 
 def where_better(comparison: Comparison, rows: Sequence[Row]) -> Chart:

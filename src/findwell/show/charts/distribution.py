@@ -29,7 +29,9 @@ HIGH = 40.0  # of the highest bar
 def distributions(panel: Panel) -> Iterator[Chart | str]:
     """Draw how the queries are spread over the values of the main measure."""
     measure = panel.measures[panel.lead]
-    yield distribution(panel, panel.lead).with_about(panel.caption(measure, level=panel.level))
+    if not np.isnan(panel.pairing.table[:, panel.lead]).all():
+        about = panel.caption(measure, level=panel.level)
+        yield distribution(panel, panel.lead).with_about(about)
 
 
 def distribution(panel: Panel, at: int) -> Chart:
@@ -136,7 +138,7 @@ def _sentence(name: str, values: Floats) -> str:
 
 
 def _table(names: list[str], values: list[Floats]) -> Grid:
-    header = ["system", "queries", "at 0", "25 %", "median", "75 %", "at 1"]
+    header = ["system", "queries", "at 0", "25%", "median", "75%", "at 1"]
     rows = []
     for name, each in zip(names, values, strict=True):
         if not len(each):
