@@ -1,4 +1,4 @@
-"""How often alarms are false, and how late they come: the tables of docs/alarms.md.
+"""How often alarms are false, and how late they come: the tables of docs/alarms-promise.md.
 
     python -m benchmarks.alarms
 

@@ -1,4 +1,4 @@
-"""How often alarms are false where calls depend on each other: a table of docs/alarms.md.
+"""How often alarms are false where calls depend on each other: a table of docs/alarms-promise.md.
 
     python -m benchmarks.dependent_calls
 

@@ -1,7 +1,7 @@
 """Which rules of the embedded judge earn their keep: each is switched off in turn.
 
-`python -m benchmarks.local_ablation DATA` prints the tables of docs/local-judge.md. DATA is a
-folder with public labels (clapnq, noveleval, liveqa-med, wice), which are not part of the project.
+`python -m benchmarks.local_ablation DATA` prints the tables of docs/local-judge-measured.md. DATA
+is a folder with public labels (clapnq, noveleval, liveqa-med, wice) outside of the project.
 MiniLM reads each text once and its vectors are kept, so only the rules run again. Both sides of a
 comparison use the thresholds of the judge as it is shipped. Intervals are of a bootstrap over
 questions, those of differences a paired one.

@@ -1,9 +1,9 @@
 """Small models as judges: every way to ask, on the labelled cases, and on real lists of ten chunks.
 
 `python -m benchmarks.small_judges MODEL.gguf` serves a model with llama.cpp (the package
-`xllamacpp`) and prints the rows of docs/judging.md. `--passages FILE` names the answerable
-questions of ClapNQ (JSON lines), of which eight samples of ten chunks are made. `--way` and
-`--cache` let a slow machine do it in several turns: what was answered is in the cache.
+`xllamacpp`) and prints the rows of docs/judging-small-models.md. `--passages FILE` names the
+answerable questions of ClapNQ (JSON lines), of which eight samples of ten chunks are made. `--way`
+and `--cache` let a slow machine do it in several turns: what was answered is in the cache.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """What labels teach the embedded judges: half of the questions teach, the other half is judged.
 
-`python -m benchmarks.teaching DATA` prints the table of docs/local-judge.md, on the labels of
+`python -m benchmarks.teaching DATA` prints the table of docs/judge-teach.md, on the labels of
 LiveQA-Med and NovelEval (see `benchmarks.local_ablation`), both ways round. Intervals are by
 question; that of the Brier score's change is of the differences of pairs.
 """

@@ -1,4 +1,4 @@
-"""The recipes of CONTRIBUTING.md work: they are applied to a copy of the sources, and tried there.
+"""The recipes of RECIPES.md work: they are applied to a copy of the sources, and tried there.
 
 A recipe is a heading "How to add …". It writes files ("New file `PATH`:"), puts lines into others
 ("In `PATH`, below `LINE`:", "above") and changes words ("In `PATH`, `OLD` becomes `NEW`."). Its
@@ -17,13 +17,15 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parents[1]
-PAGE = (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8")
+PAGE = (ROOT / "RECIPES.md").read_text(encoding="utf-8")
 CODE = r"\n\n```\w+\n(.*?)```"
 NEW_FILE = re.compile(rf"^New file `([^`]+)`:{CODE}", re.DOTALL | re.MULTILINE)
 INSERTED = re.compile(rf"^In `([^`]+)`, (above|below) `([^`]+)`:{CODE}", re.DOTALL | re.MULTILINE)
 REPLACED = re.compile(r"^In `([^`]+)`, `([^`]+)` becomes `([^`]+)`\.", re.MULTILINE)
 CONSOLE = re.compile(r"```console\n(.*?)```", re.DOTALL)
-RECIPES = dict(re.findall(r"^## How to add (.*?)\n(.*?)(?=^## )", PAGE, re.DOTALL | re.MULTILINE))
+RECIPES = dict(
+    re.findall(r"^## How to add (.*?)\n(.*?)(?=^## |\Z)", PAGE, re.DOTALL | re.MULTILINE)
+)
 NEW_FILES = [name for recipe in RECIPES.values() for name, _ in NEW_FILE.findall(recipe)]
 COPIED = ("src", "tests", "examples", "docs", "benchmarks", "pyproject.toml", "conftest.py")
 
@@ -107,7 +109,7 @@ def test_what_the_recipes_write_has_the_style_of_the_project(copy: Path) -> None
 
 def test_what_users_do_without_changing_findwell() -> None:
     blocks = "".join(re.findall(r"```pycon\n(.*?)```", PAGE, re.DOTALL))
-    test = doctest.DocTestParser().get_doctest(blocks, {}, "CONTRIBUTING.md", None, 0)
+    test = doctest.DocTestParser().get_doctest(blocks, {}, "RECIPES.md", None, 0)
     assert len(test.examples) > 5
     assert doctest.DocTestRunner().run(test).failed == 0
 

@@ -20,7 +20,7 @@ from tests.lazy import lazy
 ROOT = Path(__file__).parents[1]
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
 PAGES += [ROOT / "src" / "findwell" / "skill" / "SKILL.md"]
-# without shell examples; those of CONTRIBUTING.md are recipes, see tests/test_contributing.py
+# without shell examples; those of RECIPES.md are recipes, see tests/test_contributing.py
 OTHERS = [*sorted(ROOT.glob("[!R]*.md")), ROOT / "examples" / "README.md"]
 QUIET = " > /dev/null 2>&1"
 OPERATORS = {*"|&;<>"}

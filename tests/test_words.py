@@ -7,7 +7,15 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parent.parent
-PAGES = ("README.md", "CONTRIBUTING.md", "ARCHITECTURE.md", "Makefile", "pyproject.toml", ".ci/run")
+PAGES = (
+    "README.md",
+    "CONTRIBUTING.md",
+    "RECIPES.md",
+    "ARCHITECTURE.md",
+    "Makefile",
+    "pyproject.toml",
+    ".ci/run",
+)
 ENDINGS = {".py", ".html", ".j2", ".js", ".toml", ".md", ".yml"}
 # prompts are versioned: another word would be another judge; decisions are a record of their day
 LEFT_ALONE = ("/prompts/", "docs/decisions/")

@@ -30,10 +30,25 @@ Write a measure as `NAME(parameter=value)@K/RELATION`: `nDCG@10`, `P(rel=2)@5`,
 other tools. `findwell measures NAME` prints these definitions; `findwell explain` computes one
 step by step for one of your queries.
 """
-SYMBOLS = r"""$d_1, d_2, …$ is the list, $i$ a rank, $k$ the cutoff, $n_k$ the number of units
-above it. $j$ is an item of the gold labels, $r_j$ the rank at which it is first found, $R$ the
-number of relevant items, $g$ a gain. $[\ldots]$ is 1 if the condition holds, else 0.
-[Policies](../../policies.md) say what happens with ties, duplicates and missing queries."""
+SYMBOLS = r"""In the formulas, $d_1, d_2, …$ is the list, $i$ a rank, $k$ the cutoff, $n_k$ the
+number of units above it. Further, $j$ is an item of the gold labels, $r_j$ the rank at which it is
+first found, $R$ the number of relevant items, $g$ a gain. $[\ldots]$ is 1 if the condition holds,
+else 0. [Policies](../../policies.md) say what happens with ties, duplicates and missing queries."""
+LEADS = {  # when a page is needed, and its picture
+    "found": (
+        "A passage that is not retrieved cannot be in the answer: how much was found?",
+        "ingredients",
+    ),
+    "noise": (
+        "Passages that do not help cost tokens and mislead a model: how many are there?",
+        "ranked-list",
+    ),
+    "ranking": ("The reader stops early: how near the top are the needed passages?", "failures"),
+    "grades": ("Some passages are better than others: are the better ones higher?", "readers"),
+    "labels": ("Not everything was labelled: how much could that change a value?", "pooling"),
+    "cost": ("Contexts differ in length: what does a result cost?", "spans"),
+    "counts": ("You want to check a run or its gold labels: how many are there?", "ingredients"),
+}
 IDEAS = {  # a measure that no idea names is listed with the counts
     "found": ("Was it found?", "recall success all_found F set_map Rprec Rprec_mult IoU"),
     "noise": (
@@ -58,7 +73,9 @@ def pages() -> dict[str, str]:
     ideas["counts"] = ("Counts", [name for name in known if name not in named])
     for page, (title, names) in ideas.items():
         overview += [f"## {title}", "", "| measure | what it says |", "|---|---|"]
-        lines = [f"# {title}", "", "[All measures](../measures.md)", "", typeset(SYMBOLS)]
+        lead, picture = LEADS[page]
+        lines = [f"# {title}", "", f"{lead} [All measures](../measures.md)", ""]
+        lines += [f"![{title}](../../images/learn/{picture}.svg)", "", typeset(SYMBOLS), ""]
         for name in names:
             first = (inspect.getdoc(known[name]) or "").partition("\n")[0].replace("|", "\\|")
             overview.append(f"| [{name}](measures/{page}.md#{name.lower()}) | {first} |")

@@ -386,7 +386,25 @@ def gate() -> str:
     return picture(196, "An interval above the threshold passes, one across it is undecided", parts)
 
 
+def streaming() -> str:
+    """A run is read block by block; only gold labels and values stay in memory."""
+    blocks = ("q1 … q90", "q91 … q180", "q181 … q270", "…")
+    parts = [note("run, on disk", 20, 28, fill=INK, font_weight="600")]
+    for at, block in enumerate(blocks):
+        look = FOUND if at == 1 else PLAIN
+        parts.append(box(block, (20 + 118 * at, 42), (108, 30), look))
+    parts += [text("↓", 192, 96, font_size=20), note("one block at a time", 210, 96)]
+    parts += [box("match and measure", (120, 108), (146, 32), FOUND)]
+    parts += [box("gold labels", (20, 164), (110, 30), GOLD), text("↗", 140, 158, font_size=20)]
+    parts += [box("values", (256, 164), (110, 30), GOLD), text("↘", 248, 158, font_size=20)]
+    parts += [note("Only these two grow in memory.", 384, 184)]
+    return picture(
+        210, "A run is read in blocks; only gold labels and values stay in memory", parts
+    )
+
+
 PICTURES = {
+    "streaming": streaming,
     "ingredients": ingredients,
     "readers": readers,
     "alarm": alarm,

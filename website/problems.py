@@ -48,6 +48,10 @@ TASKS = {  # the folders of the source that a page is about; the last page has a
 }
 
 
+LEAD = """A command stopped with a message: find its words here, and what to do. … stands for a
+name or a number. [All errors](../errors.md)"""
+
+
 def findings_page() -> str:
     """Return the page of findings."""
     rows: dict[tuple[str, str], str] = {}
@@ -88,7 +92,7 @@ def errors_pages() -> dict[str, str]:
     found = {}
     for task, (title, _) in TASKS.items():
         overview.append(f"| [{title}](errors/{task}.md) | {', '.join(sorted(rows[task]))} |")
-        lines = [f"# Errors: {title.lower()}", "", "[All errors](../errors.md)", ""]
+        lines = [f"# Errors: {title.lower()}", "", LEAD, ""]
         for name, messages in sorted(rows[task].items()):
             lines += [f"## {name}", "", "| message | what to do |", "|---|---|"]
             lines += [f"| {cell(text)} | {cell(fix)} |" for text, fix in sorted(messages.items())]

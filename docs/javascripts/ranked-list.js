@@ -33,15 +33,17 @@
     const missed = numbers(place.dataset.missed);
     const passages = numbers(place.dataset.grades).map((grade, at) => ({ grade, name: "ABCDEFGHIJ"[at] }));
     const list = made("ol", { className: "ranked-list__passages" });
+    let held = -1; // the rank of the passage that is being dragged
     const values = made("dl", { className: "ranked-list__values" });
     values.setAttribute("aria-live", "polite");
-    const hint = "Drag a passage, or press its arrows, and watch the measures move.";
+    const hint = "Drag a passage (on a phone by its letter), or press its arrows, and watch the measures move.";
     place.replaceChildren(made("p", { textContent: hint }), list, values);
 
     const move = (from, to, focus) => {
       if (to < 0 || to >= passages.length) return;
       passages.splice(to, 0, ...passages.splice(from, 1));
       draw();
+      if (!focus) return;
       const moved = list.children[to];
       (moved.querySelector(`button[data-to="${focus}"]:not([disabled])`) ?? moved.querySelector("button:not([disabled])"))?.focus();
     };
@@ -56,17 +58,11 @@
 
     const row = ({ grade, name }, rank) => {
       const says = grade > 0 ? `✓ needed, grade ${grade}` : "noise";
-      const item = made("li", { draggable: true }, made("span", { textContent: name }), made("b", { textContent: says }));
+      const item = made("li", {}, made("span", { className: "ranked-list__grip", textContent: name }), made("b", { textContent: says }));
+      item.classList.toggle("held", rank === held);
       item.classList.toggle("hit", grade > 0);
       item.classList.toggle("last", rank === k - 1);
       item.append(arrow(rank, -1, "↑", name), arrow(rank, 1, "↓", name));
-      item.addEventListener("dragstart", (event) => event.dataTransfer.setData("text/plain", String(rank)));
-      item.addEventListener("dragover", (event) => event.preventDefault());
-      item.addEventListener("drop", (event) => {
-        event.preventDefault();
-        const from = Number.parseInt(event.dataTransfer.getData("text/plain"), 10);
-        if (from >= 0 && from < passages.length) move(from, rank, -1);
-      });
       return item;
     };
 
@@ -81,6 +77,30 @@
         }),
       );
     };
+    // the list itself follows the pointer, as its rows are made again with every move; a finger drags by the
+    // letter, so that it can still scroll the page everywhere else
+    list.addEventListener("pointerdown", (event) => {
+      const touched = event.pointerType === "touch" && !event.target.closest(".ranked-list__grip");
+      if (event.button || touched || event.target.closest("button") || !event.target.closest("li")) return;
+      held = [...list.children].indexOf(event.target.closest("li"));
+      list.setPointerCapture(event.pointerId);
+      event.preventDefault();
+      draw();
+    });
+    list.addEventListener("pointermove", (event) => {
+      const above = [...list.children].findIndex((item) => event.clientY < item.getBoundingClientRect().bottom);
+      const to = above < 0 ? passages.length - 1 : above;
+      if (held < 0 || to === held) return;
+      const from = held;
+      held = to;
+      move(from, to);
+    });
+    for (const end of ["pointerup", "pointercancel"])
+      list.addEventListener(end, () => {
+        if (held < 0) return;
+        held = -1;
+        draw();
+      });
     draw();
   };
 

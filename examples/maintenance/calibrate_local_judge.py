@@ -2,8 +2,8 @@
 
     python examples/maintenance/calibrate_local_judge.py [../shared/data]
 
-Prints the tables of `findwell.judges.local.calibration` and the figures of docs/local-judge.md.
-Fitted on:
+Prints the tables of `findwell.judges.local.calibration` and the figures of
+docs/local-judge-measured.md. Fitted on:
 
 - relevance: NovelEval (21 questions × 20 passages, graded by people) and ClapNQ (600 questions with
   a passage each, half of which people found to hold no answer);

@@ -1,4 +1,4 @@
-"""What findwell can be extended by, and what it knows already: see CONTRIBUTING.md."""
+"""What findwell can be extended by, and what it knows already: see RECIPES.md."""
 
 from __future__ import annotations
 

@@ -20,7 +20,7 @@ def test_the_skill_names_its_pages_and_commands_that_exist(cli: Findwell) -> Non
     shown = cli("skill").out
     assert shown.startswith("---\nname: findwell\n")
     listed = shown.partition("`findwell skill PAGE`")[2].partition("`findwell measures")[0]
-    assert sorted(re.findall(r"`(\w+)`", listed)) == sorted(PAGES)
+    assert sorted(re.findall(r"`([\w-]+)`", listed)) == sorted(PAGES)
     named = set(re.findall(r"findwell ([a-z-]+)", shown.partition("## 1.")[2]))
     assert named <= {*COMMANDS, "once"}
 
@@ -30,7 +30,7 @@ def test_the_pages_are_those_of_the_documentation(cli: Findwell) -> None:
         assert cli("skill", page).out == (ROOT / f"docs/{page}.md").read_text(encoding="utf-8")
     missing = cli("skill", "input")
     assert missing.code == 2
-    assert "did you mean inputs?" in missing.err
+    assert "did you mean inputs or inputs-tools?" in missing.err
 
 
 def test_a_wheel_holds_the_pages() -> None:

@@ -126,7 +126,7 @@ def test_every_row_is_tested() -> None:
 
 
 def test_the_table_of_the_docs_is_the_table() -> None:
-    page = (Path(__file__).parents[2] / "docs" / "judging.md").read_text(encoding="utf-8")
+    page = (Path(__file__).parents[2] / "docs" / "judging-providers.md").read_text(encoding="utf-8")
     lines = {line.split("`")[1]: line for line in page.splitlines() if line.startswith("| `")}
     for row in PROVIDERS.values():
         said = lines[row.spelling].split(" | ")

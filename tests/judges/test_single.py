@@ -485,7 +485,7 @@ def test_the_published_prompt_is_taken_from_its_package(
 ) -> None:
     package: Any = pytest.importorskip("umbrela.utils.common_utils", reason="make .venv/model")
     monkeypatch.chdir(tmp_path)
-    page = (ROOT / "docs" / "judging.md").read_text(encoding="utf-8")
+    page = (ROOT / "docs" / "judging-prompts.md").read_text(encoding="utf-8")
     [code] = re.findall(r"```py\n(.*?umbrela.*?)```", page, re.DOTALL)
     exec(code, {})
     said = ['{"M": 2, "T": 1, "O": 3}', "##final score: 1", '{"final_score": 0}']

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import math
+from pathlib import Path
 
 import pytest
 
 import findwell
 from findwell.core.errors import MeasureError
+from findwell.plugins import parse_measure
 from tests.members import over
 
 TREC_EVAL = {
@@ -551,3 +553,14 @@ def test_canonical_spellings_stay() -> None:
             "docs": 0.0,
         },
     }
+
+
+@pytest.mark.parametrize("tool", ["trec-eval", "ranx", "ragas", "deepeval", "llamaindex"])
+def test_the_tables_of_names_are_true(tool: str) -> None:
+    page = Path(__file__).parents[2] / "docs" / "how-to" / f"from-{tool}.md"
+    table = page.read_text(encoding="utf-8").partition("## Names\n\n")[2].partition("\n\n")[0]
+    rows = [line.strip("| ").split(" | ")[:2] for line in table.splitlines()[2:]]
+    assert len(rows) >= 3
+    for theirs, ours in rows:
+        name = theirs.partition(" (")[0].strip("`")
+        assert str(parse_measure(name)) == str(parse_measure(ours.strip("`"))), theirs

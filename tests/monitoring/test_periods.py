@@ -84,7 +84,7 @@ def of(name: str) -> World:
 @pytest.mark.slow
 @pytest.mark.parametrize("name", ["hours keep 0.8", "days differ (", "cycle and weekends"])
 def test_alarms_keep_their_promise_where_calls_depend_on_each_other(name: str) -> None:
-    """Some of the runs of docs/alarms.md: 5 % are promised."""
+    """Some of the runs of docs/alarms-promise.md: 5 % are promised."""
     before, now = (runs(of(name), 4, 50, now=each) for each in (False, True))
     assert np.isfinite(before).mean() > 0.2
     assert np.isfinite(now).mean() <= 0.12  # 6 of 50 by chance: one time in 100

@@ -242,7 +242,7 @@ def test_hostile_metadata_has_no_date() -> None:
 
 
 def test_the_documentation_lists_all_signals() -> None:
-    page = (Path(__file__).parents[2] / "docs" / "monitoring.md").read_text(encoding="utf-8")
+    page = (Path(__file__).parents[2] / "docs" / "signals.md").read_text(encoding="utf-8")
     rows = re.findall(
         r"^\| `(\w+)` \| (.*?)(?: \(needs [a-z ]+\))? \| (.*) \|$", page, re.MULTILINE
     )

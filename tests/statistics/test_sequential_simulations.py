@@ -1,6 +1,6 @@
 """What is promised of alarms and sequences holds: looked at after every query, many times.
 
-The tables of docs/alarms.md are those of `benchmarks.alarms`, on which these tests stand.
+The tables of docs/alarms-promise.md are those of `benchmarks.alarms`, on which these tests stand.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ def most(rate: float, runs: int) -> float:
 
 def test_the_tables_of_the_documentation() -> None:
     """Among the figures are all false alarms and run lengths, which are checked, too."""
-    shown = (DOCS / "alarms.md").read_text()
+    shown = (DOCS / "alarms-promise.md").read_text()
     found = tables()
     assert found in shown
     rows = {

@@ -2,7 +2,7 @@
 
 A pair of retrievers answers thousands of queries, which stand for all there are: the value of a
 weight on them is the truth. Small samples of these queries then choose a weight, as users do.
-`python -m tests.tuning.simulation` prints the table of docs/tuning.md.
+`python -m tests.tuning.simulation` prints the table of docs/tuning-honesty.md.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The table of docs/fusion.md says what the entries say."""
+"""The table of docs/fusion-formulas.md says what the entries say."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from pathlib import Path
 
 from findwell.loop.tuning import ENGINES, Engine
 
-PAGE = Path(__file__).parents[2] / "docs" / "fusion.md"
+PAGE = Path(__file__).parents[2] / "docs" / "fusion-formulas.md"
 HEADER = (
     "| engine | formula | defaults | what else it does | not reproduced |\n|---|---|---|---|---|"
 )
@@ -31,4 +31,6 @@ def table() -> str:
 
 
 def test_the_table_is_that_of_the_engines() -> None:
-    assert table() in PAGE.read_text(encoding="utf-8"), f"put this into docs/fusion.md:\n{table()}"
+    assert table() in PAGE.read_text(encoding="utf-8"), (
+        f"put this into docs/fusion-formulas.md:\n{table()}"
+    )

@@ -1,4 +1,4 @@
-"""The choice held against the truth, in a small version of the simulation of docs/tuning.md."""
+"""The choice held against the truth, in a small version of that of docs/tuning-honesty.md."""
 
 from __future__ import annotations
 

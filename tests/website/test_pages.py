@@ -65,7 +65,7 @@ def pages(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def test_links_out_of_the_docs_lead_to_the_repository(pages: Path) -> None:
-    text = (pages / "tuning.md").read_text()
+    text = (pages / "tuning-honesty.md").read_text()
     assert "](../tests/" not in text
     assert "/blob/main/tests/tuning/simulation.py)" in text
 

@@ -22,6 +22,8 @@ from tests.lazy import lazy
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from playwright.sync_api import Browser, Locator
+
 __all__ = ["browser", "watched"]
 pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("browser")]
 
@@ -198,4 +200,40 @@ def test_the_ranked_list_shows_the_values_of_findwell(address: str, watched: Wat
     page.get_by_role("button", name="Move passage G up").click()  # across the cutoff
     grades[4], grades[5] = grades[5], grades[4]
     agree()
+    rows = page.locator(".ranked-list__passages li")
+    rows.nth(1).drag_to(rows.nth(7))  # B, the best passage, to the end
+    grades.append(grades.pop(1))
+    expect(rows.nth(7)).to_contain_text("B")
+    agree()
     watched.require_quiet()
+
+
+def test_a_finger_drags_a_passage_and_still_scrolls(address: str, browser: Browser) -> None:
+    context = browser.new_context(viewport=PHONE, has_touch=True, is_mobile=True)
+    page = context.new_page()
+    page.goto(f"{address}/learn/ranking.html")
+    rows = page.locator(".ranked-list__passages li")
+    touch = context.new_cdp_session(page)
+
+    def swipe(place: Locator, onto: Locator) -> None:
+        """Draw a finger from the middle of a place up to another row."""
+        start, end = place.bounding_box(), onto.bounding_box()
+        assert start is not None
+        assert end is not None
+        x, y = start["x"] + start["width"] / 2, start["y"] + start["height"] / 2
+        far = end["y"] + end["height"] / 2 - y
+        for step in range(9):
+            kind = "touchMove" if step else "touchStart"
+            point = {"x": x, "y": y + far * step / 8}
+            touch.send("Input.dispatchTouchEvent", {"type": kind, "touchPoints": [point]})
+        touch.send("Input.dispatchTouchEvent", {"type": "touchEnd", "touchPoints": []})
+
+    page.evaluate("document.querySelector('.ranked-list').scrollIntoView({block: 'center'})")
+    swipe(rows.nth(6).locator(".ranked-list__grip"), rows.nth(3))
+    expect(rows.nth(3)).to_contain_text("G")
+    order = rows.locator(".ranked-list__grip").all_inner_texts()
+    at = page.evaluate("scrollY")
+    swipe(rows.nth(6).locator("b"), rows.nth(2))  # on the words: the page moves, the list does not
+    page.wait_for_function("at => scrollY > at + 40", arg=at)
+    assert rows.locator(".ranked-list__grip").all_inner_texts() == order
+    context.close()

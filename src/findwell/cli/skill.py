@@ -11,7 +11,10 @@ from findwell.cli import options
 from findwell.cli.command import Command
 from findwell.core.errors import choose
 
-PAGES = ("inputs", "comparing", "spans", "cost", "judging", "tuning", "running", "glossary")
+PAGES = (
+    *("inputs", "inputs-tools", "comparing", "gates", "spans", "cost"),
+    *("judging", "judge-trust", "tuning", "running", "glossary"),
+)
 
 
 @click.command("skill", cls=Command, short_help="Print how a coding agent works with findwell.")

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 JUDGES = {
     "local": "shared words and MiniLM from findwell[semantic], no network",
     "local:text": "a smoke test: shared words only, nothing but the core",
-    "openai:MODEL": "a model behind an OpenAI-compatible server, see docs/judging.md",
+    "openai:MODEL": "a model behind an OpenAI-compatible server, see docs/judging-providers.md",
     "reranker:MODEL": "a cross-encoder: a folder with an ONNX model, a name, or SERVICE:MODEL",
     "replay:FILE": "verdicts that were recorded in a file",
     "FILE.json": "a judge that labels have taught, see findwell judge teach",

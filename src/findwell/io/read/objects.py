@@ -139,7 +139,7 @@ def not_a_result(value: object) -> InputError:
         f"{type_name(value)} is not an id, and no retrieved object that findwell knows: "
         + (f"it has only {fields}" if fields else shorten(repr(value), 80)),
         fix='give ids, dicts such as {"doc": "d1", "text": "…"}, or results of a source that is '
-        "listed in docs/inputs.md",
+        "listed in docs/inputs-tools.md",
     )
 
 

@@ -43,7 +43,7 @@ EMBEDDERS = {
     "minilm": "all-MiniLM-L6-v2 from findwell[semantic], no download",
     "onnx:PATH": "a folder with model.onnx and tokenizer.json, or one .onnx file in such a folder",
     "sentence-transformers:NAME_OR_PATH": "a model of that library",
-    "openai:MODEL": "an OpenAI-compatible server, see FINDWELL_BASE_URL in docs/judging.md",
+    "openai:MODEL": "an OpenAI-compatible server, see docs/judging-providers.md",
     **{entry.spelling: entry.title for entry in ENTRIES[1:] if entry.embeddings},
 }
 

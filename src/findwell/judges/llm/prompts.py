@@ -49,7 +49,7 @@ SHARED_PROMPTS = ("judge", "again", "single", "single-again", "single-quote")  #
 SINGLE_PREFIXES = ("single", "grades-", "lines-")
 GRADE_PREFIX = "grades-"
 ASKING = ("single", "grades")  # how the names of prompts begin that ask for one verdict
-LAYOUT_OF_FILE = "write tables such as [relevance] with version and text: see docs/judging.md"
+LAYOUT_OF_FILE = "write tables such as [relevance] with version and text: docs/judging-prompts.md"
 OPTIONAL_FILLS = frozenset({"grades", "values"})
 FIELDS = ("version", "text", "answer")  # of a prompt in a file; all but the last are needed
 # fields of a call that asks how likely each word was; 10 is more than some servers give

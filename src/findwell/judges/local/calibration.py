@@ -1,8 +1,8 @@
 """The weights of the local judge's signals, fitted on public labels; never fitted at run time.
 
-`examples/maintenance/calibrate_local_judge.py` prints these tables again, and docs/local-judge.md
-says how far they agree with people. A score is the logistic function of the weighted sum of the
-signals; a verdict is in favour from a threshold on, and grades 2 and 3 have thresholds of their
+`examples/maintenance/calibrate_local_judge.py` prints these tables again; how far they agree with
+people is in docs/local-judge-measured.md. A score is the logistic function of the weighted sum of
+the signals; a verdict is in favour from a threshold on, and grades 2 and 3 have thresholds of their
 own.
 """
 

@@ -3,7 +3,7 @@
 It does not understand what it reads. It measures how much of a question or a claim is in a chunk,
 and how similar they are to an embedding model, and says yes from a threshold on. The weights
 were fitted on labels that people gave; see `findwell.judges.local.calibration` and, for how far it
-can be trusted, docs/local-judge.md. The verdicts about a sample do not depend on other samples.
+can be trusted, docs/local-judge-measured.md. Verdicts do not depend on other samples.
 
 A claim whose words are in a chunk is still not supported where something contradicts it: other
 facts, or a negation. Similarity sees neither: a claim with another year, another name or a `not`
