@@ -40,6 +40,7 @@ FLAGS = [
     (["docs/d2.pdf"], ["d2"], "folders", "stem"),
     (["C:\\docs\\d2.pdf"], ["d2.pdf"], "folders", "stem"),
     (["docs/guide"], ["guide"], "folders", "stem"),
+    (["/data/docs/d2.md"], ["docs/d2.md"], "folders", "stem"),
     (["Doc-A", "Doc-B"], ["doc-a"], "upper and lower case", "lower"),
     ([CAFE[0]], [CAFE[1]], "NFD", "nfc"),
     (["d1 "], ["d1"], "spaces around", r"regex:(?s)^\s*(.*\S)"),
@@ -158,6 +159,7 @@ NONE = {
         {"q": ["a/intro.md", "b/intro.md"]},
         {"q": ["c/intro.md", "d/intro.md"]},
     ),
+    "files of the same name in one folder each": ({"q": ["a/intro.md"]}, {"q": ["c/intro.md"]}),
     "numbers of other things": ({"q": ["a1", "b1"]}, {"q": ["c1"]}),
     "zero": ({"q": ["0"]}, {"q": ["00x"]}),
 }

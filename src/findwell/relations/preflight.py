@@ -47,9 +47,21 @@ class Hint:
         new = one.is_in(other.implode()) & ~before
         if self.only_if == "already":
             new &= one.is_in(theirs.implode()) | (one == ours)
+        if self.ids == "stem" and new.any():
+            new &= ours.is_in(_same_file(ours, one, theirs, other).implode())
         return int(new.sum())
 
 
+def _same_file(ours: pl.Series, one: pl.Series, theirs: pl.Series, other: pl.Series) -> pl.Series:
+    """Return those of our files that may be one of theirs: in no other folder, if both say one."""
+    pairs = pl.DataFrame({"ours": ours, "stem": one}).join(
+        pl.DataFrame({"theirs": theirs, "stem": other}), on="stem"
+    )
+    mine, others = (pl.col(name).str.replace(ENDING, "") for name in ("ours", "theirs"))
+    return pairs.filter(mine.str.ends_with(others) | others.str.ends_with(mine))["ours"]
+
+
+ENDING = r"\.[A-Za-z][A-Za-z0-9]{0,4}$"  # of a file
 SPELLING_HINTS = (  # what differs only in how it is written
     Hint("they differ in upper and lower case", "lower"),
     Hint(
