@@ -207,6 +207,16 @@ def test_queries_that_differ_in_their_form() -> None:
     assert "(NFD)" in stop.value.fix
 
 
+@pytest.mark.parametrize("pair", PAIRS)
+def test_some_queries_in_another_spelling(pair: str) -> None:
+    ours, theirs, _ = PAIRS[pair]
+    result = findwell.evaluate({ours: ["a"], "p": ["b"]}, {theirs: ["a"], "p": ["b"]}, ["RR"])
+    assert kinds(result) == {"extra-query": 1, "missing-query": 1}
+    assert all(found.fix.endswith("make the ids equal") for found in result.findings)
+    other = findwell.evaluate({"x": ["a"], "p": ["b"]}, {theirs: ["a"], "p": ["b"]}, ["RR"])
+    assert not any("make the ids equal" in found.fix for found in other.findings)
+
+
 @pytest.mark.parametrize(
     ("how", "given", "expected"),
     [

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import shlex
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Literal
 
 from findwell.core.columns import normaliser
@@ -256,6 +256,20 @@ def missing_error(count: int, example: str, run: str) -> AlignError:
         fix="retrieve for every query, or choose what a missing one means: "
         "--read missing=zero (trec_eval -c) or --read missing=skip",
     )
+
+
+def explained_queries(found: list[Finding], gold: Gold) -> list[Finding]:
+    """Let findings about extra and missing queries say that only their spelling differs."""
+    named = {each.kind: each for each in found}
+    if not named.keys() >= {"extra-query", "missing-query"}:
+        return found
+    extra = pl.Series(named["extra-query"].examples)
+    guess = hint(extra, gold.queries["query"], SPELLING_HINTS)
+    if guess is None:
+        return found
+    fix = f"{guess[0].why}; make the ids equal"
+    kinds = ("extra-query", "missing-query")
+    return [replace(each, fix=fix) if each.kind in kinds else each for each in found]
 
 
 def no_shared_query(ours: pl.Series, theirs: pl.Series, run: str, least: str = "") -> AlignError:
