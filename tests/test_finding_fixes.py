@@ -91,6 +91,17 @@ CASES = [
         "RR",
     ),
     Case(
+        "unread-grade",
+        "--map gold.hit=grade",
+        {
+            "run": {"q": ["x", "a"]},
+            "gold": pl.DataFrame({"query": ["q", "q"], "doc": ["x", "a"], "hit": [False, True]}),
+        },
+        {"fields": {"gold.hit": "grade"}},
+        1 / 2,
+        "RR",
+    ),
+    Case(
         "rising-scores",
         "turn their signs around",
         {"run": {"q": dict(zip("abcdef", range(6), strict=True))}, "gold": {"q": ["a"]}},

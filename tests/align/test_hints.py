@@ -40,6 +40,7 @@ FLAGS = [
     (["docs/d2.pdf"], ["d2"], "folders", "stem"),
     (["C:\\docs\\d2.pdf"], ["d2.pdf"], "folders", "stem"),
     (["docs/guide"], ["guide"], "folders", "stem"),
+    (["/data/docs/d2.md"], ["docs/d2.md"], "folders", "stem"),
     (["Doc-A", "Doc-B"], ["doc-a"], "upper and lower case", "lower"),
     ([CAFE[0]], [CAFE[1]], "NFD", "nfc"),
     (["d1 "], ["d1"], "spaces around", r"regex:(?s)^\s*(.*\S)"),
@@ -158,6 +159,7 @@ NONE = {
         {"q": ["a/intro.md", "b/intro.md"]},
         {"q": ["c/intro.md", "d/intro.md"]},
     ),
+    "files of the same name in one folder each": ({"q": ["a/intro.md"]}, {"q": ["c/intro.md"]}),
     "numbers of other things": ({"q": ["a1", "b1"]}, {"q": ["c1"]}),
     "zero": ({"q": ["0"]}, {"q": ["00x"]}),
 }
@@ -203,6 +205,16 @@ def test_queries_that_differ_in_their_form() -> None:
         findwell.evaluate({CAFE[0]: ["a"]}, {CAFE[1]: ["a"]}, ["RR"])
     assert "(NFC)" in stop.value.fix
     assert "(NFD)" in stop.value.fix
+
+
+@pytest.mark.parametrize("pair", PAIRS)
+def test_some_queries_in_another_spelling(pair: str) -> None:
+    ours, theirs, _ = PAIRS[pair]
+    result = findwell.evaluate({ours: ["a"], "p": ["b"]}, {theirs: ["a"], "p": ["b"]}, ["RR"])
+    assert kinds(result) == {"extra-query": 1, "missing-query": 1}
+    assert all(found.fix.endswith("make the ids equal") for found in result.findings)
+    other = findwell.evaluate({"x": ["a"], "p": ["b"]}, {theirs: ["a"], "p": ["b"]}, ["RR"])
+    assert not any("make the ids equal" in found.fix for found in other.findings)
 
 
 @pytest.mark.parametrize(

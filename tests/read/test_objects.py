@@ -450,6 +450,16 @@ def test_fields_of_texts_hold_objects() -> None:
     )["RR"] == (pytest.approx(1 / 3))
 
 
+@pytest.mark.parametrize("lacking", ["retrieved_contexts", "reference_contexts"])
+def test_where_an_object_lacks_its_id_both_sides_are_texts(lacking: str) -> None:
+    """Ids of one side never equal texts of the other."""
+    known = [each | {"id": doc} for doc, each in zip(IDS, _documents(), strict=True)]
+    record = {"user_input": "?", "retrieved_contexts": known, "reference_contexts": known[1:]}
+    record[lacking] = [*record[lacking][:-1], _documents()[-1]]
+    assert findwell.evaluate([record], measures="recall")["recall"] == 1.0
+    assert findwell.evaluate([record], measures="RR")["RR"] == 0.5
+
+
 def test_groups_of_the_gold_hold_objects() -> None:
     one, two, three = ({"id": doc, "content": "…", **NO_BLOB} for doc in IDS)
     gold = findwell.io.load_gold(

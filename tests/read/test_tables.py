@@ -257,7 +257,16 @@ def test_a_missing_column_lists_those_found() -> None:
 
 
 @pytest.mark.parametrize(
-    ("name", "best_first"), [("distance", [0.1, 0.9]), ("relevance_score", [0.9, 0.1])]
+    ("name", "best_first"),
+    [
+        ("distance", [0.1, 0.9]),
+        ("relevance_score", [0.9, 0.1]),
+        ("scores", [0.9, 0.1]),
+        ("BM25", [9, 1]),
+        ("relevance", [0.9, 0.1]),
+        ("ranking", [1, 2]),
+        ("order", [1, 2]),
+    ],
 )
 def test_rows_in_another_order_than_their_only_score_are_refused(
     name: str, best_first: list[float]
@@ -291,6 +300,19 @@ def test_ranks_and_scores_that_contradict_each_other_are_refused(save: Save) -> 
         for run in (data, save("run.csv", data.write_csv())):
             with pytest.raises(InputError, match="'rank' and 'score' order the documents of a qu"):
                 findwell.evaluate(run, gold, "RR")
+
+
+@pytest.mark.parametrize("said", [[False, True], [0, 1], ["no", "yes"], ["0.0", "1.0"]])
+def test_a_column_that_may_be_the_grade_is_a_finding(said: list[Any], save: Save) -> None:
+    table = pl.DataFrame({"query": ["q", "q"], "doc": ["x", "a"], "target": said})
+    for gold in (table, save("gold.csv", table.write_csv())):
+        result = findwell.evaluate({"q": ["x", "a"]}, gold, "RR")
+        assert kinds(result) == {"unread-grade": 1}
+        assert result["RR"] == 1.0
+    others = table.with_columns(target=pl.Series([1, 2]), page=pl.Series([0, 1]), all=pl.lit(1))
+    assert not findwell.evaluate({"q": ["x", "a"]}, others, "RR").findings
+    graded = table.with_columns(grade=pl.Series([1, 0]))
+    assert not findwell.evaluate({"q": ["x", "a"]}, graded, "RR").findings
 
 
 @pytest.mark.parametrize("grade", [np.int64(2), np.float32(2), np.array(2)])

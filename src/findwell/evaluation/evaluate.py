@@ -20,6 +20,7 @@ from findwell.measures import DEFAULTS
 from findwell.relations.pipeline import TEXT_LETTERS, check_gold
 from findwell.relations.preflight import (
     SYNTHETIC_COLUMN,
+    explained_queries,
     has_hashes,
     refuse_hashes,
     synthetic_questions,
@@ -284,7 +285,7 @@ class _Drawing:
         self.relations[run.name, name] = drawn.relation
         if drawn.listed is not None:
             self.listed[run.name] = _with_texts(drawn.listed, self.corpus)
-        found = [*drawn.findings, *run.found()]
+        found = explained_queries([*drawn.findings, *run.found()], bound.gold)
         if drawn.unmet is not None:
             found += bound.nothing_met(
                 replace(drawn.unmet, findings=tuple(found), others=run.others())

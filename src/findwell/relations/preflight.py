@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import shlex
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Literal
 
 from findwell.core.columns import normaliser
@@ -47,9 +47,21 @@ class Hint:
         new = one.is_in(other.implode()) & ~before
         if self.only_if == "already":
             new &= one.is_in(theirs.implode()) | (one == ours)
+        if self.ids == "stem" and new.any():
+            new &= ours.is_in(_same_file(ours, one, theirs, other).implode())
         return int(new.sum())
 
 
+def _same_file(ours: pl.Series, one: pl.Series, theirs: pl.Series, other: pl.Series) -> pl.Series:
+    """Return those of our files that may be one of theirs: in no other folder, if both say one."""
+    pairs = pl.DataFrame({"ours": ours, "stem": one}).join(
+        pl.DataFrame({"theirs": theirs, "stem": other}), on="stem"
+    )
+    mine, others = (pl.col(name).str.replace(ENDING, "") for name in ("ours", "theirs"))
+    return pairs.filter(mine.str.ends_with(others) | others.str.ends_with(mine))["ours"]
+
+
+ENDING = r"\.[A-Za-z][A-Za-z0-9]{0,4}$"  # of a file
 SPELLING_HINTS = (  # what differs only in how it is written
     Hint("they differ in upper and lower case", "lower"),
     Hint(
@@ -244,6 +256,20 @@ def missing_error(count: int, example: str, run: str) -> AlignError:
         fix="retrieve for every query, or choose what a missing one means: "
         "--read missing=zero (trec_eval -c) or --read missing=skip",
     )
+
+
+def explained_queries(found: list[Finding], gold: Gold) -> list[Finding]:
+    """Let findings about extra and missing queries say that only their spelling differs."""
+    named = {each.kind: each for each in found}
+    if not named.keys() >= {"extra-query", "missing-query"}:
+        return found
+    extra = pl.Series(named["extra-query"].examples)
+    guess = hint(extra, gold.queries["query"], SPELLING_HINTS)
+    if guess is None:
+        return found
+    fix = f"{guess[0].why}; make the ids equal"
+    kinds = ("extra-query", "missing-query")
+    return [replace(each, fix=fix) if each.kind in kinds else each for each in found]
 
 
 def no_shared_query(ours: pl.Series, theirs: pl.Series, run: str, least: str = "") -> AlignError:

@@ -8,6 +8,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from dataclasses import replace
+from itertools import chain
 from typing import TYPE_CHECKING, Any
 
 from findwell.core.columns import blank_ids
@@ -35,9 +36,10 @@ COMMA = re.compile(r"[-+]?\d*,\d+")  # a decimal as some languages write it
 SAID = ("annotator", "state")  # who said it, and whether it is a label or an adjudication
 TEXTS = (*IDS, *SAID, "group", "text")
 FACTS = ("text", "start", "end")  # what a row may say in addition to the id
-# names of scores that are not read as such
-OTHER_SCORES = {"distance", "_distance", "cosine_distance", "_score", "_relevance_score"}
-OTHER_SCORES |= {"relevance_score", "rerank_score", "similarity_score", "cosine_similarity"}
+# names of scores, and of ranks, that are not read as such; those where a low number is the better
+OTHER_SCORES = re.compile(r"score|similarit|relevan|bm25|cosine|certainty|confidence")
+OTHER_RANKS = re.compile(r"distance|rank|^order$")
+NO_GRADES = re.compile(r"synthetic|id|index|page|part|chunk")  # which may be 0 and 1 as well
 MAY_LACK = ("group", *SAID, *FACTS)  # columns in which a row may have nothing
 
 
@@ -166,10 +168,12 @@ def _refuse_unordered(table: pl.DataFrame, query: str, place: TablePlace) -> Non
 
     Either order may be meant.
     """
-    names = [name for name in table.columns if name.strip().casefold() in OTHER_SCORES]
-    if len(names) != 1:
+    folded = {name: name.strip().casefold() for name in table.columns}
+    low = [name for name, word in folded.items() if OTHER_RANKS.search(word)]
+    names = low + [name for name, word in folded.items() if OTHER_SCORES.search(word)]
+    if len(set(names)) != 1:
         return
-    name, lower = names[0], "distance" in names[0].casefold()
+    name, lower = names[0], bool(low)
     step = table[name].cast(pl.Float64, strict=False).diff() * (-1 if lower else 1)
     above = (step > 0) & (table[query] == table[query].shift())
     if above.any():
@@ -198,11 +202,31 @@ def gold_of(
     note_columns(table.columns, "gold", reading)
     if "grade" not in names:
         rows = rows.with_columns(grade=pl.lit(1.0))
+        found = _found(table.columns, ACCEPTED_COLUMNS).values()
+        _note_unread_grades(table.drop(chain.from_iterable(found)), reading)
     queries = rows.select("query").unique(maintain_order=True)
     by = named_by(table.columns, reading)
     if by == "question":
         queries = queries.with_columns(question="query")
     return replace(Gold.build(rows, queries=queries), carries=carried(table.columns), named_by=by)
+
+
+def _note_unread_grades(rest: pl.DataFrame, reading: ReadContext) -> None:
+    """Report a column that says yes and no, where every row counts as relevant."""
+    for column in rest.iter_columns():
+        if column.dtype.is_nested() or column.null_count() or NO_GRADES.search(column.name.lower()):
+            continue
+        said = grades(column.cast(pl.String))
+        if not said.null_count() and {*said.unique()} == {0.0, 1.0}:
+            reading.note(
+                *finding_about(
+                    "unread-grade",
+                    column.filter(said == 0).cast(pl.String),
+                    f"# row|rows of the gold says|say no in the column {column.name!r}, which is "
+                    "not read. Every row counts as relevant.",
+                    f"if it says what is relevant: --map gold.{column.name}=grade (fields=)",
+                )
+            )
 
 
 def records_of_pairs(given: Sequence[object], mapped: Fields = NO_FIELDS) -> pl.DataFrame | None:

@@ -105,6 +105,7 @@ def with_own_entries(
         return record
     converters = {"retrieved": _own_units, "gold": _own_items}
     changed = {}
+    of_texts = EntryNotes()  # about fields of texts; where one of them lacks ids, none has any
     for side, name in [(each, name) for each in sides for name in getattr(shape, each)]:
         if side == "retrieved" and shape.searches:
             if isinstance(record.get(name), list | tuple):
@@ -113,20 +114,21 @@ def with_own_entries(
         if name not in record or not _is_foreign(record[name], side, reading.id_from):
             continue
         notes = reading.notes if side == "retrieved" else reading.gold_notes
-        notes = EntryNotes() if name in shape.texts else notes
+        notes = of_texts if name in shape.texts else notes
         try:
-            found = converters[side](record[name], reading.id_from, notes)
+            changed[name] = converters[side](record[name], reading.id_from, notes)
         except InputError as error:
             raise InputError(f"{error.what} ({_named(record, shape)})", fix=error.fix) from None
-        if name in shape.texts and _compares_texts(record, shape, notes):
-            if any(isinstance(entry, dict) and "text" not in entry for entry in found):
-                raise InputError(
-                    f"an entry of {name!r} has no text, and others are texts "
-                    f"({_named(record, shape)})",
-                    fix="give every entry a text, or every entry an id",
-                )
-            found = [entry["text"] if isinstance(entry, dict) else entry for entry in found]
-        changed[name] = found
+    for name in [each for each in changed if each in shape.texts]:
+        if not _compares_texts(record, shape, of_texts):
+            break
+        if any(isinstance(entry, dict) and "text" not in entry for entry in changed[name]):
+            raise InputError(
+                f"an entry of {name!r} has no text, and others are texts ({_named(record, shape)})",
+                fix="give every entry a text, or every entry an id",
+            )
+        entries = changed[name]
+        changed[name] = [entry["text"] if isinstance(entry, dict) else entry for entry in entries]
     return {**record, **changed} if changed else record
 
 
