@@ -37,14 +37,25 @@ def pages() -> dict[str, str]:
             overview.append(f"| [`findwell {name}`]({name}.md) | {short} |")
             inner = click.Context(command, info_name=name, parent=context)
             found[f"{FOLDER}/{name}.md"] = "\n".join(section(command, inner))
+            for part, own, place in members(command, inner):
+                found[f"{FOLDER}/{name}-{part}.md"] = "\n".join(section(own, place))
         overview.append("")
     return {f"{FOLDER}/README.md": "\n".join(overview), **found}
 
 
-def section(command: click.Command, context: click.Context, level: int = 1) -> Iterator[str]:
-    """Go through the lines about a command, and about the commands in it."""
+def members(
+    command: click.Command, context: click.Context
+) -> Iterator[tuple[str, click.Command, click.Context]]:
+    """Go through the commands of a group, each with its name and its context."""
+    for name in command.list_commands(context) if isinstance(command, click.Group) else ():
+        if (inner := command.get_command(context, name)) is not None:
+            yield name, inner, click.Context(inner, info_name=name, parent=context)
+
+
+def section(command: click.Command, context: click.Context) -> Iterator[str]:
+    """Go through the lines about a command; those of a group have pages of their own."""
     usage = " ".join(command.collect_usage_pieces(context))
-    yield f"{'#' * level} {context.command_path}"
+    yield f"# {context.command_path}"
     yield from ("", *described(command.help or ""), "")
     yield from ("```text", f"{context.command_path} {usage}", "```", "")
     options = [each for each in command.get_params(context) if isinstance(each, click.Option)]
@@ -58,12 +69,12 @@ def section(command: click.Command, context: click.Context, level: int = 1) -> I
         records = settings.help_records()
         yield from (f"| `{cell(names)}` | {cell(text)} |" for names, text in records)
         yield ""
-    if isinstance(command, click.Group):
-        for name in command.list_commands(context):
-            if (inner := command.get_command(context, name)) is not None:
-                yield from section(
-                    inner, click.Context(inner, info_name=name, parent=context), level + 1
-                )
+    if inside := [*members(command, context)]:
+        yield from ("| command | what it does |", "|---|---|")
+        for name, inner, place in inside:
+            short = cell(inner.get_short_help_str(limit=200))
+            yield f"| [`{place.command_path}`]({context.info_name}-{name}.md) | {short} |"
+        yield ""
 
 
 def described(text: str) -> Iterator[str]:

@@ -357,9 +357,10 @@ def alarm() -> str:
     parts += [
         note(
             f"alarm after {raised + 1 - change} questions",
-            x(raised) + 14,
-            y(log(needed)) + 22,
+            690,
+            60,
             fill=MISS,
+            text_anchor="end",
         )
     ]
     parts += [note("evidence", 20, 20), note("questions", 620, 200)]

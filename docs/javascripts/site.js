@@ -7,8 +7,8 @@
       ".md-typeset__scrollwrap:not([tabindex]), .formula:not([tabindex])",
     ))
       if (frame.scrollWidth > frame.clientWidth) frame.tabIndex = 0;
-    for (const line of document.querySelectorAll(":is(.highlight:not([class*=language]) code, code:has(.gp)) > span:not(.wraps)"))
-      if (!/\S {2,}\S|[─│┌└░]/.test(line.textContent.replace(/^> */, ""))) line.classList.add("wraps");
+    for (const line of document.querySelectorAll(":is(.highlight:is(:not([class*=language]), .language-sh, .language-text) code, code:has(.gp)) > span:not(.wraps)"))
+      if (!/\S {2,}[^\s#]|[─│┌└░]/.test(line.textContent.replace(/^> */, ""))) line.classList.add("wraps");
     for (const buttons of document.querySelectorAll("nav.md-code__nav:not([role])"))
       buttons.setAttribute("role", "none");
   };

@@ -18,6 +18,7 @@ import pytest
 import findwell
 from tests.browsing import PHONE, Watched, accessible, browser, expect, fits_a_phone, watched
 from tests.lazy import lazy
+from tests.members import over
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -206,6 +207,20 @@ def test_the_ranked_list_shows_the_values_of_findwell(address: str, watched: Wat
     expect(rows.nth(7)).to_contain_text("B")
     agree()
     watched.require_quiet()
+
+
+CUT = """() => {
+  const svg = document.documentElement, [, , width, height] = svg.getAttribute("viewBox").split(" ");
+  const within = ({ x, y, width: w, height: h }) => x >= 0 && y >= 0 && x + w <= width && y + h <= height;
+  const cut = [...svg.querySelectorAll("text")].filter((each) => !within(each.getBBox()));
+  return cut.map((each) => each.textContent);
+}"""  # noqa: E501
+
+
+@over(picture=sorted((ROOT / "docs" / "images" / "learn").glob("*.svg")))
+def test_no_label_of_a_diagram_is_cut(picture: Path, watched: Watched) -> None:
+    watched.page.goto(picture.as_uri())
+    assert watched.page.evaluate(CUT) == []
 
 
 def test_a_finger_drags_a_passage_and_still_scrolls(address: str, browser: Browser) -> None:
