@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -39,6 +40,14 @@ def found(kind: str, samples: list[dict[str, Any]], **more: Any) -> list[Finding
         "judge": NamedJudge(says_yes),
     } | more
     return [each for each in findwell.evaluate(samples, **options).findings if each.kind == kind]
+
+
+def test_a_record_that_is_gold_and_run_is_circular_once(tmp_path: Path) -> None:
+    path = tmp_path / "records.jsonl"
+    path.write_text(json.dumps(sample(1, reranker="openai:gpt-4o", embedder="gpt-4o")))
+    judged = findwell.evaluate(path, measures="context_precision", judge=NamedJudge(says_yes))
+    circular = [each.message for each in judged.findings if each.kind == "circular-judge"]
+    assert len(circular) == len(set(circular)) == 2
 
 
 def sample(number: int, grade: int = 1, **more: Any) -> dict[str, Any]:

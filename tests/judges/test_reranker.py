@@ -216,6 +216,48 @@ def test_a_folder_with_an_onnx_model(tmp_path: Path) -> None:
     assert alone["relevance"].row[0] == judged["relevance"].row[1]
 
 
+def test_texts_that_are_too_long_for_the_model_are_counted(tmp_path: Path) -> None:
+    pytest.importorskip("onnxruntime")
+    folder = onnx_folder(tmp_path / "short", onnx_model(scores=words(red=12.0, blue=-12.0)))
+    (folder / "tokenizer_config.json").write_text('{"model_max_length": 6}')
+    judge = find_judge(f"reranker:{folder}")
+    one = Sample("q", "green", ("red red", "red red green blue blue blue"))
+    judge.judge([one], RELEVANCE)
+    _, cut = judge.findings()  # type: ignore[attr-defined]
+    assert (cut.kind, cut.count, cut.examples) == ("cut-text", 1, (one.chunks[1],))
+    judge.judge([Sample("q", "green", one.chunks[:1])], RELEVANCE)
+    assert [each.kind for each in judge.findings()] == ["uncalibrated-judge"]  # type: ignore[attr-defined]
+
+
+def test_a_folder_without_onnx_is_one_of_sentence_transformers(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    class CrossEncoder:
+        def __init__(self, name: str) -> None:
+            self.name = name
+
+        def predict(self, pairs: list[list[str]], *, show_progress_bar: bool) -> Any:
+            assert not show_progress_bar
+            return np.array([0.9 if "red" in text else 0.2 for _, text in pairs])
+
+    folder = tmp_path / "mine"
+    folder.mkdir()
+    (folder / "config.json").write_text("{}")
+    weights = folder / "model.safetensors"
+    names = []
+    monkeypatch.setitem(
+        sys.modules, "sentence_transformers", SimpleNamespace(CrossEncoder=CrossEncoder)
+    )
+    for content in (b"one", b"another"):
+        weights.write_bytes(content)
+        judge = find_judge(f"reranker:{folder}")
+        [judged] = judge.judge([ONE], RELEVANCE)
+        assert [each.probability for each in judged["relevance"].row] == [0.9, 0.2]
+        assert judge.about()["model"] == "mine"
+        names.append(judge.name)
+    assert len(set(names)) == 2  # a card of one is no card of the other
+
+
 def test_two_classes_are_no_and_yes_and_three_are_refused(tmp_path: Path) -> None:
     pytest.importorskip("onnxruntime")
     two, three = (

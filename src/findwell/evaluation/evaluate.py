@@ -325,7 +325,8 @@ class _Drawing:
         found = circular_findings(judge, gold.queries)
         found += card_findings(card) if card is not None and applies else []
         for run, table in about.items():
-            found += circular_findings(judge, table, run)
+            of_run = circular_findings(judge, table, run)  # a record may be gold and run
+            found += [each for each in of_run if replace(each, run="") not in found]
         for (run, name), drawn in self.relations.items():
             labelled = self.relations.get((run, "ids"))
             if name == "relevance" and labelled is not None and not applies:

@@ -27,7 +27,7 @@ from findwell.core.errors import (
     choose,
     needs_package,
 )
-from findwell.core.findings import Finding
+from findwell.core.findings import Finding, finding_about, shorten
 from findwell.core.progress import Progress
 from findwell.judges.aspects import ASPECTS, Aspect, VerdictShape
 from findwell.judges.client.providers import Provider
@@ -55,6 +55,7 @@ PROBE = [
 ]
 SERVER_SETTINGS = ("base_url", "key", "concurrency", "timeout", "headers", "retry")
 UNCALIBRATED = "# verdict|verdicts of the reranker uses|use a threshold that is a guess: 0.5."
+CUT = "# text|texts is|are too long for the reranker and judged by the beginning."
 TEACH = "fit it to labels of people: findwell judge teach --labels POOL --judge JUDGE -o judge.json"
 
 
@@ -105,6 +106,7 @@ class PairScorer:
     score: Callable[[Pairs], Floats]
     model: str
     where: str = ""  # the server; '' if the model is on this machine
+    cut: list[str] = field(default_factory=list)  # texts too long for the model, where it is known
 
 
 def find_scorer(settings: Judge) -> PairScorer:
@@ -131,8 +133,13 @@ def find_scorer(settings: Judge) -> PairScorer:
 
         if (place / "config.json").is_file() and not any(place.rglob("*.onnx")):
             return _transformers_scorer(str(place), local_models.name_of_folder(place))
-        name, encode = local_models.onnx_cross_encoder(spec)
-        return PairScorer(name, lambda pairs: _from_logits(encode(pairs)), name.partition(":")[0])
+        name, encoder = local_models.onnx_cross_encoder(spec)
+        return PairScorer(
+            name,
+            lambda pairs: _from_logits(encoder.score(pairs)),
+            name.partition(":")[0],
+            cut=encoder.cut,
+        )
     head = spec.partition(":")[0]
     if head != spec and "/" not in head:
         choose("server of rerankers", head, SERVICES)
@@ -266,6 +273,7 @@ class RerankerJudge:
     ) -> list[Judged]:
         """Return the verdicts of each sample, in their order; equal pairs are scored once."""
         self._judged = len(samples)
+        self._scorer.cut.clear()
         found: list[Judged] = []
         for start in range(0, len(samples), SAMPLES_AT_ONCE):
             part = samples[start : start + SAMPLES_AT_ONCE]
@@ -317,8 +325,10 @@ class RerankerJudge:
         }
 
     def findings(self) -> tuple[Finding, ...]:
-        """Say that the threshold is a guess."""
-        return (Finding("uncalibrated-judge", self._judged, (self.name,), UNCALIBRATED, TEACH),)
+        """Say that the threshold is a guess, and which texts were not read to the end."""
+        guess = Finding("uncalibrated-judge", self._judged, (self.name,), UNCALIBRATED, TEACH)
+        cut = map(shorten, self._scorer.cut)
+        return (guess, *finding_about("cut-text", list(cut), CUT, "split long texts into chunks"))
 
 
 def _pairs_of(sample: Sample, name: str) -> list[list[tuple[str, str]]] | None:

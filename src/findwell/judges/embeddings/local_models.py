@@ -189,13 +189,20 @@ class OnnxEncoder:
 class OnnxCrossEncoder(OnnxEncoder):
     """A function from pairs of texts to scores, as the model gives them: one, or one per class."""
 
+    def __init__(self, *given: Any) -> None:  # noqa: ANN401
+        super().__init__(*given)
+        self.cut: list[str] = []  # texts that are longer than what the model reads
+
     def score(self, pairs: Sequence[tuple[str, str]]) -> list[Vectors]:
         """Return the scores of each pair."""
         return self._side_by_side(self._score, pairs)
 
     def _score(self, pair: tuple[str, str]) -> Vectors:
         question, text = map(self._beginning, pair)
-        return np.asarray(self._run(self._tokenizer.encode(question, text)), dtype=np.float32)
+        encoding = self._tokenizer.encode(question, text)
+        if encoding.overflowing or len(text) < len(pair[1].lstrip()):
+            self.cut.append(pair[1])
+        return np.asarray(self._run(encoding), dtype=np.float32)
 
     def _best_output(self) -> str:
         """Choose the scores."""
@@ -211,14 +218,12 @@ class OnnxCrossEncoder(OnnxEncoder):
         )
 
 
-def onnx_cross_encoder(
-    path: str,
-) -> tuple[str, Callable[[Sequence[tuple[str, str]]], list[Vectors]]]:
-    """Return the reranker in a folder: its name, with a hash of its files, and how it scores."""
+def onnx_cross_encoder(path: str) -> tuple[str, OnnxCrossEncoder]:
+    """Return the reranker in a folder: its name, with a hash of its files, and what scores."""
     folder, model, tokenizer, settings = _files_of(path, pooled=False)
     weights = model.parent.glob(f"{model.name}*")
     name = f"{folder.resolve().name}:{_fingerprint([tokenizer, *weights], settings)}"
-    return name, OnnxCrossEncoder(model, _read(tokenizer), settings, path).score
+    return name, OnnxCrossEncoder(model, _read(tokenizer), settings, path)
 
 
 def _files_of(path: str, *, pooled: bool = True) -> tuple[Path, Path, Path, EncoderSettings]:
