@@ -43,7 +43,7 @@ def test_systems(cli: Findwell, tmp_path: Path) -> None:
         "labels", "agree", folder, folder, "-m", "recall@5", "--format", "markdown", "--details"
     )
     assert done.code == 0
-    assert "| tau recall@5 | 1.0000 | 2 | 0 |" in done.out
+    assert "| tau recall@5 | 1.000 | 2 | 0 |" in done.out
     assert "| recall@5 | bm25 | 0.6181 | 0.6181 |" in done.out
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from datetime import UTC, datetime, timedelta
-from html import unescape
+from html import escape, unescape
 from typing import TYPE_CHECKING
 
 import polars as pl
@@ -256,6 +256,12 @@ def test_a_judged_signal_is_drawn_as_the_check_found_it(
     assert "context_precision" in section
     assert "not checked against people" in section
     assert "<svg" in section
+    table = page.partition('<details id="watched">')[2].partition("</details>")[0]
+    assert (
+        f'<th scope="row" role="rowheader" class="left">{escape(f"context_precision{alert}")}<'
+        in table
+    )
+    assert "not checked against people" in table
 
 
 def test_the_file_says_which_points_have_failures(made: Path) -> None:

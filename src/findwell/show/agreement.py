@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from findwell.show.document import Document
 from findwell.show.grid import Grid
-from findwell.show.tables import number
+from findwell.show.tables import decimals, interval, number
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -38,11 +38,11 @@ def _grids(found: Agreement, *, details: bool) -> Iterator[Grid]:
     limits = bool(found.summary["low"].is_not_null().any())
     yield Grid(
         TITLES[found.kind],
-        ["statistic", "value", *(["low", "high"] if limits else []), "n", "undefined"],
+        ["statistic", "value", *(["interval"] if limits else []), "n", "undefined"],
         [
             [row["statistic"] + (f" ({row['reason']})" if row["reason"] else "")]
-            + [number(row["value"])]
-            + ([number(row["low"]), number(row["high"])] if limits else [])
+            + [number(row["value"], decimals(row["low"], row["high"]))]
+            + ([interval(row["low"], row["high"])] if limits else [])
             + [str(row["n"]), str(row["undefined"])]
             for row in found.summary.to_dicts()
         ],

@@ -26,6 +26,7 @@ from findwell.loop.monitoring.times import LENGTHS, bucket_length, parse_moment
 from findwell.show.charts.time_series import TimeAxis, sparkline, time_series
 from findwell.show.document import Headline
 from findwell.show.excerpts import shorten
+from findwell.show.grid import Grid
 from findwell.show.html import MONITOR, document
 from findwell.show.signals import amounts, change, changes, subtitle, time_text
 
@@ -214,9 +215,8 @@ def _page(
             *(_judged_row(last, axis) for last in judged),
         ],
         alarms=alarms,
-        resolved=[_past(each) for each in found.alarms if each.resolved is not None],
-        watched=[_watched(each) for each in found.watched],
-        judges=list(dict.fromkeys(line for each in found.watched for line in each["judge"])),
+        resolved=_resolved([each for each in found.alarms if each.resolved is not None]),
+        watched=_watched(found.watched),
         marks=[_mark(each, look) for each in found.marks],
         mark=mark,
         around=None if found.around is None else _periods(found.around),
@@ -447,17 +447,30 @@ def _alarm(monitor: Monitor, alarm: KnownAlarm, size: CallSize) -> dict[str, Any
     }
 
 
-def _past(alarm: KnownAlarm) -> list[str]:
-    times = (alarm.since, alarm.opened, alarm.resolved)
-    return [alarm.alert, alarm.slice or "all calls", *(time_text(each) for each in times if each)]
+def _resolved(alarms: Sequence[KnownAlarm]) -> Grid | None:
+    columns: dict[str, Callable[[KnownAlarm], str]] = {
+        "alert": lambda alarm: alarm.alert,
+        "slice": lambda alarm: alarm.slice or "all calls",
+        "since (UTC)": lambda alarm: time_text(alarm.since),
+        "raised (UTC)": lambda alarm: time_text(alarm.opened),
+        "resolved (UTC)": lambda alarm: time_text(alarm.resolved) if alarm.resolved else "",
+    }
+    return Grid.of("", columns, alarms, left=2) if alarms else None
 
 
-def _watched(last: dict[str, Any]) -> list[str]:
-    unit = _unit(last["signal"])
-    sides = [amount(last[name], unit) for name in ("before", "now")]
-    checked = time_text(parse_moment(last["checked"]))
-    name = last["slice"] or "all calls"
-    return [last["alert"], name, SIGNS[last["outcome"]], *sides, f"{last['n']:,}", checked]
+def _watched(every: Sequence[dict[str, Any]]) -> Grid | None:
+    """Return each alert as the last check found it, and what the judges of any are worth."""
+    columns: dict[str, Callable[[dict[str, Any]], str]] = {
+        "alert": lambda last: last["alert"],
+        "slice": lambda last: last["slice"] or "all calls",
+        "verdict": lambda last: SIGNS[last["outcome"]],
+        "against": lambda last: amount(last["before"], _unit(last["signal"])),
+        "now": lambda last: amount(last["now"], _unit(last["signal"])),
+        "calls": lambda last: f"{last['n']:,}",
+        "checked (UTC)": lambda last: time_text(parse_moment(last["checked"])),
+    }
+    judges = dict.fromkeys(judge for last in every for judge in last["judge"])
+    return Grid.of("", columns, every, left=3, note="; ".join(judges)) if every else None
 
 
 def _mark(mark: Mark, look: OverviewChoice) -> dict[str, str]:

@@ -268,8 +268,7 @@
   function show() {
     const found = state.open === null ? null : buttonOf(state.open);
     (found ? found.closest("tr") : $("queries")).scrollIntoView({ behavior: "instant" });
-    const first = found || document.querySelector("[data-query]");
-    if (first) first.focus({ preventScroll: true });  // from a link, keys go on in the list
+    return found || document.querySelector("[data-query]");
   }
   if (says(location.hash)) read(location.hash);
   draw();
@@ -284,7 +283,10 @@
     } else state = start();
     draw();
     if (known && known.y !== undefined) window.scrollTo({ top: known.y, behavior: "instant" });
-    else if (!known && says(location.hash)) show();  // a link to some queries
+    else if (!known && says(location.hash)) {  // a link to some queries: keys go on there
+      const first = show();
+      if (first) first.focus({ preventScroll: true });
+    }
   });
 
   /* ---- keys ---- */
