@@ -124,7 +124,7 @@ def _as_token(context: click.Context, parameter: click.Parameter, text: str | No
 )
 @option(
     "--workers N",
-    "Decode in this many more processes; for more than 10,000 spans a second.",
+    "Extra processes that decode spans; needed above 10,000 spans a second.",
     low=0,
     high=64,
     default=0,
@@ -243,8 +243,8 @@ def mark(name: str, store: str, moment: str | None) -> None:
     "--every TIME",
     "Show each hour, day, week, 15m or 6h on its own (default: all of the period together).",
 )
-@option("--since TIME", "From here: 2026-05-31T14:00, 7d, or a mark.")
-@option("--until TIME", "Up to here.")
+@option("--since TIME", "Start of the period: 2026-05-31T14:00, 7d, or a mark.")
+@option("--until TIME", "End of the period (default: now).")
 @option(
     "--slice NAME...",
     "Slice by service, user, session, or an attribute such as tenant.id; may be repeated.",
@@ -400,7 +400,7 @@ def check(
             return 0
         if hook is not None and (failure := hook.deliver(monitor.store)):
             options.note(
-                f"note: {hook.shown} got no news: {failure}; the next check sends them again"
+                f"note: {hook.shown} could not be reached: {failure}; the next check tries again"
             )
         if prometheus is not None:
             options.write(prometheus_text(monitor.store), prometheus)

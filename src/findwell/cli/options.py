@@ -112,8 +112,8 @@ dialects = option(
 rel = option("--rel GRADE", "Lowest grade that counts as relevant (default: 1).", group="Measures")
 slices = option(
     "--slice COLUMN...",
-    "Also show each value of this column. Or by the time in one: time:hour, time:day, "
-    "time:week, time:month; may be repeated.",
+    "Also show results for each value of this column. A column of times as time:hour, time:day, "
+    "time:week or time:month; may be repeated.",
     name="slices",
     group="Measures",
 )
