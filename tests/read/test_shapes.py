@@ -431,6 +431,7 @@ UNKNOWN: dict[str, tuple[str, dict[str, Any], str]] = {
         r"no field 'gold'.*ragas \(3 of its 16 fields; it needs reference_context_ids or",
     ),
     "a typo": ("run", {"query": "q", "retreived": ["a"]}, "did you mean retrieved"),
+    "a gold file": ("run", {"query": "q", "reference": "r", "gold": ["a"]}, "fix: closest shapes"),
     "a near name": ("run", {"qid": "q", "retrieved_id": ["a"]}, "closest shapes: .*autorag"),
     "nothing at all": ("gold", {}, "found only nothing"),
 }
