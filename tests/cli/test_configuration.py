@@ -224,6 +224,14 @@ def test_init_writes_what_score_then_does(cli: Findwell, save: Save, tmp_path: P
     assert cli("init", "--force").code == 0
 
 
+def test_init_says_that_run_and_gold_do_not_fit(cli: Findwell, save: Save) -> None:
+    assert "broken" not in cli("init").err
+    save("qrels.txt", "Q-1 0 d1 1\nQ-2 0 d2 1\n")
+    done = cli("init", "--force")
+    assert done.code == 0
+    assert "broken: run and gold share no query: the run has 'q1', the gold has 'Q-1'" in done.err
+
+
 def test_init_says_where_nothing_is(cli: Findwell, tmp_path: Path) -> None:
     (tmp_path / "empty").mkdir()
     done = cli("init", "empty")

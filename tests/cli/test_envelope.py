@@ -238,6 +238,7 @@ def test_what_is_suggested_works(ask: Any, cli: Findwell) -> None:
         "compare minilm.trec bm25.trec --gold questions.jsonl -m recall@5",
         "score bm25.trec --gold questions.jsonl --require recall@5>=0.65",
         "check untidy.trec --gold untidy.qrels",
+        f"doctor {BOTH}",
     )
     tried = set()
     for each in asked:

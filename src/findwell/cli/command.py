@@ -100,13 +100,26 @@ def _kind(values: str) -> click.ParamType[Any]:
     return click.Choice(values.split("|")) if "|" in values and values.islower() else click.STRING
 
 
-def option_set(*decorators: Decorator, group: str = "") -> Decorator:
-    """Return a decorator that adds several options, in this order, to one group of the help."""
+def option_set(
+    *decorators: Decorator, group: str = "", make: Callable[..., Mapping[str, Any]] | None = None
+) -> Decorator:
+    """Return a decorator that adds several options, in this order, to one group of the help.
 
-    def add(function: Callable[..., Any]) -> Callable[..., Any]:
+    The command gets what `make` returns of their values, instead of the values.
+    """
+
+    def add(command: Callable[..., Any]) -> Callable[..., Any]:
+        added: list[click.Parameter] = []
+
+        def call(**given: Any) -> object:  # noqa: ANN401
+            values = {each.name: given.pop(each.name) for each in added}
+            return command(**(make(**values) if make else values), **given)
+
+        function = functools.wraps(command)(call)
         before = len(getattr(function, "__click_params__", ()))
         for decorator in reversed(decorators):
             function = decorator(function)
+        added += getattr(function, "__click_params__", ())[before:] if make else ()
         for each in getattr(function, "__click_params__", ())[before:]:
             if isinstance(each, Option):
                 each.group = each.group or group

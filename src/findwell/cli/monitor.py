@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 import sys
 from functools import partial
 from typing import TYPE_CHECKING, Any
@@ -14,30 +13,29 @@ from findwell.cli.command import Group, Settings, option, option_set
 from findwell.core.errors import needs_package
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Iterable
     from datetime import timedelta
 
     from findwell.loop.monitoring.intake import Ingested, IntakeRules
 
 
-def signal_options(function: Callable[..., Any]) -> Callable[..., Any]:
-    """Add what signals need, and who judges; the settings arrive as keywords of the command."""
-
-    @functools.wraps(function)
-    def call(*, signals: dict[str, Any], **given: Any) -> object:  # noqa: ANN401
-        return function(**given, **signals)
-
-    needs = option(
-        "--with",
-        "What signals need: kind, corpus, date_key, … May be repeated; --help-signals lists all.",
-        name="signals",
-        cls=Settings,
-        table="signals",
-        topic="signals",
-        sections=["signals"],
-    )
-    return option_set(needs, judging.judged())(call)
-
+# what signals need, and who judges; the settings arrive as keywords of the command
+signal_options = option_set(
+    option_set(
+        option(
+            "--with",
+            "What signals need: kind, corpus, date_key, … May be repeated; --help-signals lists "
+            "all.",
+            name="signals",
+            cls=Settings,
+            table="signals",
+            topic="signals",
+            sections=["signals"],
+        ),
+        make=lambda signals: signals,
+    ),
+    judging.judged(),
+)
 
 store_option = option("--store DIR", "Folder of the trace store.", name="store", required=True)
 # which parts of incoming calls to store
