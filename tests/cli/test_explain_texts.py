@@ -52,7 +52,7 @@ def test_the_terminal_shows_sentences_and_scores(path: Path, cli: Findwell) -> N
         "2", "The battery is full after four hours of charging.", "·", "0.4000 item 1", "0.3333",
     ]  # fmt: skip
     assert any("= repeated" in line for line in lines)
-    assert "the gold (1 of 2 relevant items met, by rouge-sentence(threshold=0.8))" in lines
+    assert "the gold (1 of 2 relevant items found, by rouge-sentence(threshold=0.8))" in lines
     assert "P@1 (findwell) = (1.0000) ÷ 2 units retrieved = 0.5000" in done.out
 
 

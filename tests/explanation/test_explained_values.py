@@ -211,7 +211,7 @@ def test_the_level_of_a_measure_decides_what_is_a_hit() -> None:
     assert [step.mark for step in second.steps] == ["hit", "hit", "unjudged"]
     table = render(told, "table")
     assert "the list (3 units, relevant: grade >= 2)" in table
-    assert "the gold (1 of 2 relevant items met, relevant: grade >= 2)" in table
+    assert "the gold (1 of 2 relevant items found, relevant: grade >= 2)" in table
 
 
 def test_levels_that_count_the_same_items_share_a_list() -> None:

@@ -220,7 +220,7 @@ def _items(explained: Explanation, ranking: Ranking) -> Grid:
         "found": lambda item: "missed" if item.rank is None else f"at {item.rank}",
     }
     return Grid.of(
-        f"the gold ({met} of {len(relevant)} relevant items met{seen_by})",
+        f"the gold ({met} of {len(relevant)} relevant items found{seen_by})",
         columns,
         ranking.items,
         left=2,
