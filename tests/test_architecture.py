@@ -289,6 +289,7 @@ def test_a_namespace_says_the_same_to_python_and_to_type_checkers(namespace: str
         ("findwell", "zzz", "findwell has no zzz"),
         ("findwell.statistics", "load", "findwell.statistics has no load; use findwell.load"),
         ("findwell.judges", "cards_", "findwell.judges has no cards_; did you mean card?"),
+        ("findwell.labels", "pol", "findwell.labels has no pol; did you mean pool?"),
     ],
 )
 def test_a_name_that_is_elsewhere(namespace: str, name: str, message: str) -> None:

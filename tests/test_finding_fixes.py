@@ -134,7 +134,7 @@ CASES = [
     ),
     Case(
         "no-relevant-item",
-        "judge more documents",
+        "label documents for them",
         {"run": {"q": ["a", "x"], "p": ["b"]}, "gold": {"q": {"a": 0}, "p": {"b": 1}}},
         {"gold": {"q": {"a": 0, "x": 1}, "p": {"b": 1}}},
         (1 / 2 + 1) / 2,

@@ -120,10 +120,11 @@ __all__ = [
 ]  # fmt: skip
 _find, _names = lazy_names(__name__)
 
+if not TYPE_CHECKING:  # type checkers know the names from above
 
-def __getattr__(name: str) -> Any:  # noqa: ANN401
-    namespace = f"findwell.{name}"
-    return importlib.import_module(namespace) if namespace in _PUBLIC else _find(name)
+    def __getattr__(name: str) -> Any:  # noqa: ANN401
+        namespace = f"findwell.{name}"
+        return importlib.import_module(namespace) if namespace in _PUBLIC else _find(name)
 
 
 def __dir__() -> list[str]:

@@ -27,4 +27,5 @@ __all__ = [
     "register_signal", "register_source",
 ]  # fmt: skip
 
-__getattr__, __dir__ = lazy_names(__name__)
+if not TYPE_CHECKING:  # which knows the names
+    __getattr__, __dir__ = lazy_names(__name__)

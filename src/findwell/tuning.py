@@ -7,6 +7,9 @@ as AutoRAG does. `convex_combination` adds up weighted scores that a normaliser 
 any of the runs retrieved, once.
 """
 
+from typing import TYPE_CHECKING
+
+from findwell.core.namespaces import lazy_names
 from findwell.loop.tuning import (
     ENGINES,
     NORMALISERS,
@@ -29,3 +32,6 @@ __all__ = [
     "convex_combination", "find_engine", "fuse", "reciprocal_rank_fusion",
     "tune", "tune_rrf_k", "tune_weight",
 ]  # fmt: skip
+
+if not TYPE_CHECKING:  # which knows the names
+    __getattr__, __dir__ = lazy_names(__name__)

@@ -102,8 +102,11 @@ BAD_RUNS: dict[str, tuple[Content, list[str]]] = {
         '{"query": "q1", "retrieved": []}\n\n{"query": "q2", "retrieved": [}\n',
         ["line 3", "not valid JSON"],
     ),
-    "a line that is a list": ('{"query": "q1", "retrieved": []}\n[1]\n', ["record 2 is a list"]),
-    "a list of numbers": ("[1, 2]", ["record 1 is a int"]),
+    "a line that is a list": (
+        '{"query": "q1", "retrieved": []}\n[1]\n',
+        ["record 2 is of type list"],
+    ),
+    "a list of numbers": ("[1, 2]", ["record 1 is of type int"]),
     "nested wrongly": ('{"q1": {"d1": {"d2": 1}}}', ["not a number"]),
     "half a JSON": ('{"q1": {"d1": 1.0}, ', ["not valid JSON"]),
     "no retrieved": ('{"query": "q1", "gold": []}\n', ["no field 'retrieved'"]),
@@ -268,6 +271,9 @@ WRONG_OPTIONS: dict[str, tuple[list[str], list[str]]] = {
     "dialect": (["--dialect", "trec"], ["unknown dialect 'trec'", "did you mean trec_eval"]),
     "ids": (["--read", "ids=uid"], ["unknown id normaliser", "did you mean uuid"]),
     "ids without a group": (["--read", "ids=regex:abc"], ["has no group"]),
+    "level 95": (["--level", "95"], ["--level: 95 must be at least 0 and below 1"]),
+    "an option of findwell": (["--config", "a"], ["before the command: findwell --config … score"]),
+    "no setting": (["--read", "id=x"], ["unknown setting 'id' of --read", "fix: did you mean ids"]),
     "ids, broken": (["--read", "ids=regex:(("], ["not a regular expression"]),
     "level": (["--rel", "9"], ["no relevant item", "the highest grade is 3"]),
     "run format": (["--read", "run_format=trek"], ["unknown run format", "did you mean trec"]),
@@ -284,6 +290,18 @@ WRONG_OPTIONS: dict[str, tuple[list[str], list[str]]] = {
         ["unknown column of the queries 'topic'", "--queries FILE"],
     ),
 }
+
+
+def test_what_click_refuses_is_said_in_our_words(cli: Findwell) -> None:
+    said = {
+        ("score", "--measure"): "--measure needs a value\n  fix: `findwell score --help`",
+        ("measures", "a", "b"): "too many arguments: b\n  fix: `findwell measures --help`",
+        ("explain", "a", "--worst", "0"): "--worst: 0 must be at least 1",
+        ("--help-all",): "unknown option --help-all\n  fix: `findwell --help` lists the options",
+    }
+    for words, message in said.items():
+        done = cli(*words)
+        assert (done.code, message in done.err) == (2, True), done.err
 
 
 @pytest.mark.parametrize("case", WRONG_OPTIONS)

@@ -171,6 +171,7 @@ def test_the_summary_for_github(
         (["a.json", "b.json", "--slice", "topic"], "unknown column of the queries 'topic'"),
         (["a.json", "b.json", "--no-regression", "recal@5"], "unknown measure 'recal'"),
         (["a.json", "b.json", "--junit", "x.xml"], "--junit needs --no-regression"),
+        (["a.json", "b.json", "--margin", "0.1"], "--margin needs --no-regression"),
         (["a.json", "other.json"], "share no query"),
         (["a.json", "."], "not a complete findwell result"),
         (["-", "-"], "standard input can be read only once"),

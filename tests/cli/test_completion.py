@@ -38,18 +38,26 @@ def test_an_unknown_shell_is_refused(cli: Findwell) -> None:
         ("findwell score -J vo", "votes="),
         ("findwell score --read skip", "skip_bad="),
         ("findwell score --help-j", "--help-judge"),
+        ("findwell score run.t", "run.t"),  # a shell completes the names of files itself
+        ("findwell score a.trec --gold q", "q"),
     ],
 )
-def test_commands_options_and_settings_are_completed(words: str, expected: str) -> None:
+def test_commands_options_and_settings_are_completed(
+    words: str, expected: str, tmp_path: Path
+) -> None:
+    (tmp_path / "findwell.toml").write_text('gold = "qrels.txt"\n')
     asked = {"COMP_WORDS": words, "COMP_CWORD": str(len(words.split()) - 1)}
     done = subprocess.run(
         [sys.executable, "-m", "findwell"],
         env=os.environ | asked | {"_FINDWELL_COMPLETE": "bash_complete"},
+        cwd=tmp_path,
         capture_output=True,
         text=True,
         check=False,
     )
-    assert expected in [line.partition(",")[2] for line in done.stdout.splitlines()], done
+    kind = "plain" if expected[0] == "-" or ("." not in expected and len(expected) > 1) else "file"
+    assert f"{kind},{expected}" in done.stdout.splitlines(), done
+    assert not done.stderr  # it would stand in the middle of the line
 
 
 @pytest.mark.skipif(not sys.platform.startswith("linux"), reason="xdg-open is of Linux")

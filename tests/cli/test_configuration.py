@@ -55,6 +55,19 @@ def test_a_table_is_for_one_command_alone(cli: Findwell, save: Save) -> None:
     assert "RR" in cli("explain", "run.trec").out
 
 
+def test_explain_and_power_work_in_a_project(cli: Findwell, save: Save) -> None:
+    save("findwell.toml", SETTINGS)
+    assert cli("explain").out == cli("explain", "run.trec").out
+    planned = cli("power", "--sd", "0.3", "--difference", "0.02")
+    assert (planned.code, "1,768 queries" in planned.out) == (0, True), planned.err
+    assert "name a saved result" in cli("power").err
+    save("findwell.toml", SETTINGS.replace('"run.trec"', '"run.trec", "other.trec"'))
+    save("other.trec", Path("run.trec").read_text())
+    several = cli("explain")
+    assert (several.code, "--system run" in several.err) == (2, True)
+    assert cli("explain", "--system", "other").out
+
+
 def test_paths_are_those_beside_the_file(
     cli: Findwell, save: Save, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -123,7 +136,7 @@ def test_records_of_other_queries_are_told_whose_gold_it_is(cli: Findwell, save:
     [
         (
             'golf = "x"',
-            "findwell.toml: unknown option 'golf': no command has it. did you mean gold",
+            "findwell.toml: unknown option 'golf': no command has it\n  fix: did you mean gold",
         ),
         ("[score]\ngolf = 1", "findwell.toml: score: the command score has no option 'golf'"),
         ("[scores]\ngold = 1", "did you mean score"),
@@ -133,8 +146,14 @@ def test_records_of_other_queries_are_told_whose_gold_it_is(cli: Findwell, save:
         ('[score]\nbounds = "yes"', "findwell.toml: score.bounds: 'yes' is not true or false"),
         ("gold = [", "findwell.toml: this is not TOML"),
         ('[read]\nmissing = "nought"', "findwell.toml: read.missing: 'nought' is not one of"),
-        ("[judge]\nvots = 3", "findwell.toml: judge: the table [judge] has no setting 'vots'. did"),
-        ("[score.judge]\nvots = 3", "the table [judge] has no setting 'vots'. did you mean votes"),
+        (
+            "[judge]\nvots = 3",
+            "findwell.toml: judge: the table [judge] has no setting 'vots'\n  fix: did",
+        ),
+        (
+            "[score.judge]\nvots = 3",
+            "the table [judge] has no setting 'vots'\n  fix: did you mean votes",
+        ),
         ("votes = 3", "findwell.toml: 'votes' is a setting of the table [judge]"),
         ("[judge]\nvotes = 'many'", "findwell.toml: judge.votes: 'many' is not a whole number"),
         ("[judge]\nheaders = 'x'", "findwell.toml: judge.headers: this must be a table"),
@@ -203,6 +222,14 @@ def test_init_writes_what_score_then_does(cli: Findwell, save: Save, tmp_path: P
     again = cli("init")
     assert (again.code, "there is a configuration already" in again.err) == (2, True)
     assert cli("init", "--force").code == 0
+
+
+def test_init_says_that_run_and_gold_do_not_fit(cli: Findwell, save: Save) -> None:
+    assert "broken" not in cli("init").err
+    save("qrels.txt", "Q-1 0 d1 1\nQ-2 0 d2 1\n")
+    done = cli("init", "--force")
+    assert done.code == 0
+    assert "broken: run and gold share no query: the run has 'q1', the gold has 'Q-1'" in done.err
 
 
 def test_init_says_where_nothing_is(cli: Findwell, tmp_path: Path) -> None:

@@ -39,17 +39,34 @@ MORE = {
         "score judged.jsonl --judge local:text -m context_recall --explain-verdicts",
         "score judged.jsonl --judge openai:m -m context_recall --dry-run",
     ],
-    "compare": [f"compare {BOTH}", f"compare {BOTH} -m RR --no-regression RR"],
+    "explain": [f"explain bm25.trec --gold questions.jsonl -q {query}" for query in ("q75", "q40")],
+    "compare": [
+        f"compare {BOTH}",
+        f"compare {BOTH} -m RR --no-regression RR",
+        f"compare {BOTH} -m recall@5 --slice topic",
+        f"compare {BOTH} -m RR --unpaired",
+    ],
     "check": [f"check {BOTH} --strict", "check missing.trec"],
     "doctor": ["doctor", f"doctor {BOTH}", "doctor missing.trec"],
     "fuse": ["fuse --list", "fuse --list --engine qdrant-rrf"],
-    "tune": [f"tune {BOTH} --engine weaviate-relative --current 0.5 --slice wording"],
-    "power": ["power --sd 0.3 --difference 0.02", f"power {BOTH} -m recall@5 --difference 0.02"],
+    "tune": [
+        f"tune {BOTH} --engine weaviate-relative --current 0.5 --slice wording",
+        "tune tuned_app:make --gold questions.jsonl --space space.toml -m recall@5",
+    ],
+    "power": [
+        "power --sd 0.3 --difference 0.02",
+        "power --changed 0.2 --difference 0.05",
+        f"power {BOTH} -m recall@5 --difference 0.02",
+    ],
     "curve": [f"curve {BOTH} --reach recall>=0.9"],
     "measures": ["measures --relations"],
     "explain-config": ["explain-config", "explain-config score"],
     "labels drift": ["labels drift new --corpus documents.jsonl"],
-    "labels agree": ["labels agree bm25.trec minilm.trec --details"],
+    "labels agree": [
+        "labels agree bm25.trec minilm.trec --details",
+        "labels agree questions.jsonl questions.jsonl",
+    ],
+    "labels pool": ["labels pool bm25.trec -o sampled --for values --budget 60"],
     "judge card": [
         "judge card labels.jsonl --judge local:text --save none",
         "judge card labels.jsonl --judge local:text --judge local:text(relevance=0.9) --save none",
@@ -84,6 +101,10 @@ def _files(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
         labels = ({"question": f"q{n}?", "chunk": f"c{n} q{n}", "label": n % 2} for n in range(12))
         (root / "labels.jsonl").write_text("".join(json.dumps(each) + "\n" for each in labels))
         (root / "calls.jsonl").write_text("".join(json.dumps(each) + "\n" for each in CALLS))
+        (root / "space.toml").write_text("[knobs]\nsize = [1, 2]\n")
+        (root / "tuned_app.py").write_text(
+            "def make(size):\n    return lambda question: ['a'] * size\n"
+        )
         patch.setenv("FINDWELL_BASE_URL", server.url)
         patch.setenv("FINDWELL_API_KEY", "sk-not-to-be-seen-0123456789")
         patch.setenv("FINDWELL_CACHE_DIR", str(root / "cache"))
@@ -149,6 +170,16 @@ def test_every_command_prints_what_its_schema_says(name: str, ask: Any, cli: Fin
     assert json.loads(cli("schema", *name.split()).out) == schema
 
 
+def test_settings_of_a_file_are_described_too(cli: Findwell, tmp_path: Path) -> None:
+    settings = tmp_path / "findwell.toml"
+    settings.write_text('runs = ["bm25.trec", "minilm.trec"]\nlevel = 0.9\n')
+    schema = schema_of("explain-config", KNOWN["explain-config"])
+    for more in ((), ("score",)):
+        done = cli("--config", str(settings), "explain-config", *more, "--format", "json")
+        lazy("jsonschema").Draft202012Validator(closed(schema)).validate(json.loads(done.out))
+        assert done.answer["file"] == str(settings)
+
+
 def test_more_is_printed_only_where_it_was_asked_for(ask: Any) -> None:
     long = json.loads(ask(f"score {BOTH} -m RR --per-query").out)
     assert len(long["result"]["per_query"]) == 2 * 95
@@ -207,6 +238,7 @@ def test_what_is_suggested_works(ask: Any, cli: Findwell) -> None:
         "compare minilm.trec bm25.trec --gold questions.jsonl -m recall@5",
         "score bm25.trec --gold questions.jsonl --require recall@5>=0.65",
         "check untidy.trec --gold untidy.qrels",
+        f"doctor {BOTH}",
     )
     tried = set()
     for each in asked:

@@ -137,5 +137,5 @@ def test_without_a_judge_there_is_nothing_to_explain(cli: Findwell, save: Save) 
     run = save("run.jsonl", '{"id": "q", "retrieved": ["a"], "gold": ["a"]}\n')
     done = cli("score", run, "-m", "RR", "--explain-verdicts")
     assert done.code == 0
-    assert "no judge was asked, so there are no verdicts to explain" in done.err
+    assert "without effect: --explain-verdicts; no measure asks a judge" in done.err
     assert "what the judge" not in done.out

@@ -86,6 +86,13 @@ def test_advice_names_what_is_undecided(cli: Findwell, save: Save) -> None:
     assert "one query says nothing about the spread: add queries" in alone.err
 
 
+def test_a_figure_that_the_run_lacks_is_no_matter_of_queries(score: Score) -> None:
+    done = score(OLD, *require("p90<=300ms"))
+    assert done.code == 3
+    assert "the run has no such columns: leave this requirement out" in done.err
+    assert "add queries" not in done.err
+
+
 def test_junit(score: Score, tmp_path: Path) -> None:
     path = tmp_path / "junit.xml"
     assert score(OLD, *require(PASS, FAIL, OPEN), "--junit", path).code == 1

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+from itertools import pairwise
 from typing import TYPE_CHECKING
 
 import pytest
@@ -35,6 +37,11 @@ def test_every_measure_explains_itself(name: str, cli: Findwell) -> None:
     assert ">>>" not in done.out
     assert "Aggregated by" in done.out
     assert "\nWhen to use: " in done.out
+    lines = done.out.partition("Aggregated by")[0].splitlines()
+    assert max(map(len, lines)) <= 80
+    for line, after in pairwise(lines):  # no line ends before it must
+        head = re.match(r"[\w`(−-][^\s]*", after)
+        assert not head or not line or line.endswith(":") or len(f"{line} {head[0]}") > 80, line
 
 
 @pytest.mark.parametrize(("typo", "meant"), [("ndgc", "nDCG"), ("recal@5", "recall")])

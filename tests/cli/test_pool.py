@@ -129,7 +129,7 @@ def test_a_pool_of_records_that_hold_everything(cli: Findwell, save: Save, tmp_p
         (["run.json", "--overlap", "some"], "'some' is not a share"),
         (["run.json", "--for", "values", "--method", "mtf"], "biases absolute values"),
         (["run.json", "--for", "nothing"], "'nothing' is not one of"),
-        (["run.json", "--budget", "0"], "0 is not in the range"),
+        (["run.json", "--budget", "0"], "0 must be at least 1"),
         (["run.json", "-o", "run.json"], "this is not a folder"),
         (["empty.json"], "contains no queries"),
         (["run.json", "--queries", "nosuch"], "nosuch: no such file"),
@@ -160,7 +160,7 @@ def test_a_pool_is_made_larger(cli: Findwell, tmp_path: Path) -> None:
     assert shown["precision"][0]["basis"] == "pilot of 40 labels"
     done = cli("labels", "pool", folder, "--budget", 90)
     assert done.code == 0
-    assert "what to expect by the pilot" in done.err
+    assert "what the labels of the pilot make likely" in done.err
     with findwell.labels.Labels.open(folder, "ann") as labels:
         assert labels.progress().left == 50
     for arguments in (["--depth", "5"], ["--for", "ordering"], ["-o", tmp_path / "other"]):

@@ -140,7 +140,7 @@ def test_without_a_question_nothing_is_written(
         (("--judge", "openai:m", "-o", "."), "it is a folder"),
         (("--judge", "openai:m", "-o", "-", "--share", "x"), "is not KIND=SHARE"),
         (("--judge", "openai:m", "-o", "-", "--share", "multihop=1"), "did you mean multi-hop"),
-        (("--judge", "openai:m", "-o", "-", "-n", "0"), "0 is not in the range"),
+        (("--judge", "openai:m", "-o", "-", "-n", "0"), "0 must be at least 1"),
         (("--judge", "openai:m", "-o", "-", "--corpus", "nowhere"), "nowhere"),
         (
             ("--judge", "openai:m", "-o", "-", "-J", "cache=never"),

@@ -74,5 +74,5 @@ def test_an_option_of_a_reading_or_a_judge_is_suggested(
 
 
 def test_a_reading_is_one() -> None:
-    with pytest.raises(OptionError, match="reading is a dict"):
+    with pytest.raises(OptionError, match="reading is of type dict"):
         findwell.evaluate(RUN, GOLD, reading={"keep": 3})  # type: ignore[arg-type]

@@ -207,7 +207,7 @@ def test_the_command(cli: Findwell, tmp_path: Path) -> None:
         )
         assert done.code == 0, done
         assert "kappa after, held out" in done.out
-        assert "a gain on questions that did not teach" in done.out
+        assert "a gain on questions that were left out of the fit" in done.out
         scored = cli(
             *("score", tmp_path / "run.jsonl", "-m", "P@2/relevance", "--judge", target),
             *("--format", "json", "-J", f"base_url={server.url}"),

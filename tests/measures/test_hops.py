@@ -98,7 +98,7 @@ def test_hops_of_other_tools_and_with_texts() -> None:
 
 def test_mistakes() -> None:
     for hops in ([{"documents": 5}], ["d1"], [{"retrieved": "d1"}]):
-        with pytest.raises(FindwellError, match=r"hop 1 holds no list|is a str, not a list"):
+        with pytest.raises(FindwellError, match=r"hop 1 holds no list|is of type str, not a list"):
             findwell.evaluate([{"query": "q", "hops": hops, "gold": ["a"]}], None, "recall")
     with pytest.raises(FindwellError, match="does not say which search found what"):
         findwell.evaluate({"q": ["a"]}, {"q": ["a"]}, "recall@1hops")

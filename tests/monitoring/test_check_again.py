@@ -297,7 +297,9 @@ def test_a_season_is_no_change(tmp_path: Path, season: str, weeks: int) -> None:
         if season == "week":
             known["baseline"] = f"{at(LONG_AGO).isoformat()}/{at(LONG_AGO + WEEK).isoformat()}"
             (short,) = check(store, "latency rises", season="week", **known).verdicts  # type: ignore[arg-type]
-            assert short.reason == "season=week needs a baseline of at least two weeks, better more"
+            assert (
+                short.reason == "season=week needs a baseline of at least two weeks; more is better"
+            )
 
 
 @pytest.mark.slow

@@ -251,7 +251,7 @@ def test_pairs_of_a_document_and_a_number_are_no_group() -> None:
         ({"gold.a": "gold", "gold.b": "gold"}, "two fields", "map one of them"),
         ({"gold.a": "gold", "run.a": "retrieved"}, "two meanings", "map one of them"),
         ({"gold.a": 3}, "not ROLE.FIELD=MEANING", "--map"),
-        (["gold.a=gold"], "fields is a list", "give a dict"),
+        (["gold.a=gold"], "fields is of type list", "give a dict"),
     ],
 )
 def test_a_mapping_that_cannot_be_meant(fields: Any, what: str, fix: str) -> None:

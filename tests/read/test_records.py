@@ -162,9 +162,9 @@ def test_a_long_line_is_a_line(save: Save) -> None:
 
 
 WRONG: dict[str, tuple[Any, str]] = {
-    "retrieved is a string": ({"retrieved": "d1"}, "is a str, not a list"),
-    "retrieved is a number": ({"retrieved": 5}, "is a int, not a list"),
-    "retrieved is a mapping": ({"retrieved": {"d1": 1.0}}, "is a dict, not a list"),
+    "retrieved is a string": ({"retrieved": "d1"}, "is of type str, not a list"),
+    "retrieved is a number": ({"retrieved": 5}, "is of type int, not a list"),
+    "retrieved is a mapping": ({"retrieved": {"d1": 1.0}}, "is of type dict, not a list"),
     "retrieved is missing": ({"retreived": ["d1"]}, "did you mean retrieved"),
     "an entry without doc": ({"retrieved": [{"text": "x"}]}, "has no doc, only text"),
     "an empty entry": ({"retrieved": [{}]}, "has no doc, only nothing"),
@@ -238,8 +238,8 @@ def test_two_records_of_one_query_are_refused(role: str, save: Save) -> None:
 @pytest.mark.parametrize(
     ("records", "message"),
     [
-        ([1, 2], "record 1 is a int, not an object"),
-        ([[1]], "record 1 is a list"),
+        ([1, 2], "record 1 is of type int, not an object"),
+        ([[1]], "record 1 is of type list"),
         ("text", "not recognised|no such file|not str"),
         ({"q1": ["d1"]}, "not dict"),
         (7, "not int"),

@@ -431,6 +431,7 @@ UNKNOWN: dict[str, tuple[str, dict[str, Any], str]] = {
         r"no field 'gold'.*ragas \(3 of its 16 fields; it needs reference_context_ids or",
     ),
     "a typo": ("run", {"query": "q", "retreived": ["a"]}, "did you mean retrieved"),
+    "a gold file": ("run", {"query": "q", "reference": "r", "gold": ["a"]}, "fix: closest shapes"),
     "a near name": ("run", {"qid": "q", "retrieved_id": ["a"]}, "closest shapes: .*autorag"),
     "nothing at all": ("gold", {}, "found only nothing"),
 }
@@ -462,8 +463,8 @@ RAGGED: dict[str, tuple[dict[str, Any], str]] = {
         {"qid": "q", "retrieved_ids": ["a", "b"], "retrieve_scores": [1.0]},
         "'retrieved_ids' has 2 entries and 'retrieve_scores' has 1",
     ),
-    "a number": ({"qid": "q", "retrieved_ids": 5}, "is a int, not a list"),
-    "a text": ({"qid": "q", "doc_ids": "d1, d2"}, "is a str, not a list"),
+    "a number": ({"qid": "q", "retrieved_ids": 5}, "is of type int, not a list"),
+    "a text": ({"qid": "q", "doc_ids": "d1, d2"}, "is of type str, not a list"),
     "half a list": ({"qid": "q", "doc_ids": "['d1', 'd2'"}, "the text in 'doc_ids' is not a list"),
     "no commas": ({"qid": "q", "doc_ids": "['d1' 'd2']"}, "has no commas"),
     "a call": ({"qid": "q", "doc_ids": "[print(1)]"}, "the text in 'doc_ids' is not a list"),

@@ -127,7 +127,7 @@ def test_many_are_counted_and_a_few_shown() -> None:
     records: list[Any] = [{"query": "a", "retrieved": ["x"], "gold": ["x"]}, *range(50)]
     (found,) = load_samples(records, skip_bad=True).gold.findings
     assert found.count == 50
-    assert found.examples[0] == "records, record 2: record 2 is a int, not an object"
+    assert found.examples[0] == "records, record 2: record 2 is of type int, not an object"
     assert len(found.examples) == 3
 
 

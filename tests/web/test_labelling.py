@@ -21,7 +21,7 @@ from starlette.testclient import TestClient
 import findwell
 from findwell.loop.labels.labels import Labels
 from findwell.show.web.labelling import GUIDELINES_LENGTH, NOTE_LENGTH, label_site
-from findwell.show.web.sent import LARGEST_REQUEST
+from findwell.show.web.request_body import LARGEST_REQUEST
 from findwell.show.web.server import TokenGuard, listen
 from tests import hostile
 from tests.web.conftest import PORT, TOKEN

@@ -13,7 +13,7 @@ import findwell
 from findwell.evaluation.results.notes import NOTE, ResultNotes, notes_file, read_notes, write_notes
 from findwell.evaluation.results.store import seal
 from findwell.show.web.folders import ResultFolders, SavedResult
-from findwell.show.web.sent import LARGEST_REQUEST
+from findwell.show.web.request_body import LARGEST_REQUEST
 from findwell.show.web.trends import trends
 from tests.reports.test_page import data_of
 from tests.web.conftest import PORT

@@ -111,7 +111,8 @@ class _Commands(Group):
         """Find the command, and what the configuration of the project says for it."""
         name, command, rest = super().resolve_command(ctx, args)
         asks_for_help = any(word == "-h" or word.startswith("--help") for word in rest)
-        if name is not None and command is not None and not asks_for_help:
+        silent = asks_for_help or ctx.resilient_parsing  # a shell completes the line
+        if name is not None and command is not None and not silent:
             _configure(self, ctx, name, command, rest)
         return name, command, rest
 
@@ -158,8 +159,8 @@ def _configure(
 @click.option(
     "--trust",
     is_flag=True,
-    help="Let that file also name servers, code and places outside its folder, this time (see "
-    "`findwell trust`; also: FINDWELL_TRUST=1).",
+    help="Allow that file to name servers, code and places outside its folder, for this command "
+    "only (see `findwell trust`; also: FINDWELL_TRUST=1).",
 )
 @click.version_option(f"{__version__} ({described()})", prog_name="findwell")
 def cli(config: str | None, *, trust: bool) -> None:

@@ -22,7 +22,7 @@ def _option(question: Question) -> Decorator:
     """Return the option that answers a question without asking it."""
     return option(
         f"--{question.name} {'|'.join(question.answers)}",
-        f"{question.asks.removesuffix('?')}: your answer (default: it is asked).",
+        f"Your answer to “{question.asks}” (default: you are asked).",
     )
 
 
@@ -30,7 +30,7 @@ def _option(question: Question) -> Decorator:
 @option_set(*map(_option, QUESTIONS))
 @option(
     "-k K",
-    "How many chunks are read, or a budget such as 2000tokens (default: it is asked).",
+    "How many chunks are read, or a budget such as 2000tokens (default: you are asked).",
     type=str,
 )
 @option("--usual", "Take the usual answer instead of asking.")

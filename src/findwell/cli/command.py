@@ -35,6 +35,10 @@ KINDS: dict[str, click.ParamType[Any]] = {"N": click.INT, "K": click.INT, "yes|n
 KINDS |= dict.fromkeys(
     ("NUMBER", "SHARE", "SECONDS", "MONEY", "GRADE", "SCORE", "D", "SD", "R", "P"), click.FLOAT
 )
+# metavars of what is a file or a folder: a shell completes it, and a configuration file names it
+# as seen from its own folder
+PATHS = {"FILE", "PATH", "DIR", "FOLDER", "POOL", "RUN", "RESULT", "GOLD", "LABELS", "PLACE"}
+PATHS |= {"FIRST", "SECOND"}
 MAPPING = ".NAME=VALUE"  # what the values of a setting that holds several by name are called
 
 Decorator: TypeAlias = "Callable[[Callable[..., Any]], Callable[..., Any]]"
@@ -96,13 +100,26 @@ def _kind(values: str) -> click.ParamType[Any]:
     return click.Choice(values.split("|")) if "|" in values and values.islower() else click.STRING
 
 
-def option_set(*decorators: Decorator, group: str = "") -> Decorator:
-    """Return a decorator that adds several options, in this order, to one group of the help."""
+def option_set(
+    *decorators: Decorator, group: str = "", make: Callable[..., Mapping[str, Any]] | None = None
+) -> Decorator:
+    """Return a decorator that adds several options, in this order, to one group of the help.
 
-    def add(function: Callable[..., Any]) -> Callable[..., Any]:
+    The command gets what `make` returns of their values, instead of the values.
+    """
+
+    def add(command: Callable[..., Any]) -> Callable[..., Any]:
+        added: list[click.Parameter] = []
+
+        def call(**given: Any) -> object:  # noqa: ANN401
+            values = {each.name: given.pop(each.name) for each in added}
+            return command(**(make(**values) if make else values), **given)
+
+        function = functools.wraps(command)(call)
         before = len(getattr(function, "__click_params__", ()))
         for decorator in reversed(decorators):
             function = decorator(function)
+        added += getattr(function, "__click_params__", ())[before:] if make else ()
         for each in getattr(function, "__click_params__", ())[before:]:
             if isinstance(each, Option):
                 each.group = each.group or group
@@ -182,8 +199,8 @@ class Settings(Option):
             if "--map" in self.opts and (role := {"retrieved": "run", "gold": "gold"}.get(value)):
                 what = f"--map {shown}={value} does not say in which input the field is"
                 raise OptionError(what, fix=f"write --map {role}.{shown}={value}")
-            what = f"unknown setting {shown!r} of {flags}. {nearest(name, self.fields)}"
-            raise OptionError(what.rstrip(". "), fix=f"--help-{self.topic} lists the settings")
+            fix = f"{nearest(name, self.fields)} --help-{self.topic} lists the settings"
+            raise OptionError(f"unknown setting {shown!r} of {flags}", fix=fix.strip())
         return found
 
     def process_value(self, ctx: click.Context, value: Any) -> dict[str, Any]:  # noqa: ANN401
@@ -254,12 +271,19 @@ def _described_settings() -> dict[str, dict[str, str]]:
 
 def plain_message(error: click.BadParameter) -> str:
     """Return what is wrong with a value, in words that are not those of a programmer."""
-    kinds = {"float": "number", "integer": "whole number", "boolean": "yes or no"}
+    kinds = {"float": "a number", "integer": "a whole number", "boolean": "yes or no"}
     message = error.message.partition(". Recognized")[0].removesuffix(".")
     for kind, words in kinds.items():
-        article = "" if kind == "boolean" else "a "
-        message = re.sub(rf"is not a valid {kind}( range)?", f"is not {article}{words}", message)
-    return message
+        message = re.sub(rf"is not a valid {kind}( range)?", f"is not {words}", message)
+    value, outside, limits = message.partition(" is not in the range ")
+    if not outside:
+        return message
+    signs = {"<=x": "at least", "<x": "above", "x>=": "at least", "x>": "above"}
+    signs |= {"x<=": "at most", "x<": "below"}
+    low, x, high = re.split(r"(x)", limits)
+    parts = [f"{signs[sign + x]} {at}" for at, sign in re.findall(r"([\d.]+)(<=?)", low)]
+    parts += [f"{signs[x + sign]} {at}" for sign, at in re.findall(r"([<>]=?)([\d.]+)", high)]
+    return f"{value.removesuffix('.0')} must be {' and '.join(parts)}"
 
 
 def read_json(text: str) -> object:
@@ -300,6 +324,11 @@ def typed_options(context: click.Context) -> dict[str, str]:
     return found
 
 
+def is_path(parameter: click.Parameter) -> bool:
+    """Tell whether a parameter names files or folders."""
+    return not PATHS.isdisjoint(re.findall(r"[A-Z]+", parameter.metavar or ""))
+
+
 def is_typed(source: ParameterSource | None) -> bool:
     """Tell whether the user gave a value for this call, by the command line or by a variable."""
     from click.core import ParameterSource  # noqa: PLC0415
@@ -310,10 +339,20 @@ def is_typed(source: ParameterSource | None) -> bool:
 class Command(click.Command):
     """A command whose help has layers, which knows `--debug`, and whose JSON is an envelope."""
 
+    def __init__(self, *arguments: Any, **attributes: Any) -> None:  # noqa: ANN401
+        super().__init__(*arguments, **attributes)
+        for each in self.params:
+            if each.type is click.STRING and is_path(each):
+                each.type = click.Path()  # which a shell completes
+
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         """Read the options; the words are kept, to suggest other commands by them."""
         ctx.meta[TYPED_WORDS] = list(args)
-        return super().parse_args(ctx, args)
+        try:
+            return super().parse_args(ctx, args)
+        except click.UsageError as error:
+            error.ctx = error.ctx or ctx  # click forgets it where a value is missing
+            raise
 
     def invoke(self, ctx: click.Context) -> object:
         """Call the command, and write its answer if that is to be JSON."""
@@ -453,10 +492,8 @@ class Group(click.Group):
             if name in (inner, f"{group}-{inner}")
         ]
         suggestion = f"did you mean {' or '.join(inside)}?" if inside else nearest(name, known)
-        return OptionError(
-            f"unknown command {name!r}. {suggestion}".rstrip(". "),
-            fix=f"`{ctx.command_path} --help` lists the commands",
-        )
+        fix = f"{suggestion} `{ctx.command_path} --help` lists the commands"
+        return OptionError(f"unknown command {name!r}", fix=fix.strip())
 
     def _inside(self, ctx: click.Context, name: str) -> list[str]:
         """Return the commands inside a command, if it is a group."""

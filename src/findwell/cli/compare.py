@@ -9,7 +9,7 @@ from typing import Any
 import click
 
 from findwell.cli import envelope, gating, judging, options
-from findwell.cli.command import Command, option, option_set
+from findwell.cli.command import Command, option, option_set, typed_options
 from findwell.show.tables import FORMATS
 
 
@@ -96,8 +96,10 @@ def command(
     from findwell.show.document import document_of, render  # noqa: PLC0415
 
     guarded = [name for text in no_regression for name in _split(text)]
-    if junit is not None and not guarded:
-        raise click.UsageError("--junit needs --no-regression")
+    typed = typed_options(click.get_current_context())
+    idle = next((typed[name] for name in ("junit", "margin") if name in typed), "")
+    if idle and not guarded:
+        raise click.UsageError(f"{idle} needs --no-regression")
     files, gold = options.paths(runs, gold)
     if labels is not None and guarded:
         raise click.UsageError("--no-regression and --labels exclude each other")

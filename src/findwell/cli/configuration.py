@@ -10,14 +10,13 @@ from __future__ import annotations
 
 import contextlib
 import os
-import re
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from findwell.cli.command import SettingOption, Settings, plain_message, settings_of
+from findwell.cli.command import SettingOption, Settings, is_path, plain_message, settings_of
 from findwell.core.errors import InputError, OptionError, nearest
 
 if TYPE_CHECKING:
@@ -29,9 +28,6 @@ VARIABLE, NONE = "FINDWELL_CONFIG", "none"
 UNCONFIGURED = ("init", "explain-config", "choose", "demo", "measures", "trust", "completion")
 # a reader of the file expects one word for what two commands name differently
 SAME_KEYS = {"runs": ("runs", "systems")}
-# metavars of what is a file or a folder, which is looked for in the folder of the configuration
-PATHS = {"FILE", "PATH", "DIR", "FOLDER", "POOL", "RUN", "RESULT", "GOLD", "LABELS", "PLACE"}
-PATHS |= {"FIRST", "SECOND"}
 # tables of Spark: names of its catalogue, and places that Spark finds
 TABLES = ("table:", "delta:")
 Values = dict[str, Any]
@@ -84,9 +80,9 @@ class Configuration:
                 text, foreign = file.read(), why_foreign(os.fstat(file.fileno()), path)
             content = tomllib.loads(text.decode())
         except OSError as error:
-            raise InputError(
-                f"the configuration cannot be read: {error.strerror}", where=str(path)
-            ) from error
+            fix = f"check --config and {VARIABLE}; `findwell init` writes a {FILE}"
+            what = f"the configuration cannot be read: {error.strerror}"
+            raise InputError(what, where=str(path), fix=fix) from error
         except ValueError as error:
             if path.name == PROJECT and b"tool.findwell" not in text:
                 return None  # that is the business of other tools
@@ -217,11 +213,9 @@ class Configuration:
 
     def _unknown(self, what: str, key: str, known: Iterable[str], *names: str) -> OptionError:
         """Return the error about a key."""
-        return OptionError(
-            f"{what}. {nearest(spelled(key), known)}".rstrip(". "),
-            where=self.where(*names),
-            fix="`findwell COMMAND --help-all` lists options, --help-judge and others settings",
-        )
+        fix = "`findwell COMMAND --help-all` lists options, --help-judge and others settings"
+        fix = f"{nearest(spelled(key), known)} {fix}".strip()
+        return OptionError(what, where=self.where(*names), fix=fix)
 
     def _value(
         self, parameter: click.Parameter, value: object, keys: Sequence[str], context: click.Context
@@ -260,11 +254,6 @@ class Configuration:
         with contextlib.suppress(ValueError):
             return os.path.relpath(place) if not Path(value).is_absolute() else value
         return str(place)  # on another drive
-
-
-def is_path(parameter: click.Parameter) -> bool:
-    """Tell whether a parameter names files or folders."""
-    return not PATHS.isdisjoint(re.findall(r"[A-Z]+", parameter.metavar or ""))
 
 
 def spelled(key: str) -> str:

@@ -40,7 +40,7 @@ def _targets(
 )
 @option(
     "--over k|tokens|chars|hops",
-    "What the cutoffs count: ranks (k), or what the list may cost.",
+    "What a cutoff counts: ranks (k), tokens, characters or searches (hops).",
     default="k",
 )
 @option(

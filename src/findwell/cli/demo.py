@@ -23,7 +23,7 @@ FILES = ("bm25.trec", "minilm.trec", "questions.jsonl", "passages.jsonl")
 @options.opened
 @option("--save DIR", "Save the result to this folder.")
 @option("--files DIR", "Only copy the demo's files to this folder, to try things out.")
-@option("--report FILE", "Write the report to this file (default: one in the folder for caches).")
+@option("--report FILE", "Write the report to this file (default: in the cache folder).")
 def command(save: str | None, files: str | None, report: str | None, *, browse: bool) -> None:
     """Measure two retrievers, BM25 and an embedding model, on a help centre's questions.
 
@@ -134,7 +134,7 @@ def _report(result: Result, wanted: str | None) -> str:
 
 def _copy(folder: Path, target: Path) -> None:
     """Copy the files; the folder may have its own of these names, which must not be lost."""
-    from findwell.io.storage.files import write_bytes  # noqa: PLC0415
+    from findwell.io.storage.files import not_written, write_bytes  # noqa: PLC0415
 
     try:
         target.mkdir(parents=True, exist_ok=True)
@@ -147,11 +147,7 @@ def _copy(folder: Path, target: Path) -> None:
                     fix="name a new folder",
                 )
     except OSError as error:
-        raise SaveError(
-            f"the files could not be copied: {error.strerror}",
-            where=str(target),
-            fix="name another folder",
-        ) from None
+        raise not_written("folder", target, error) from None
     for path, content in contents.items():
         write_bytes(path, content)
     options.note(f"written: {target}")

@@ -18,8 +18,7 @@ from findwell.cli.command import Command, option, option_set
 @option_set(judging.judge_settings(verdicts=False), group="Judge")
 @option(
     "--ask",
-    "Also ask a server elsewhere for the list of its models. Servers on this machine are always "
-    "asked.",
+    "Also ask remote servers which models they have. Servers on this machine are always asked.",
     group="Judge",
 )
 @options.output(("table", "json", "markdown"))

@@ -65,6 +65,7 @@ SECRET_FLAGS = frozenset({"--webhook", "--token", "--header"})
 WRITING_FLAGS = frozenset({"--output", "--save", "--update-baseline", "--junit", "--prometheus"})
 READING_COMMANDS = frozenset({"score", "compare", "check", "curve", "power", "explain"})
 _OPTION = re.compile(r"(?<!or )(--by|--read) ((?:\w+=)?(?:'[^']*'|[\w:#./-]*[\w#]))")
+PLACEHOLDER = re.compile(r"\b[A-Z]{3,}\b")  # in a command, such as RETRIEVER
 _COMMAND = re.compile(r"`(findwell [^`…]+)`")
 
 
@@ -233,6 +234,9 @@ class CommandLine:
     def suggestions(self, answer: CommandAnswer) -> Iterator[tuple[str, str]]:
         """Yield commands that follow from what was found, and why; none of them costs money."""
         runs = self.inputs
+        for row in (answer.result or {}).get("project") or ():  # of the doctor
+            if row["state"] != "ok" and row["command"] and not PLACEHOLDER.search(row["command"]):
+                yield row["command"], row["sentence"]
         if self.name not in READING_COMMANDS or "--judge" in self.flags or "-" in runs:
             return
         rows = answer.verdicts

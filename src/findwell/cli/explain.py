@@ -13,7 +13,7 @@ from findwell.cli.command import Command, option
 @click.command(
     "explain", cls=Command, short_help="Show step by step how a query's numbers are computed."
 )
-@click.argument("run", metavar="RUN|RESULT")
+@click.argument("runs", nargs=-1, required=True, metavar="RUN|RESULT...")
 @options.reading("missing")
 @options.dialects
 @option("-q, --query ID", "Query to explain (default: the worst; see --worst).")
@@ -30,7 +30,7 @@ from findwell.cli.command import Command, option
 @options.output(("table", "markdown", "json"))
 def command(
     *,
-    run: str,
+    runs: tuple[str, ...],
     gold: str | None,
     measures: tuple[str, ...],
     dialects: tuple[str, ...],
@@ -42,6 +42,7 @@ def command(
     """Explain a query of RUN: the list with its hits, the gold found and missed, sums and divisors.
 
     A RESULT is a folder that `findwell score --save` wrote; it is explained from what it keeps.
+    Of several runs, as findwell.toml may name them, --system says which.
 
     \b
     findwell explain run.trec --gold qrels.txt -q q17 -m AP -m nDCG@10
@@ -55,11 +56,10 @@ def command(
     from findwell.evaluation.plan import grouped  # noqa: PLC0415
     from findwell.show import render  # noqa: PLC0415
 
-    result = options.saved_result([run], "rel")
-    (file,), gold = options.paths([run], gold)
-    source = file if result is None else result
+    result = options.saved_result(runs, "rel")
+    files, gold = options.paths(runs, gold)
     explained = explain(
-        source,
+        result or (files if files[1:] else files[0]),
         gold,
         measures or None,
         dialects=dialects or None,

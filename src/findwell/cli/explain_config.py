@@ -10,7 +10,7 @@ import click
 from findwell.cli import envelope, options
 from findwell.cli.command import Command, Settings
 from findwell.cli.configuration import FILE, PROJECT, Configuration, commands_of, spelled
-from findwell.core.errors import OptionError, nearest
+from findwell.core.errors import choose
 from findwell.show.grid import Grid
 from findwell.show.tables import render_grids
 
@@ -29,7 +29,7 @@ VARIABLES = {
     "FINDWELL_WEBHOOK_SECRET": "secret with which `findwell monitor check` signs what it sends",
     "FINDWELL_CACHE_DIR": "folder in which answers, vectors and judge cards are kept",
     "FINDWELL_TUNINGS": "file that remembers which queries tunings held out, or none",
-    "FINDWELL_SPOOL_LIMIT": "most that is kept in a temporary file of a pipe",
+    "FINDWELL_SPOOL_LIMIT": "maximum size of the temporary file when reading from a pipe",
     "FINDWELL_MINILM": "folder of the embedding model, instead of the one from a package",
     "FINDWELL_NATIVE": "0 for no compiled code",
     "FINDWELL_DEBUG": "1 for the traceback of a failure",
@@ -125,10 +125,9 @@ def _values(
 ) -> Iterator[dict[str, Any]]:
     """Go through the options of a command, with their values and where these come from."""
     known = commands_of(group, context)
-    if name not in known:
-        raise OptionError(f"no settings for a command {name!r}. {nearest(name, known)}".strip())
+    chosen = known[choose("command with settings", name, known)]
     values = {} if found is None else found.defaults(group, context, name)
-    yield from _rows(known[name], context, values, "" if found is None else found.shown)
+    yield from _rows(chosen, context, values, "" if found is None else found.shown)
 
 
 def _rows(

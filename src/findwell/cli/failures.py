@@ -25,6 +25,11 @@ if TYPE_CHECKING:
 
 ISSUES = "https://github.com/findwell-eval/findwell/issues"  # as in pyproject.toml
 FULL_DISK = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EIO, errno.EFBIG, errno.EROFS})
+MESSAGES_OF_CLICK = {
+    r"^Option '(.+)' requires an argument": r"\1 needs a value",
+    r"^Option '(.+)' does not take a value": r"\1 takes no value",
+    r"^Got unexpected extra arguments? \((.*)\)": r"too many arguments: \1",
+}
 LONGEST_MESSAGE = 400  # letters of the message of an error, and of the command
 # what an address may hold and a report must not: a login, and keys behind a question mark
 _LOGIN, _KEYS = re.compile(r"(?<=://)[^/@\s]*@"), re.compile(r"(://[^\s?']*\?)[^\s']*")
@@ -93,12 +98,20 @@ def mistaken_usage(error: click.ClickException) -> OptionError:
     if isinstance(error, click.BadParameter) and error.param is not None:
         named = max(error.param.opts, key=len)
         return OptionError(f"{named}: {plain_message(error)}", fix=fix)
-    return OptionError(error.format_message().removesuffix("."), fix=fix)
+    what = error.format_message().removesuffix(".")
+    for theirs, ours in MESSAGES_OF_CLICK.items():
+        what = re.sub(theirs, ours, what)
+    return OptionError(what, fix=fix)
 
 
 def _unknown_option(error: click.NoSuchOption, path: str) -> OptionError:
     """Suggest options of similar names, or the setting that has the name."""
     command = error.ctx.command if error.ctx is not None else None
+    if error.ctx is not None and error.ctx.parent is not None:
+        root = error.ctx.find_root()
+        if any(error.option_name in each.opts for each in root.command.params):
+            fix = f"write it before the command: findwell {error.option_name} … {path[9:]} …"
+            return OptionError(f"{error.option_name} is not an option of `{path}`", fix=fix)
     key = error.option_name.lstrip("-").replace("-", "_")
     for each in settings_of(command) if command is not None else ():
         if key in each.fields:
@@ -110,10 +123,9 @@ def _unknown_option(error: click.NoSuchOption, path: str) -> OptionError:
             )
     known = [name for each in command.params for name in each.opts] if command is not None else []
     suggestion = nearest(error.option_name, [name for name in known if name.startswith("--")])
-    return OptionError(
-        f"unknown option {error.option_name}. {suggestion}".rstrip(". "),
-        fix=f"`{path} --help-all` lists the options",
-    )
+    layer = "--help" if isinstance(command, click.Group) else "--help-all"
+    fix = f"{suggestion} `{path} {layer}` lists the options".strip()
+    return OptionError(f"unknown option {error.option_name}", fix=fix)
 
 
 def mistaken_file(error: OSError, arguments: Sequence[str]) -> FindwellError | None:

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import functools
 import os
 from dataclasses import dataclass
 from functools import cached_property, partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import click
 
@@ -47,39 +46,22 @@ decision_options = option_set(
 )
 
 
-def gated(function: Callable[..., Any]) -> Callable[..., Any]:
-    """Add the options of gates; the command gets them as one object `gates`."""
-
-    @functools.wraps(function)
-    def call(
-        *,
-        require: tuple[str, ...],
-        baseline: str | None,
-        update_baseline: bool,
-        undecided: str,
-        decide: str,
-        junit: str | None,
-        **given: Any,  # noqa: ANN401
-    ) -> object:
-        decisions = {"undecided": undecided, "decide": decide}
-        gates = Requirements(require, baseline, update_baseline, decisions, junit)
-        return function(gates=gates, **given)
-
-    return option_set(
-        option(
-            "--require REQUIREMENT...",
-            'Gate, such as "recall@5>=0.8". Also: P@5>=baseline-0.02, judged@10>=0.9, '
-            "failed<=0, p90<=300ms or errors<=1%, in quotes; may be repeated.",
-        ),
-        option("--baseline DIR", "What to compare with: a saved result."),
-        option(
-            "--update-baseline",
-            "Save the result as the new baseline, unless something is worse or lost.",
-            rare=True,
-        ),
-        decision_options,
-        group="Gates",
-    )(call)
+gate_options = option_set(  # the command gets them as one object `gates`
+    option(
+        "--require REQUIREMENT...",
+        'Gate, such as "recall@5>=0.8". Also: P@5>=baseline-0.02, judged@10>=0.9, '
+        "failed<=0, p90<=300ms or errors<=1%, in quotes; may be repeated.",
+    ),
+    option("--baseline DIR", "What to compare with: a saved result."),
+    option(
+        "--update-baseline",
+        "Save the result as the new baseline, unless something is worse or lost.",
+        rare=True,
+    ),
+    decision_options,
+    group="Gates",
+    make=lambda **given: {"gates": Requirements(**given)},
+)
 
 
 def report_verdicts(
@@ -139,21 +121,22 @@ def append_summary(gate: GateReport, tables: Callable[[], str]) -> None:
 class Requirements:
     """What the result of `findwell score` must meet, and the baseline that goes with it."""
 
-    texts: tuple[str, ...]
-    folder: str | None
-    update: bool
-    decisions: dict[str, str]
+    require: tuple[str, ...]
+    baseline: str | None
+    update_baseline: bool
+    undecided: str
+    decide: str
     junit: str | None
     load: Callable[[str], Result] | None = None  # reads a baseline that is not a saved result
 
     def check(self) -> None:
         """Refuse what does not go together, before anything is read."""
-        if self.junit is not None and not self.texts:
+        if self.junit is not None and not self.require:
             raise click.UsageError("--junit needs a --require")
-        if self.folder is None and self.update:
+        if self.baseline is None and self.update_baseline:
             raise click.UsageError("--update-baseline needs --baseline DIR")
-        compared = self.update or any(each.factor is not None for each in self._parsed)
-        if self.folder is not None and not compared:
+        compared = self.update_baseline or any(each.factor is not None for each in self._parsed)
+        if self.baseline is not None and not compared:
             raise click.UsageError(
                 'nothing is compared with the baseline: add --require "recall@5>=baseline-0.02"'
                 " or --update-baseline"
@@ -163,24 +146,24 @@ class Requirements:
     @cached_property
     def before(self) -> Result | None:
         """The saved result to compare with; where it is to be replaced, it may be missing."""
-        if self.folder is None:
+        if self.baseline is None:
             return None
         if self.load is not None:
-            return self.load(self.folder)
+            return self.load(self.baseline)
         from findwell.evaluation.results.store import load  # noqa: PLC0415
         from findwell.io.storage.folders import is_folder, refuse_foreign  # noqa: PLC0415
 
-        if self.update:
-            refuse_foreign(self.folder)
-        return load(self.folder) if not self.update or is_folder(self.folder) else None
+        if self.update_baseline:
+            refuse_foreign(self.baseline)
+        return load(self.baseline) if not self.update_baseline or is_folder(self.baseline) else None
 
     @cached_property
     def _parsed(self) -> list[Requirement]:
-        if not self.texts:
+        if not self.require:
             return []
         from findwell.evaluation.comparison.requirements import parse_requirement  # noqa: PLC0415
 
-        return [parse_requirement(text) for text in self.texts]
+        return [parse_requirement(text) for text in self.require]
 
     @property
     def measures(self) -> list[str]:
@@ -189,17 +172,18 @@ class Requirements:
 
     def hold(self, result: Result) -> GateReport | None:
         """Compare the result with the requirements; None if there are no requirements."""
-        if not self.texts and not self.update:
+        if not self.require and not self.update_baseline:
             return None
         from findwell.evaluation.comparison.gates import gate  # noqa: PLC0415
 
-        with naming_files({"baseline": self.folder or ""}):
+        with naming_files({"baseline": self.baseline or ""}):
             return gate(
                 result,
-                self.texts,
+                self.require,
                 baseline=self.before,
-                no_baseline="pass" if self.update else "error",
-                **self.decisions,
+                no_baseline="pass" if self.update_baseline else "error",
+                undecided=self.undecided,
+                decide=self.decide,
             )
 
     def finish(
@@ -222,13 +206,13 @@ class Requirements:
 
         tables = partial(render, result, "markdown")
         code = report_verdicts(gate, how, output, self.junit, tables) or lacking
-        return self._update(result, code, slices) if self.update else code
+        return self._update(result, code, slices) if self.update_baseline else code
 
     def _update(self, result: Result, code: int, slices: Sequence[str]) -> int:
         from findwell.evaluation.comparison.gates import EXIT, check_update  # noqa: PLC0415
         from findwell.show.gate import sentence  # noqa: PLC0415
 
-        folder = str(self.folder)
+        folder = str(self.baseline)
         if self.before is not None:
             found = check_update(result, self.before, slices)
             for verdict in found.worse:

@@ -76,6 +76,9 @@ def command(context: click.Context, folder: str, *, force: bool, dry_run: bool) 
     for each in (*project.runs, *golds, *project.other_golds, *project.corpora):
         options.note(f"found: {each.path} ({each.role})")
     options.note(f"written: {target}")
+    for line in found.project:
+        if line.state == "broken":
+            options.note(f"broken: {line.sentence}")
     options.note(
         "next: `findwell score` measures, `findwell compare` says whether a difference is real, "
         "`findwell doctor` says what to look at"

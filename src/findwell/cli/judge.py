@@ -33,7 +33,7 @@ def command() -> None:
     """
 
 
-@command.command("card", short_help="Say how far a judge agrees with people.")
+@command.command("card", short_help="Measure how well a judge agrees with people.")
 @click.argument("labels", metavar="LABELS")
 @click.argument("others", metavar="[CARD]...", nargs=-1)
 @option_set(
@@ -64,8 +64,8 @@ def command() -> None:
 @options.level
 @option(
     "--probe-bias",
-    "Also count the verdicts that flip. Asks with the chunks in another order, and once more "
-    "without the cache; the number of calls is printed first.",
+    "Also count the verdicts that change when the judge is asked again: with the chunks in another "
+    "order, and once more without the cache. The number of calls is printed first.",
 )
 @option("--save FILE", "Save the card to this file, or none (default: where results look for it).")
 @options.output(CARD_FORMATS)
@@ -176,7 +176,7 @@ def _say_what_probing_takes(judges: list[JudgeProtocol], asked: LabelledSamples)
         )
 
 
-@command.command("check", short_help="Find out how a model is asked best.")
+@command.command("check", short_help="Find the best way to ask a model.")
 @click.argument("judge", metavar="JUDGE")
 @option_set(judging.judge_settings(), judging.dry_run, group="Judge")
 @options.output(CHECK_FORMATS)

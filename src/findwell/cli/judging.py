@@ -14,7 +14,7 @@ from findwell.cli.command import Decorator, Settings, option, option_set
 from findwell.core.errors import OptionError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Mapping, Sequence
 
     from findwell.core.progress import Report
     from findwell.judges.client.budget import Forecast
@@ -97,22 +97,12 @@ def judged(
 ) -> Decorator:
     """Add the options of judges; the command gets them as one `judge`."""
 
-    def add(function: Callable[..., Any]) -> Callable[..., Any]:
-        @functools.wraps(function)
-        def call(
-            *,
-            judge: str | None,
-            judge_settings: dict[str, Any],
-            dry_run: bool,
-            **given: Any,  # noqa: ANN401
-        ) -> object:
-            choice = JudgeChoice(judge, judge_settings, dry_run=dry_run)
-            return function(judge=choice, **given)
+    def make(judge: str | None, judge_settings: dict[str, Any], *, dry_run: bool) -> dict[str, Any]:
+        return {"judge": JudgeChoice(judge, judge_settings, dry_run=dry_run)}
 
-        named = option("--judge JUDGE", about, default=default)
-        return option_set(named, judge_settings(verdicts=verdicts), dry_run, group="Judge")(call)
-
-    return add
+    named = option("--judge JUDGE", about, default=default)
+    settings = judge_settings(verdicts=verdicts)
+    return option_set(named, settings, dry_run, group="Judge", make=make)
 
 
 @dataclass(frozen=True)

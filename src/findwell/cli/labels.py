@@ -24,9 +24,9 @@ if TYPE_CHECKING:
     from findwell.loop.labels.label_pool import LabelPool
 
 POOL_FORMATS = ("table", "json", "csv", "markdown")
-PRECISION_BASIS = {  # where the half-widths come from
-    "pilot": "what to expect by the pilot",
-    "judge": "what to expect if the judge is right; its strata make them smaller",
+PRECISION_BASIS = {  # what the expected precision rests on
+    "pilot": "what the labels of the pilot make likely",
+    "judge": "what to expect if the judge is right",
     "worst": "for the worst case; --pilot or --judge give better forecasts",
 }
 BIASED_ORDER = (
@@ -185,7 +185,7 @@ def _show_pool(made: LabelPool, rows: list[dict[str, Any]], how: str, folder: st
         options.write(_rendered_pool(made, rows, how), None)
     options.print_findings(made.findings)
     basis = rows[0]["basis"].split()[0]
-    options.note(f"note: half-widths are {PRECISION_BASIS[basis]}")
+    options.note(f"note: the expected precision is {PRECISION_BASIS[basis]}")
     if made.settings["design"] != "sample":
         options.note(f"note: {BIASED_ORDER}")
     options.note(f"note: label it with: findwell labels serve {folder}")
@@ -202,7 +202,7 @@ def _rendered_pool(made: LabelPool, rows: list[dict[str, Any]], how: str) -> str
     title = (
         f"{counted(made.pairs.height, 'pair', 'pairs')}, {counted(queries)}, "
         f"{counted(len(made.runs), 'run', 'runs')} · "
-        f"{made.settings['design']} · half-widths"
+        f"{made.settings['design']} · expected precision (±)"
     )
     header = ["run", "measure", "labels", "these queries", "queries like these"]
     if not sample:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import re
 from collections.abc import Callable
 from operator import itemgetter
 from typing import TYPE_CHECKING, Any
@@ -12,7 +13,7 @@ import click
 from findwell.cli import envelope, options
 from findwell.cli.command import Command, option
 from findwell.show.grid import Grid
-from findwell.show.tables import render_grids
+from findwell.show.tables import reading_width, render_grids, wrap
 
 if TYPE_CHECKING:
     from findwell.measures import Measure
@@ -55,7 +56,7 @@ def command(name: str | None, how: str, output: str | None, *, relations: bool) 
         envelope.answer({"relations" if relations else "measures": facts}, output)
         return
     if name is not None:
-        text = _explanation(facts[0])
+        text = wrap(_explanation(facts[0]), reading_width(options.width(output)))
     elif relations:
         title = "relations · use one with --by NAME or MEASURE/NAME"
         text = render_grids([Grid.of(title, RELATION_COLUMNS, facts, left=3)], "table", **screen)
@@ -108,4 +109,5 @@ def _spelling(cls: type[Measure]) -> str:
 
 def _definition(cls: type[object]) -> str:
     """Return the docstring up to its doctest."""
-    return inspect.cleandoc(cls.__doc__ or "").partition("\n>>>")[0].strip()
+    text = inspect.cleandoc(cls.__doc__ or "").partition("\n>>>")[0].strip()
+    return re.sub(r"(?<=\S)\n(?=[^\s|*-])", " ", text)  # a paragraph is a line

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 import sys
 from functools import partial
 from typing import TYPE_CHECKING, Any
@@ -14,30 +13,29 @@ from findwell.cli.command import Group, Settings, option, option_set
 from findwell.core.errors import needs_package
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Iterable
     from datetime import timedelta
 
     from findwell.loop.monitoring.intake import Ingested, IntakeRules
 
 
-def signal_options(function: Callable[..., Any]) -> Callable[..., Any]:
-    """Add what signals need, and who judges; the settings arrive as keywords of the command."""
-
-    @functools.wraps(function)
-    def call(*, signals: dict[str, Any], **given: Any) -> object:  # noqa: ANN401
-        return function(**given, **signals)
-
-    needs = option(
-        "--with",
-        "What signals need: kind, corpus, date_key, … May be repeated; --help-signals lists all.",
-        name="signals",
-        cls=Settings,
-        table="signals",
-        topic="signals",
-        sections=["signals"],
-    )
-    return option_set(needs, judging.judged())(call)
-
+# what signals need, and who judges; the settings arrive as keywords of the command
+signal_options = option_set(
+    option_set(
+        option(
+            "--with",
+            "What signals need: kind, corpus, date_key, … May be repeated; --help-signals lists "
+            "all.",
+            name="signals",
+            cls=Settings,
+            table="signals",
+            topic="signals",
+            sections=["signals"],
+        ),
+        make=lambda signals: signals,
+    ),
+    judging.judged(),
+)
 
 store_option = option("--store DIR", "Folder of the trace store.", name="store", required=True)
 # which parts of incoming calls to store
@@ -124,7 +122,7 @@ def _as_token(context: click.Context, parameter: click.Parameter, text: str | No
 )
 @option(
     "--workers N",
-    "Decode in this many more processes; for more than 10,000 spans a second.",
+    "Extra processes that decode spans; needed above 10,000 spans a second.",
     low=0,
     high=64,
     default=0,
@@ -243,8 +241,8 @@ def mark(name: str, store: str, moment: str | None) -> None:
     "--every TIME",
     "Show each hour, day, week, 15m or 6h on its own (default: all of the period together).",
 )
-@option("--since TIME", "From here: 2026-05-31T14:00, 7d, or a mark.")
-@option("--until TIME", "Up to here.")
+@option("--since TIME", "Start of the period: 2026-05-31T14:00, 7d, or a mark.")
+@option("--until TIME", "End of the period (default: now).")
 @option(
     "--slice NAME...",
     "Slice by service, user, session, or an attribute such as tenant.id; may be repeated.",
@@ -400,7 +398,7 @@ def check(
             return 0
         if hook is not None and (failure := hook.deliver(monitor.store)):
             options.note(
-                f"note: {hook.shown} got no news: {failure}; the next check sends them again"
+                f"note: {hook.shown} could not be reached: {failure}; the next check tries again"
             )
         if prometheus is not None:
             options.write(prometheus_text(monitor.store), prometheus)

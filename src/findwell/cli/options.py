@@ -47,35 +47,32 @@ INPUTS = frozenset({"gold", "by", "corpus", "queries", "labels", "judge", "dry_r
 
 def read(*names: str) -> Decorator:
     """Add `--read NAME=VALUE`, also spelled `--map`; its values are keywords of the command."""
+    roles = [name.removesuffix("_format") for name in names if name.endswith("_format")]
+    meaning = "--map gold.FIELD=gold says what a field means. " if roles else ""
+    how = option(
+        "--read, --map",
+        f"How inputs are read: {', '.join(names[:3])}{', …' if names[3:] else '.'} {meaning}"
+        "May be repeated; --help-input lists all.",
+        cls=Settings,
+        table="read",
+        topic="input",
+        sections=["read", "map"],
+        names=[*names, *roles],
+        name="read",
+    )
+    return option_set(how, group="Input", make=_reading_options)
 
-    def add(function: Callable[..., Any]) -> Callable[..., Any]:
-        @functools.wraps(function)
-        def call(*, read: dict[str, Any], **given: Any) -> object:  # noqa: ANN401
-            if fields := {role: read.pop(role) for role in ("run", "gold") if role in read}:
-                read["fields"] = fields
-            limit = read.pop("spool_limit", None)
-            if limit is not None:
-                from findwell.io.storage import spool  # noqa: PLC0415
 
-                click.get_current_context().with_resource(spool.limited(limit))
-            return function(**given, **read)
+def _reading_options(read: dict[str, Any]) -> dict[str, Any]:
+    """Return the settings of --read as functions take them."""
+    if fields := {role: read.pop(role) for role in ("run", "gold") if role in read}:
+        read["fields"] = fields
+    limit = read.pop("spool_limit", None)
+    if limit is not None:
+        from findwell.io.storage import spool  # noqa: PLC0415
 
-        roles = [name.removesuffix("_format") for name in names if name.endswith("_format")]
-        meaning = "--map gold.FIELD=gold says what a field means. " if roles else ""
-        return option(
-            "--read, --map",
-            f"How inputs are read: {', '.join(names[:3])}{', …' if names[3:] else '.'} {meaning}"
-            "May be repeated; --help-input lists all.",
-            cls=Settings,
-            table="read",
-            topic="input",
-            sections=["read", "map"],
-            names=[*names, *roles],
-            group="Input",
-            name="read",
-        )(call)
-
-    return add
+        click.get_current_context().with_resource(spool.limited(limit))
+    return read
 
 
 runs = click.argument("runs", nargs=-1, required=True, metavar="RUN...")
@@ -112,8 +109,8 @@ dialects = option(
 rel = option("--rel GRADE", "Lowest grade that counts as relevant (default: 1).", group="Measures")
 slices = option(
     "--slice COLUMN...",
-    "Also show each value of this column. Or by the time in one: time:hour, time:day, "
-    "time:week, time:month; may be repeated.",
+    "Also show results for each value of this column. A column of times as time:hour, time:day, "
+    "time:week or time:month; may be repeated.",
     name="slices",
     group="Measures",
 )

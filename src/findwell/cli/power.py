@@ -7,11 +7,11 @@ from typing import Any
 import click
 
 from findwell.cli import envelope, judging, options
-from findwell.cli.command import Command, option
+from findwell.cli.command import Command, option, typed_options
 
 
 @click.command("power", cls=Command, short_help="Say how many queries a comparison needs.")
-@click.argument("results", nargs=-1, metavar="[RESULT]...")
+@click.argument("results", nargs=-1, metavar="[RESULT|RUN]...")
 @options.reading("missing", "latency_unit")
 @options.dialect
 @options.rel
@@ -60,8 +60,8 @@ def command(
     findwell power old.jsonl new.jsonl --by rouge -m recall@10 --difference 0.02
     findwell power --sd 0.3 --difference 0.02 --power 0.8 --alpha 0.05
 
-    RESULT is a folder that `findwell score --save` wrote, or a file as `findwell score` takes it:
-    with --gold a run, without it records that hold the gold as well. Two of them show how much
+    RESULT is a folder that `findwell score --save` wrote. RUN is a file as `findwell score` takes
+    it; without --gold its records hold the gold as well. Two of them show how much
     their differences vary from query to query; of one, only its own values are known, and
     --correlation says how another system follows it; without any, give --sd or --changed.
     """
@@ -69,8 +69,12 @@ def command(
     from findwell.evaluation.plan import grouped  # noqa: PLC0415
     from findwell.show.document import document_of  # noqa: PLC0415
 
-    if gold is not None and not results:
-        raise click.UsageError("--gold needs a run")
+    if not results:
+        typed = typed_options(click.get_current_context())
+        if "gold" in typed:
+            raise click.UsageError("--gold needs a RUN to measure")
+        # what findwell.toml says of runs is for other commands
+        gold, measures = None, measures if "measures" in typed else ()
     files, gold = options.paths(results, gold)
     chosen = options.explicit(choices) | judge.shared_options | {"gold": gold}
     named = list(measures) or None

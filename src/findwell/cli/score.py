@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -12,8 +11,6 @@ from findwell.cli.command import Command, Settings, option, option_set, typed_op
 from findwell.show.tables import FORMATS
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from findwell.core.progress import Report
     from findwell.evaluation.results.result import Result
     from findwell.measures import Measure
@@ -32,37 +29,36 @@ def _check_setting(name: str, value: object) -> object:
     return value
 
 
-def _on_spark(function: Callable[..., Any]) -> Callable[..., Any]:
-    """Add the options of Spark; the command gets its settings, or None for a local run."""
+def _spark_settings(on: str, spark_settings: dict[str, Any]) -> dict[str, Any]:
+    """Return the settings of Spark, or None for a local run."""
+    typed = typed_options(click.get_current_context())
+    if on == "local":  # what a project has settled about Spark does not matter here
+        for name in spark_settings:
+            if name in typed:
+                raise click.UsageError(f"{typed[name]} needs --on spark")
+    return {"spark_settings": spark_settings if on == "spark" else None}
 
-    @functools.wraps(function)
-    def call(*, on: str, spark_settings: dict[str, Any], **given: Any) -> object:  # noqa: ANN401
-        typed = typed_options(click.get_current_context())
-        if on == "local":  # what a project has settled about Spark does not matter here
-            for name in spark_settings:
-                if name in typed:
-                    raise click.UsageError(f"{typed[name]} needs --on spark")
-        return function(spark_settings=spark_settings if on == "spark" else None, **given)
 
-    return option_set(
-        option(
-            "--on local|spark",
-            "Where it runs: this machine, or Spark. On Spark, RUN, --gold and --queries are "
-            "paths of Parquet, delta:PATH, or table:NAME.",
-            default="local",
-        ),
-        option(
-            "-S",
-            "How Spark runs it: master, write, … May be repeated; --help-spark lists all.",
-            name="spark_settings",
-            cls=Settings,
-            table="spark",
-            topic="spark",
-            sections=["spark"],
-            check=_check_setting,
-        ),
-        group="Spark",
-    )(call)
+spark_options = option_set(
+    option(
+        "--on local|spark",
+        "Where it runs: this machine, or Spark. On Spark, RUN, --gold and --queries are "
+        "paths of Parquet, delta:PATH, or table:NAME.",
+        default="local",
+    ),
+    option(
+        "-S",
+        "How Spark runs it: master, write, … May be repeated; --help-spark lists all.",
+        name="spark_settings",
+        cls=Settings,
+        table="spark",
+        topic="spark",
+        sections=["spark"],
+        check=_check_setting,
+    ),
+    group="Spark",
+    make=_spark_settings,
+)
 
 
 @click.command("score", cls=Command, short_help="Measure runs against gold labels.")
@@ -93,8 +89,8 @@ def _on_spark(function: Callable[..., Any]) -> Callable[..., Any]:
     rare=True,
     group="Judge",
 )
-@gating.gated
-@_on_spark
+@gating.gate_options
+@spark_options
 @option("--per-query", "Also show the values of every query.", group="Output")
 @option(
     "--misses",
@@ -212,15 +208,18 @@ def command(
         write()
     if how != "json":
         options.print_findings(result.findings)
-    _note(result, save, explain_verdicts=explain_verdicts)
+    _note(result, save)
     lacking = options.print_unmeasured(without_value)
     return gates.finish(gate, result, how, output, slices=slices, lacking=lacking)
 
 
-def _note(result: Result, save: str | None, *, explain_verdicts: bool) -> None:
+def _note(result: Result, save: str | None) -> None:
     """Say what a user would miss in the table."""
-    if explain_verdicts and result.kept.verdicts is None:
-        options.note("note: no judge was asked, so there are no verdicts to explain")
+    if not result.judge and result.estimates is None:
+        typed = typed_options(click.get_current_context())
+        idle = [typed[name] for name in ("judge", "explain_verdicts") if name in typed]
+        if idle:
+            options.note(f"note: without effect: {' and '.join(idle)}; no measure asks a judge")
     if save is not None:
         options.note(f"saved: {save}")
 

@@ -113,7 +113,7 @@ def risk(parameter: click.Parameter, value: object, folder: Path) -> str:
 
 
 def _risk(parameter: click.Parameter, value: object, folder: Path) -> str:
-    from findwell.cli.configuration import is_path  # noqa: PLC0415
+    from findwell.cli.command import is_path  # noqa: PLC0415
 
     name, text = parameter.name or "", str(value)
     texts = isinstance(parameter.type, click.types.StringParamType | click.Path)

@@ -184,7 +184,7 @@ def _tune_retriever(  # noqa: PLR0917
         remove_answers(folder)
     make = import_retriever(function)
     if not callable(make):
-        raise click.UsageError(f"{function} is a {type(make).__name__}, not a function")
+        raise click.UsageError(f"{function} is of type {type(make).__name__}, not a function")
     with options.progress("asking") as progress:
         tuning = tune(
             make,

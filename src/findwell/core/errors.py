@@ -263,11 +263,14 @@ def unknown(what: str, value: str, names: Iterable[str], *, none: str = "") -> O
 
     >>> unknown("embedder", "onnyx:model", ["minilm", "onnx:PATH"]).fix
     'did you mean onnx? (known: minilm, onnx:PATH)'
+    >>> unknown("format", "yaml", ["table", "json"]).fix
+    'choose one of: table, json'
     """
     known = list(names)
     head, *heads = (re.split(r"[:(]", name)[0] for name in (value, *known))
-    listed = f"(known: {', '.join(known)})" if known else none or f"there is no {what} to choose"
-    fix = f"{nearest(head, heads)} {listed}".strip()
+    listed, guess = ", ".join(known), nearest(head, heads)
+    fix = f"{guess} (known: {listed})" if guess else f"choose one of: {listed}"
+    fix = fix if known else none or f"there is no {what} to choose"
     return OptionError(f"unknown {what} {value[:60]!r}", fix=fix)
 
 

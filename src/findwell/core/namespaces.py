@@ -1,7 +1,8 @@
 """Public names: `findwell/__init__.py` says which namespaces there are, and where names are found.
 
 Most namespaces are modules that import their names. Those that are rooms as well, and the package
-itself, import a name when it is first used (`lazy_names`).
+itself, import a name when it is first used (`lazy_names`). Type checkers do not see that,
+and so know a name that is not there.
 """
 
 from __future__ import annotations

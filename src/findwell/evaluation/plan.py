@@ -186,7 +186,7 @@ def flat_options(options: Mapping[str, Any]) -> dict[str, Any]:
         return given
     if not isinstance(reading, Reading):
         raise OptionError(
-            f"reading is a {type(reading).__name__}", fix="give a findwell.Reading(…)"
+            f"reading is of type {type(reading).__name__}", fix="give a findwell.Reading(…)"
         )
     return given | reading.options()
 

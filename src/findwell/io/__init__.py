@@ -14,4 +14,5 @@ if TYPE_CHECKING:
 
 __all__ = ["check", "doctor", "load_corpus", "load_gold", "load_run"]
 
-__getattr__, __dir__ = lazy_names(__name__)
+if not TYPE_CHECKING:  # which knows the names
+    __getattr__, __dir__ = lazy_names(__name__)

@@ -26,4 +26,5 @@ __all__ = [
     "card", "check", "compare", "find_embedder", "find_judge", "judge", "teach",
 ]  # fmt: skip
 
-__getattr__, __dir__ = lazy_names(__name__)
+if not TYPE_CHECKING:  # which knows the names
+    __getattr__, __dir__ = lazy_names(__name__)

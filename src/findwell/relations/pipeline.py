@@ -126,7 +126,7 @@ def check_gold(gold: Gold, policy: Policy, measures: Sequence[Measure]) -> list[
         "no-relevant-item",
         gold.names_at(empty),
         f"# query|queries has|have no relevant item and {meaning}.",
-        "judge more documents, or report unanswerable queries as a slice",
+        "label documents for them, or report unanswerable queries as a slice",
     )
 
 

@@ -16,4 +16,5 @@ if TYPE_CHECKING:
 
 __all__ = ["HttpRetriever", "Retriever"]
 
-__getattr__, __dir__ = lazy_names(__name__)
+if not TYPE_CHECKING:  # which knows the names
+    __getattr__, __dir__ = lazy_names(__name__)

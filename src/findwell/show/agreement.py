@@ -20,7 +20,7 @@ TITLES = {
     "rankings": "rankings: the mean over queries",
     "systems": "orders of systems",
     "labels": "labels",
-    "annotators": "annotators: n pairs have two labels or more, undefined ones have one",
+    "annotators": "annotators: n counts pairs with two or more labels, undefined those with one",
 }
 
 

@@ -21,6 +21,7 @@ ADVICE = (
     "add queries (`findwell power`) or move the threshold; `--undecided pass` lets it pass, "
     "`--decide value` goes by the value alone"
 )
+NO_VALUE = "leave this requirement out, or let it pass with `--undecided pass`"
 OTHER_JUDGE = (
     "ask another judge (--judge local, or a language model) or use labels of people; "
     "`--undecided pass` lets it pass"
@@ -29,10 +30,15 @@ OTHER_JUDGE = (
 
 def advice(gate: GateReport) -> str:
     """Say what can be done about verdicts that are undecided."""
-    found = [verdict.reason for verdict in gate.verdicts if verdict.outcome == "undecided"]
-    reasons = ", ".join(dict.fromkeys(reason for reason in found if reason != NO_VERDICT))
-    parts = [OTHER_JUDGE] if NO_VERDICT in found else []
-    return "; ".join(parts + ([f"{reasons}: {ADVICE}"] if reasons else []))
+    found: dict[str, dict[str, None]] = {}  # the reasons, by what helps then
+    for each in gate.verdicts:
+        if each.outcome == "undecided" and each.reason == NO_VERDICT:
+            found[OTHER_JUDGE] = {}
+        elif each.outcome == "undecided":
+            found.setdefault(NO_VALUE if each.value is None else ADVICE, {})[each.reason] = None
+    return "; ".join(
+        ", ".join(reasons) + ": " * bool(reasons) + how for how, reasons in found.items()
+    )
 
 
 def sentence(verdict: RequirementVerdict) -> str:

@@ -156,7 +156,7 @@ def teaching_document(taught: Teaching) -> Document:
         ["Brier score before", number(taught.brier_before), ""],
         ["Brier score after, held out", number(taught.brier_after), ""],
     ]
-    note = "a gain on questions that did not teach"
+    note = "a gain on questions that were left out of the fit"
     if taught.examples:
         note += f" by {len(taught.examples)} examples, which the model is shown"
     if not taught.helps:

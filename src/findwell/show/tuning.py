@@ -194,7 +194,7 @@ def heading(tuning: Tuning) -> str:
     if isinstance(source, AskedRetriever):
         return (
             f"{tuning.engine}: {settings} · {counted(source.plan.searched)} chose, "
-            f"{source.plan.final} others for the claim{clusters}"
+            f"{source.plan.final} held out for the gain{clusters}"
         )
     fused = " + ".join(source.runs)
     if roles := source.lists.engine.roles:
@@ -389,7 +389,7 @@ def _notes_about_asking(tuning: Tuning, source: AskedRetriever) -> list[str]:
     asked += f", {calls.failed:,} failed" if calls.failed else ""
     whole = len(source.settings) * (plan.searched + plan.final)
     said = [
-        "held out: on queries that only the chosen and the current setting were asked",
+        "held out: measured on queries that only the chosen and the current setting answered",
         f"rungs, {plan}",
         f"{asked}; every setting on every query would take {whole:,}",
     ]
@@ -422,7 +422,7 @@ def _undecided(gain: Gain, tuning: Tuning) -> str:
 def _per_slice(sliced: SlicedChoice) -> str:
     gain = sliced.gain
     if not any(each.own for each in sliced.slices):
-        return f"by {sliced.column}: no slice has the {FEWEST_QUERIES} queries that a choice takes"
+        return f"by {sliced.column}: no slice has {FEWEST_QUERIES} queries, the fewest to choose by"
     verdict = {BETTER: "is better than", WORSE: "is worse than"}
     said = verdict.get(gain.verdict.word, "is not clearly better than")
     return (

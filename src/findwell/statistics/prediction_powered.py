@@ -47,7 +47,7 @@ MANY_DEGREES = (
 METHOD = "prediction-powered"
 NO_LABEL = "nothing is labelled"
 ONE_LABEL = "one label says nothing about the spread"
-NO_DIVISOR = "nothing relevant is known, so that there is nothing to divide by"
+NO_DIVISOR = "no relevant item is known, so there is nothing to divide by"
 
 
 @dataclass(frozen=True, slots=True)

@@ -68,7 +68,7 @@ def timeline(values: ArrayLike) -> Floats:
     if (table < 0).any() or (table > 1).any():
         raise InputError(
             "a value is not between 0 and 1",
-            fix="bring values to that range before betting on them",
+            fix="scale the values to that range first",
         )
     return table
 
@@ -139,7 +139,7 @@ def hedged_limits(values: ArrayLike, *, alpha: float = 0.05) -> tuple[float, flo
     check_share("error rate", alpha)
     table = timeline(values)
     if table.shape[1] != 1:
-        raise InputError("hedged limits are of one list of values")
+        raise InputError("hedged limits take one list of values")
     bets = _Bets(table, alpha)
     kept = bets.defined[:, 0]
     x, size, line = bets.values[kept], bets.size[kept], log(2 / alpha)
@@ -364,7 +364,7 @@ def conformal_ranks(values: ArrayLike, reference: ArrayLike, *, seed: int = 0) -
     table = np.asarray(values, dtype=np.float64)
     known = np.asarray(reference, dtype=np.float64)
     if table.ndim != 1 or known.ndim != 1:
-        raise InputError("ranks are of one list of values among another")
+        raise InputError("ranks compare one list of values with another")
     defined = ~np.isnan(table)
     every = np.concatenate([known[~np.isnan(known)], table[defined]])
     ties = _ties(len(every), seed)

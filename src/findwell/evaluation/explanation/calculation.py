@@ -220,7 +220,7 @@ def _causes(mine: Calculation, theirs: Calculation, base: Dialect, other: Dialec
     if theirs.parts:  # which come before, with their own causes
         causes.append(f"it is made of {' and '.join(theirs.parts)}, see there")
     elif theirs.adds != mine.adds:
-        verb = _third if theirs.divisor is not None else _object
+        verb = _as_statement if theirs.divisor is not None else _as_choice
         causes.append(f"{other.name} {verb(theirs.adds)}; {base.name} {verb(mine.adds)}")
     if theirs.divided_by != mine.divided_by:
         causes.append(
@@ -239,12 +239,12 @@ def _causes(mine: Calculation, theirs: Calculation, base: Dialect, other: Dialec
     return causes
 
 
-def _third(words: str) -> str:
+def _as_statement(words: str) -> str:
     """Turn an instruction into a statement: Count the units → counts the units."""
     verb, _, rest = words.partition(" ")
     return f"{verb.lower()}s {rest}"
 
 
-def _object(words: str) -> str:
+def _as_choice(words: str) -> str:
     """Turn a definition into a statement: How many units → takes how many units."""
     return f"takes {words[:1].lower()}{words[1:]}"

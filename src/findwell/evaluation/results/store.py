@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 import findwell
-from findwell.core.errors import InputError, SaveError, choose_column, naming_files, takes_options
+from findwell.core.errors import InputError, choose_column, naming_files, takes_options
 from findwell.core.findings import Finding
 from findwell.core.forks import refuse_after_fork
 from findwell.core.frames import pl
@@ -34,7 +34,7 @@ from findwell.evaluation.results.saved_files import (
 )
 from findwell.io.read.format import first_line
 from findwell.io.read.records import plain_columns
-from findwell.io.storage.files import create_file, open_regular
+from findwell.io.storage.files import create_file, not_written, open_regular
 from findwell.io.storage.folders import FILES, MANIFEST, SUMMARY, TABLES, is_folder, replacing
 from findwell.judges.aspects import restore_own
 from findwell.judges.limits import is_judged, judge_limits, judge_lines
@@ -63,12 +63,7 @@ def save(result: Result, folder: str | os.PathLike[str]) -> Path:
                 table.write_parquet(create_file(draft / f"{name}.parquet"))
             seal(draft, _origin() | manifest_of(result))
     except (OSError, pl.exceptions.PolarsError) as error:
-        reason = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
-        raise SaveError(
-            f"the result could not be saved: {reason}",
-            where=os.fspath(folder),
-            fix="nothing was written; free some space or name another folder",
-        ) from error
+        raise not_written("folder", folder, error) from error
     return Path(folder)
 
 

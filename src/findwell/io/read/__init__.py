@@ -452,9 +452,11 @@ def _unrecognised(
     """Return the error for a file of a format that no reader for this role knows."""
     foreign = next((kind for mark, kind in FOREIGN.items() if look.head.startswith(mark)), "")
     begins = look.head[:40].decode("utf-8", "replace")
-    named_by = f"name it with --{'gold' if role == 'gold' else 'run'}-format: {', '.join(able)}"
+    seen = "is not text" if look.binary else f"begins with {begins!r}"
+    setting = f"{'gold' if role == 'gold' else 'run'}_format"
+    named_by = f"name it with --read {setting}=NAME ({setting}=), one of: {', '.join(able)}"
     return InputError(
-        f"the format of this {role} file was not recognised; it begins with {begins!r}"
+        f"the format of this {role} file was not recognised; it {seen}"
         + (f" (it looks like {other}, which cannot hold a {role})" if other else "")
         + (f" (it is {foreign})" if foreign else ""),
         where=source.where,

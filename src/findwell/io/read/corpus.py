@@ -272,7 +272,7 @@ def _row(record: object, columns: tuple[str, ...]) -> tuple[object, ...]:
     if text is None and (source is None or end is None):
         raise _missing("text", f"text of {doc!r}", columns or tuple(record))
     if text is not None and not isinstance(text, str):
-        raise InputError(f"the text of {doc!r} is a {type(text).__name__}", fix="give a text")
+        raise InputError(f"the text of {doc!r} is of type {type(text).__name__}", fix="give a text")
     if text and not text.isascii() and any("\ud800" <= each <= "\udfff" for each in set(text)):
         raise InputError(
             f"the text of {doc!r} holds half of a character (a lone surrogate)",

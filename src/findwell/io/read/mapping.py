@@ -46,7 +46,7 @@ def fields_for(fields: object, *roles: str) -> Fields:
     if not fields:
         return NO_FIELDS
     if not isinstance(fields, Mapping):
-        what = f"fields is a {type(fields).__name__}"
+        what = f"fields is of type {type(fields).__name__}"
         raise OptionError(what, fix='give a dict: fields={"gold.FIELD": "gold"}')
     found: dict[str, str] = {}
     taken: dict[tuple[str, str], str] = {}

@@ -269,7 +269,7 @@ def parse(entry: Entry, shape: Shape, sides: tuple[str, ...], reading: ReadConte
     record, texts = entry.value, reading.texts
     if not isinstance(record, Mapping):
         raise InputError(
-            f"record {entry.number} is a {type(record).__name__}, not an object",
+            f"record {entry.number} is of type {type(record).__name__}, not an object",
             fix='write records such as {"query": "q1", "retrieved": ["d1"], "gold": ["d1"]}',
         )
     try:
@@ -355,7 +355,7 @@ def _in_order(retrieved: object, query: str) -> Iterable[object]:
     ):
         return retrieved
     raise InputError(
-        f"what was retrieved for query {query!r} is a {type_name(retrieved)}, not a list",
+        f"what was retrieved for query {query!r} is of type {type_name(retrieved)}, not a list",
         fix='write a list in rank order, such as ["d1", "d2"] or [{"doc": "d1", "score": 0.9}]',
     )
 
@@ -434,7 +434,7 @@ def _text(entry: Mapping[Any, Any], query: str) -> str | None:
     if text is None or isinstance(text, str):
         return text and whole_letters(text)
     raise InputError(
-        f"a text of query {query!r} is a {type(text).__name__}", fix="give texts as strings"
+        f"a text of query {query!r} is of type {type(text).__name__}", fix="give texts as strings"
     )
 
 

@@ -474,14 +474,17 @@ def unknown_shape(
     held = [TEXTS.get(meaning, meaning) for meaning in mapped.values()]
     missing = [side for side in ROLES[role] if side not in held and not _holds(given, side)]
     missing = missing or [side for side in ROLES[role] if side not in held] or list(ROLES[role])
-    guesses = list(filter(None, (nearest(name, [side]) for side in missing for name in given)))[:1]
-    known = {name for shape in known_shapes().values() for name in shape.main()}
+    shapes = known_shapes().values()
+    understood = {name for shape in shapes for name in shape.known()}
+    typos = [name for name in given if name not in understood]
+    guesses = list(filter(None, (nearest(name, [side]) for side in missing for name in typos)))[:1]
+    known = {name for shape in shapes for name in shape.main()}
     short = {name: value for name, value in record.items() if len(str(name)) <= NAME_LETTERS}
     mapping = suggestion(short, missing, {*mapped, *known})
     advice = [*guesses, *([mapping] if mapping else [])]
     if role == "samples" and "gold" in missing:
         advice.append(f"give the gold labels: {GIVE_GOLD}")
-    most = max(len(shape.present(given)) for shape in known_shapes().values())
+    most = max(len(shape.present(given)) for shape in shapes)
     if not mapping or guesses or most > 1:
         advice.append(_closest(given, role))
     if missing == ["gold"] and _holds(given, "question"):

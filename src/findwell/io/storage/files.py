@@ -35,6 +35,14 @@ DAY = 86_400  # seconds after which a writer counts as dead where folders cannot
 PREFIX, ENDING = "findwell-", ".work"  # of folders that may be deleted when their lock is free
 TMPDIR_FIX = "set TMPDIR to a folder on a disk with more room"
 
+HELPS = {  # what to do where something cannot be written, by the number of the error
+    errno.ENOENT: "make the folder that it is to be in",
+    errno.EISDIR: "there is a folder of this name; name a file",
+    errno.EACCES: "name a place that you may write to",
+    errno.EROFS: "name a place that you may write to",
+    errno.ENOSPC: "free some space or name another place",
+}
+
 _listed: dict[Path, int] = {}  # what is to be deleted, and by which process
 
 
@@ -103,11 +111,22 @@ def write_bytes(path: str | os.PathLike[str], content: bytes, *, private: bool =
                 shutil.copymode(target, draft)
             draft.replace(target)
     except OSError as error:
-        raise SaveError(
-            f"the file could not be written: {error.strerror}",
-            where=os.fspath(path),
-            fix="nothing was written; free some space or name another file",
-        ) from error
+        raise not_written("file", path, error) from error
+
+
+def not_written(what: str, path: str | os.PathLike[str], error: BaseException) -> SaveError:
+    """Return the error about a file or folder that could not be written, with what helps then.
+
+    >>> print(not_written("file", "new/a.csv", FileNotFoundError(errno.ENOENT, "No such file")))
+    new/a.csv: the file could not be written: No such file
+      fix: nothing was written; make the folder that it is to be in
+    """
+    reason = getattr(error, "strerror", None) or str(error)
+    helps = HELPS.get(getattr(error, "errno", None) or 0, f"name another {what}")
+    if os.strerror(errno.ENOSPC) in reason:  # polars has no number of it
+        reason, helps = os.strerror(errno.ENOSPC), HELPS[errno.ENOSPC]
+    fix = f"nothing was written; {helps}"
+    return SaveError(f"the {what} could not be written: {reason}", where=os.fspath(path), fix=fix)
 
 
 def _is_stream(place: Path) -> bool:

@@ -263,7 +263,10 @@ def _settings_of(judge: str | Judge) -> Judge:
         raise OptionError(f"{type(judge).__name__} is not a judge", fix="name one: openai:MODEL")
     settings = Judge(judge) if isinstance(judge, str) else judge
     if not settings.asks_model:
-        raise OptionError(f"the judge {settings.model} asks no model", fix="name openai:MODEL")
+        raise OptionError(
+            f"the judge {settings.model} asks no model",
+            fix="name one that does, such as openai:MODEL",
+        )
     return replace(settings, batch=False)  # which would take a day
 
 

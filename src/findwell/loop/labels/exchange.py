@@ -26,7 +26,7 @@ from findwell.io.read import load_gold, path_of
 from findwell.io.read.labels_database import INSERT_EVENT, PAIR, final_grades, read_labels
 from findwell.io.read.records import one_line
 from findwell.io.read.values import grade as grade_of
-from findwell.io.storage.files import removed_at_the_end, write_bytes, write_text
+from findwell.io.storage.files import not_written, removed_at_the_end, write_bytes, write_text
 
 if TYPE_CHECKING:
     import sqlite3
@@ -89,7 +89,8 @@ def export_labels(
         raise OptionError("run= is for phoenix alone", fix="leave it out")
     exported = _Exported(labels, target, run)
     if not exported.said.height:
-        raise InputError("there is no label to export", where=os.fspath(labels), fix="label first")
+        fix = "label some pairs with `findwell labels serve`"
+        raise InputError("there is no label to export", where=os.fspath(labels), fix=fix)
     content = EXPORTS[named](exported)
     if isinstance(content, dict):
         _write_folder(target, content)
@@ -291,11 +292,7 @@ def _write_folder(path: Path, files: dict[str, Content]) -> None:
                 path.rmdir()
             shutil.move(draft, path)
     except OSError as error:
-        raise SaveError(
-            f"the folder could not be written: {error.strerror}",
-            where=str(path),
-            fix="nothing was written; free some space or name another folder",
-        ) from None
+        raise not_written("folder", path, error) from None
 
 
 EXPORTS: dict[str, Callable[[_Exported], Content | dict[str, Content]]] = {

@@ -26,7 +26,7 @@ from findwell.io.read.corpus import load_corpus
 from findwell.io.read.labels_database import APPLICATION, FILE, LAYOUT, PAIR, TABLES, table, typed
 from findwell.io.read.queries import join_queries
 from findwell.io.storage.database import create_durable
-from findwell.io.storage.files import make_folder, removed_at_the_end
+from findwell.io.storage.files import make_folder, not_written, removed_at_the_end
 from findwell.judges.find import find_judge
 from findwell.judges.verdicts import Sample
 from findwell.loop.labels.label_pool import (
@@ -154,7 +154,7 @@ def _refuse_existing(target: Path) -> None:
         raise SaveError(
             "there is a pool with labels already, which is never replaced",
             where=str(target),
-            fix="name another folder; findwell.labels.Labels can import the labels of this one",
+            fix="name another folder; `findwell labels import` brings labels of this one into it",
         )
     if target.exists() and not target.is_dir():
         raise SaveError("this is not a folder", where=str(target), fix="name a new folder")
@@ -374,8 +374,4 @@ def _save(made: LabelPool, target: Path, guidelines: str) -> None:
             _refuse_existing(target)
             draft.rename(target / FILE)
     except OSError as error:
-        raise SaveError(
-            f"the pool could not be written: {error.strerror}",
-            where=str(target),
-            fix="nothing was written; free some space or name another folder",
-        ) from None
+        raise not_written("folder", target, error) from None

@@ -94,7 +94,7 @@ RECOVERY = 0.05  # probability of calling an alarm over that still goes on
 LOOKING_BACK = ("unseen",)  # signals that are higher, the fewer calls before are known
 PAST_ALARMS = 20  # of one alert and slice that are remembered
 DELETED_BASELINE = (
-    "calls of the baseline were deleted, without which old documents look new: --rebaseline"
+    "calls of the baseline were deleted, so old documents would look new: use --rebaseline"
 )
 NO_CALLS = "there are no calls to look at"
 NO_VALUES = "no call has a value"
@@ -158,7 +158,7 @@ def check(
     begin = window[1] if query.since is None and window is not None else query.since
     if window is not None and begin is not None and begin < window[1]:
         raise InputError(
-            f"what is watched begins at {begin.isoformat()}, within the baseline",
+            f"the checked period begins at {begin.isoformat()}, inside the baseline",
             fix="begin after the baseline ends, or choose an earlier baseline",
         )
     if isinstance(settle, str):

@@ -428,7 +428,7 @@ def against_calls(  # noqa: PLR0917
         if season:
             usual, plain = seasonal_profile(times, plain, season)
             if np.isnan(plain).mean() > 0.5:
-                return f"season={season} needs a baseline of at least two {season}s, better more"
+                return f"season={season} needs a baseline of at least two {season}s; more is better"
             profile = tuple(None if np.isnan(each) else float(each) for each in usual)
         chosen = chosen or period_length(times, plain)
         size = calls_per_period(times, chosen)

@@ -36,6 +36,9 @@ def resolve_measures(
     >>> [str(measure) for measure in resolve_measures(["recall@1,5", "map"], "autorag")]
     ['recall@1', 'recall@5', 'AP']
     """
+    if not isinstance(measures, str | Measure | Iterable):
+        fix = 'name one, such as "nDCG@10", or give a list of them'
+        raise MeasureError(f"measures of type {type(measures).__name__}", fix=fix)
     given = [measures] if isinstance(measures, str | Measure) else list(measures)
     listed = [
         name for each in given for name in (expand(each) if isinstance(each, str) else [each])
@@ -76,6 +79,9 @@ def expand_measures(
     >>> [str(measure) for measure in expand_measures("success", "findwell")]
     ['success']
     """
+    if not isinstance(measures, str | Measure | Iterable):
+        fix = 'name one, such as "nDCG@10", or give a list of them'
+        raise MeasureError(f"measures of type {type(measures).__name__}", fix=fix)
     given = [measures] if isinstance(measures, str | Measure) else list(measures)
     chosen = dialect(name)
     lists = (

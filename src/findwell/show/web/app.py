@@ -20,7 +20,7 @@ from findwell.show.page import page
 from findwell.show.panel import lay_side_by_side
 from findwell.show.prepare import ReportContent, prepare
 from findwell.show.web.folders import ResultFolders, SavedResult, state_of
-from findwell.show.web.sent import RequestError, Sent, receive
+from findwell.show.web.request_body import RequestError, RequestFields, receive
 from findwell.show.web.server import Site, navigates
 from findwell.show.web.trends import trends
 
@@ -203,7 +203,7 @@ class _Pages:
         opened = self._reports.open(_chosen(self._folders.results(), selection), selection)
         return opened.query(int(request.query_params.get("query", "-1")))
 
-    def save_notes(self, sent: Sent) -> dict[str, Any]:
+    def save_notes(self, sent: RequestFields) -> dict[str, Any]:
         """Save tags and notes, unless someone has changed them since they were shown."""
         number = sent.text("result")
         before, wanted = (_notes(sent.fields.get(name)) for name in ("before", "notes"))
@@ -236,7 +236,7 @@ def view_site(folders: ResultFolders) -> Site:
         Route("/report", pages.report),
         Route("/api/case", pages.case),
         Route("/api/news", pages.news),
-        Route("/api/notes", receive(Sent, pages.save_notes), methods=["POST"]),
+        Route("/api/notes", receive(RequestFields, pages.save_notes), methods=["POST"]),
     ]
     return Site(Starlette(routes=routes), "findwell view", (REPORT, RESULTS), writes=True)
 
@@ -257,10 +257,10 @@ def _notes(sent: object) -> ResultNotes:
     """Check notes that were sent."""
     if not isinstance(sent, dict):
         raise RequestError(400, "notes have tags and a note")
-    note, tags = Sent(sent).text("note"), sent.get("tags")
+    note, tags = RequestFields(sent).text("note"), sent.get("tags")
     if not isinstance(tags, list):
         raise RequestError(400, "tags must be a list")
-    return ResultNotes.of([Sent({"tag": tag}).text("tag") for tag in tags], note)
+    return ResultNotes.of([RequestFields({"tag": tag}).text("tag") for tag in tags], note)
 
 
 def _notes_of(notes: ResultNotes) -> dict[str, Any]:

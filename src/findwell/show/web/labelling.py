@@ -20,7 +20,7 @@ from findwell.loop.labels.labels import STATES, annotator_name, scale_of
 from findwell.show.html import LABELLING, document
 from findwell.show.web.overview import overview
 from findwell.show.web.passages import disagreement_json, label_json, pair_json, progress_json
-from findwell.show.web.sent import RequestError, Sent, answered, receive, status_of
+from findwell.show.web.request_body import RequestError, RequestFields, answered, receive, status_of
 from findwell.show.web.server import Site
 
 if TYPE_CHECKING:
@@ -34,12 +34,12 @@ KINDS = {"set": "label", "skip": "skip", "unsure": "unsure"}  # of events, by wh
 
 
 @dataclass(frozen=True, slots=True)
-class _SentLabel(Sent):
+class _LabelFields(RequestFields):
     """What the script of the page sent about a pair."""
 
     def grade(self) -> int:
         """Return the grade."""
-        grade = self.whole("grade")
+        grade = self.whole_number("grade")
         if grade is None:
             raise RequestError(400, "grade is missing")
         return grade
@@ -156,11 +156,11 @@ class _LabelPages:
 
     # what the script sends
 
-    def save(self, sent: _SentLabel) -> dict[str, Any]:
+    def save(self, sent: _LabelFields) -> dict[str, Any]:
         """Save a label, a skip or a doubt; it is on disk when this returns."""
         name, query, doc = sent.annotator, sent.text("query"), sent.text("doc")
         note = sent.text("note", most=NOTE_LENGTH, needed=False)
-        start, end = sent.whole("start"), sent.whole("end")
+        start, end = sent.whole_number("start"), sent.whole_number("end")
         action = sent.text("action")
         with self._labels.at_once():  # other servers may serve the same pool
             before = self._pair(query, doc, name)
@@ -177,19 +177,19 @@ class _LabelPages:
             "progress": self._progress(name),
         }
 
-    def _refuse_overwriting(self, sent: _SentLabel, before: Pair) -> None:
+    def _refuse_overwriting(self, sent: _LabelFields, before: Pair) -> None:
         """Refuse to replace a label of the same annotator that the page did not show."""
         known = label_json(before)
         if known is None or sent.fields.get("overwrite") is True:
             return
         seen = sent.fields.get("seen")
         state = STATES.get(KINDS.get(sent.text("action"), ""))
-        wanted = (state, sent.whole("grade") if state == "labelled" else None)
+        wanted = (state, sent.whole_number("grade") if state == "labelled" else None)
         if seen == known or wanted == (known["state"], known["grade"]):
             return  # the second is the same request again, whose answer did not arrive
         raise RequestError(409, "this pair was labelled in another window", label=known)
 
-    def undo(self, sent: _SentLabel) -> dict[str, Any]:
+    def undo(self, sent: _LabelFields) -> dict[str, Any]:
         """Take back what an annotator did last."""
         name = sent.annotator
         undone = self._labels.undo(name)
@@ -198,7 +198,7 @@ class _LabelPages:
             "progress": self._progress(name),
         }
 
-    def adjudicate(self, sent: _SentLabel) -> dict[str, Any]:
+    def adjudicate(self, sent: _LabelFields) -> dict[str, Any]:
         """Save what is to count for a pair."""
         name, query, doc = sent.annotator, sent.text("query"), sent.text("doc")
         note = sent.text("note", most=NOTE_LENGTH, needed=False)
@@ -210,7 +210,7 @@ class _LabelPages:
         saved = {"state": "labelled", "grade": grade}
         return {"saved": saved, **self._unsettled()}
 
-    def _refuse_deciding_again(self, sent: _SentLabel, query: str, doc: str, grade: int) -> None:
+    def _refuse_deciding_again(self, sent: _LabelFields, query: str, doc: str, grade: int) -> None:
         """Refuse to replace a decision: the page only offers pairs without one."""
         decided = self._labels.frame().filter(state="adjudicated", query=query, doc=doc)
         known = [int(each) for each in decided["grade"]]
@@ -218,7 +218,7 @@ class _LabelPages:
             label = {"state": "labelled", "grade": known[-1]}
             raise RequestError(409, "this pair was decided in another window", label=label)
 
-    def guidelines(self, sent: _SentLabel) -> dict[str, Any]:
+    def guidelines(self, sent: _LabelFields) -> dict[str, Any]:
         """Save the guidelines, unless someone has changed them since they were shown."""
         text, before = sent.text("text", most=GUIDELINES_LENGTH), sent.text("before")
         name = sent.annotator
@@ -279,10 +279,10 @@ def label_site(labels: Labels, pool: str, annotator: str = "") -> Site:
         Route("/api/pair", _answer(pages.pair)),
         Route("/api/list", _answer(pages.passages)),
         Route("/api/disagreements", _answer(pages.disagreements)),
-        Route("/api/label", receive(_SentLabel, pages.save), methods=["POST"]),
-        Route("/api/undo", receive(_SentLabel, pages.undo), methods=["POST"]),
-        Route("/api/adjudicate", receive(_SentLabel, pages.adjudicate), methods=["POST"]),
-        Route("/api/guidelines", receive(_SentLabel, pages.guidelines), methods=["POST"]),
+        Route("/api/label", receive(_LabelFields, pages.save), methods=["POST"]),
+        Route("/api/undo", receive(_LabelFields, pages.undo), methods=["POST"]),
+        Route("/api/adjudicate", receive(_LabelFields, pages.adjudicate), methods=["POST"]),
+        Route("/api/guidelines", receive(_LabelFields, pages.guidelines), methods=["POST"]),
     ]
     return Site(Starlette(routes=routes), "findwell labels serve", (LABELLING,), writes=True)
 

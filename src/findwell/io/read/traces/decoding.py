@@ -627,9 +627,8 @@ def _csv(source: Source) -> Iterator[dict[str, Any]]:
             for row in csv.reader(lines, delimiter=comma):
                 yield dict(zip(names, row, strict=False))
         except csv.Error as error:
-            raise InputError(
-                f"not valid CSV: {error}", where=source.where, fix="export it again"
-            ) from None
+            what = f"not valid CSV: {str(error).partition(' - ')[0]}"  # behind it advice to coders
+            raise InputError(what, where=source.where, fix="export it again") from None
 
 
 def _parquet(source: Source) -> Iterator[dict[str, Any]]:

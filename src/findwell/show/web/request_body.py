@@ -28,8 +28,8 @@ class RequestError(Exception):
 
 
 @dataclass(frozen=True, slots=True)
-class Sent:
-    """The fields that were sent."""
+class RequestFields:
+    """The fields of the JSON object that a page sends."""
 
     fields: dict[str, Any]
 
@@ -57,13 +57,13 @@ class Sent:
         value = self.fields.get(name)
         if value is None and not needed:
             return ""
-        if not isinstance(value, str) or _half_letters(value):
+        if not isinstance(value, str) or _has_lone_surrogates(value):
             raise RequestError(400, f"{name} must be a text")
         if most is not None and len(value) > most:
             raise RequestError(400, f"{name} has {len(value):,} characters; {most:,} are allowed")
         return value
 
-    def whole(self, name: str) -> int | None:
+    def whole_number(self, name: str) -> int | None:
         """Return a field that is a whole number, or None."""
         value = self.fields.get(name)
         if value is None or type(value) is int:
@@ -71,15 +71,15 @@ class Sent:
         raise RequestError(400, f"{name} must be a whole number")
 
 
-def _half_letters(text: str) -> bool:
+def _has_lone_surrogates(text: str) -> bool:
     return any("\ud800" <= letter <= "\udfff" for letter in text)
 
 
-SentT = TypeVar("SentT", bound=Sent)
+FieldsT = TypeVar("FieldsT", bound=RequestFields)
 
 
 def receive(
-    kind: type[SentT], take: Callable[[SentT], dict[str, Any]]
+    kind: type[FieldsT], take: Callable[[FieldsT], dict[str, Any]]
 ) -> Callable[[Request], Awaitable[Response]]:
     """Return what answers requests that send something."""
 
