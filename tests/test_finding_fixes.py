@@ -664,6 +664,7 @@ OUTSIDE = {
     "uncalibrated-threshold": "a threshold: needs labelled pairs",
     "undefined-query": "tuning: no fix",
     "unpaired-query": "comparison: no fix",
+    "cut-text": "a judge: tests/judges/test_reranker.py",
     "unproven-verdict": "a judge: asks to look",
     "unshared-query": "fusion: tests/tuning",
     "unused-split": "a folder of BEIR: tests/read",

@@ -47,7 +47,9 @@ def members(
     command: click.Command, context: click.Context
 ) -> Iterator[tuple[str, click.Command, click.Context]]:
     """Go through the commands of a group, each with its name and its context."""
-    for name in command.list_commands(context) if isinstance(command, click.Group) else ():
+    if not isinstance(command, click.Group):
+        return
+    for name in command.list_commands(context):
         if (inner := command.get_command(context, name)) is not None:
             yield name, inner, click.Context(inner, info_name=name, parent=context)
 

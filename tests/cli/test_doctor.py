@@ -74,7 +74,7 @@ def unlike_ids(save: Save) -> None:
 
 def test_the_demo(cli: Findwell, tmp_path: Path) -> None:
     assert cli("demo", "--files", tmp_path).code == 0
-    found = lines(cli, tmp_path)
+    found = lines(cli, ".")
     assert found["relation"]["state"] == "ok"
     assert found["relation"]["sentence"].startswith("97% of the gold items are in a list by ids")
     assert found["baseline"]["sentence"] == "compare the others with bm25: its name says bm25"

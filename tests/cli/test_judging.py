@@ -170,7 +170,7 @@ def test_what_a_model_did_not_judge_is_counted_and_shown(
         (["--judge", "openai:m", "-J", "cache=never"], "-J cache: 'never' is not one of"),
         (
             ["--judge", "openai:m", "-J", "vots=3"],
-            "unknown setting 'vots' of -J. did you mean votes",
+            "unknown setting 'vots' of -J\n  fix: did you mean votes",
         ),
         (["--judge", "openai:m", "--votes", "3"], "it is a setting: -J votes=N"),
         (["--judge", "replay:nowhere.jsonl"], "nowhere.jsonl"),

@@ -62,7 +62,7 @@ def test_nothing_can_be_said_of_one_query(cli: Findwell, tmp_path: Path) -> None
         (["--sd", "0.3"], "neither a difference nor a number of queries"),
         (["--sd", "x"], "'x' is not a number"),
         (["--sd", "0.3", "--difference", "0.1", "--sizes", "1,x"], "not a list of whole numbers"),
-        (["--sd", "0.3", "--difference", "0.1", "--gold", "g"], "--gold needs a run"),
+        (["--sd", "0.3", "--difference", "0.1", "--gold", "g"], "--gold needs a RUN"),
         (["nosuch", "--difference", "0.1"], "nosuch: no such file"),
         (["--sd", "0.3", "--difference", "0.1", "--power", "2"], "power is 2.0"),
     ],

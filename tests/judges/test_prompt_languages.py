@@ -187,7 +187,7 @@ def test_own_prompts_take_the_place_of_those_in_any_language(tmp_path: Path) -> 
 def test_a_language_without_prompts() -> None:
     with pytest.raises(OptionError, match="unknown language of prompts 'ger'") as stop:
         Judge("openai:m", language="ger")
-    assert "known: en, de, fr, es, zh, ja, auto" in stop.value.fix
+    assert "choose one of: en, de, fr, es, zh, ja, auto" in stop.value.fix
 
 
 def test_on_the_command_line(

@@ -118,7 +118,7 @@ def test_the_same_from_python_and_the_command_line(pool: Path, cli: Findwell) ->
         assert labels.agreement()["alpha (nominal)"] == found["alpha (nominal)"]
     assert cli("labels", "agree", pool, "--format", "json").answer == found.as_dict()
     shown = cli("labels", "agree", pool / "labels.db", "--details").out
-    assert "annotators: n pairs" in shown
+    assert "annotators: n counts pairs" in shown
     assert shown.index(" q1 ") < shown.index(" q2 ")  # the least clear query first
 
 

@@ -389,7 +389,7 @@ def test_a_column_is_refused_since_its_index_may_hold_the_ids() -> None:
     scores = pd.Series({"x": 1, "a": 2})
     records = [{"query": "q1", "retrieved": scores}, {"query": "q2", "retrieved": ["c"]}]
     for run in ({"q1": scores}, {"q1": pl.Series(["a"])}, scores, records):
-        with pytest.raises(InputError, match=r"Series is|a pandas\.Series, not a list"):
+        with pytest.raises(InputError, match=r"Series is|of type pandas\.Series, not a list"):
             findwell.evaluate(run, {"q1": ["a"], "q2": ["c"]}, "RR")
 
 

@@ -33,7 +33,7 @@ def test_findwell_never_imports_pyspark() -> None:
         "assert not {'pyspark', 'pandas', 'pyarrow'} & set(sys.modules)"
     )
     subprocess.run([sys.executable, "-c", code], check=True)
-    with pytest.raises(AttributeError, match="no attribute 'evaluat'"):
+    with pytest.raises(AttributeError, match="has no evaluat; did you mean evaluate"):
         findwell.spark.evaluat  # type: ignore[attr-defined]  # noqa: B018
 
 

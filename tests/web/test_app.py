@@ -92,7 +92,7 @@ def test_several_results_side_by_side_and_one_slice(client: TestClient) -> None:
     assert "slice=wording%3Aparaphrase" in data["live"]["case"]
     missing = client.get("/report", params={"r": both[:1], "slice": "wording:nothing"})
     assert missing.status_code == 404
-    assert "did you mean" in missing.text or "known:" in missing.text
+    assert "did you mean" in missing.text or "choose one of:" in missing.text
 
 
 def test_news_of_new_changed_and_removed_results(results: Path, client: TestClient) -> None:

@@ -115,7 +115,7 @@ def option_set(
             values = {each.name: given.pop(each.name) for each in added}
             return command(**(make(**values) if make else values), **given)
 
-        function = functools.wraps(command)(call)
+        function: Callable[..., Any] = functools.wraps(command)(call)
         before = len(getattr(function, "__click_params__", ()))
         for decorator in reversed(decorators):
             function = decorator(function)

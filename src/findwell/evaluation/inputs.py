@@ -362,7 +362,7 @@ def collect_runs(run: object, reading: InputReading) -> tuple[dict[str, Run], pl
     how = {**reading.with_texts().samples, "about": True}
     streams = [load_run(data, name=name, **how) for name, data in each_input(run)]
     runs = [stream.collect() for stream in _renamed(streams)]
-    from findwell.io.read.records import join_about  # noqa: PLC0415
+    from findwell.io.read.values import join_about  # noqa: PLC0415
 
     queries = join_about(
         [unlabelled_gold(each).queries.drop(TIME_COLUMNS, strict=False) for each in runs]
@@ -504,7 +504,7 @@ def _contents(gold: Gold) -> pl.DataFrame:
 
 def _joined(one: Gold, other: Gold) -> Gold:
     """Add the queries that only the other has, and what only it knows about the common ones."""
-    from findwell.io.read.records import join_about  # noqa: PLC0415
+    from findwell.io.read.values import join_about  # noqa: PLC0415
 
     new = ~other.queries["query"].is_in(one.queries["query"].implode())
     more = ["query", *(name for name in other.queries.columns if name not in one.queries.columns)]

@@ -255,7 +255,7 @@ def _server_scorer(service: RerankService, model: str, settings: Judge) -> PairS
 
 
 def _leaves_range(scores: Floats) -> float | None:
-    """Return the first score that is no probability."""
+    """Return the first score that is not a probability."""
     odd = scores[(scores < 0) | (scores > 1)]
     return float(odd[0]) if len(odd) else None
 

@@ -33,7 +33,7 @@ from findwell.evaluation.results.saved_files import (
     damaged,
 )
 from findwell.io.read.format import first_line
-from findwell.io.read.records import plain_columns
+from findwell.io.read.values import plain_columns
 from findwell.io.storage.files import create_file, not_written, open_regular
 from findwell.io.storage.folders import FILES, MANIFEST, SUMMARY, TABLES, is_folder, replacing
 from findwell.judges.aspects import restore_own

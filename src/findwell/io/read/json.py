@@ -31,13 +31,12 @@ from findwell.io.read.records import (
     RecordScan,
     find_shape,
     first_look,
-    join_about,
     read_part,
     texts_as_ids,
     twice,
 )
 from findwell.io.read.shapes import known_shapes, shape_of
-from findwell.io.read.values import HALF_PAIR, NEWLINE, loads, parse_json
+from findwell.io.read.values import HALF_PAIR, NEWLINE, join_about, loads, parse_json
 from findwell.io.read.vocabulary import tools
 
 if TYPE_CHECKING:

@@ -17,9 +17,9 @@ from findwell.core.frames import pl
 from findwell.io.read.delimited import TablePlace, record_lines
 from findwell.io.read.format import Look, Source
 from findwell.io.read.json import all_entries
-from findwell.io.read.records import describing, flat, one_line, plain_columns
+from findwell.io.read.records import one_line
 from findwell.io.read.tables import frame, read_table
-from findwell.io.read.values import identifier
+from findwell.io.read.values import describing, flat, identifier, plain_columns
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence

@@ -21,7 +21,6 @@ from __future__ import annotations
 
 import contextlib
 import functools
-import json
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from itertools import chain, islice
@@ -46,10 +45,13 @@ from findwell.io.read.objects import (
 )
 from findwell.io.read.shapes import CALLS, HOP, ROLES, Shape, known_shapes, shape_of, unknown_shape
 from findwell.io.read.values import (
+    describing,
     digits,
+    flat,
     grade,
     identifier,
     is_joined,
+    join_about,
     refuse_repeated,
     repeated,
     whole_letters,
@@ -506,18 +508,6 @@ def _keys(record: Mapping[Any, Any]) -> str:
     return shorten(", ".join(map(str, record)), 200) or "nothing"
 
 
-def flat(value: Any) -> Any:  # noqa: ANN401
-    """Return a list or an object as JSON; anything else stays."""
-    if hasattr(value, "tolist"):  # NumPy's
-        value = value.tolist()
-    if isinstance(value, Mapping | list | tuple):
-        value = json.dumps(value, ensure_ascii=False, default=str)
-    if isinstance(value, str):
-        return whole_letters(value)
-    too_long = isinstance(value, int) and not -(2**63) <= value < 2**63
-    return digits(value) if too_long else value
-
-
 # ---- many records
 
 
@@ -731,43 +721,6 @@ def _table(about: list[dict[str, Any]]) -> pl.DataFrame:
     return table.with_columns(
         describing(name, [entry.get(name) for entry in about]) for name in names
     )
-
-
-def describing(name: str, values: list[Any]) -> pl.Series:
-    """Return a column about queries; values that do not go together become texts."""
-    try:
-        return _plain(pl.Series(name, values, strict=False))
-    except (pl.exceptions.PolarsError, TypeError, ValueError, OverflowError):
-        texts = [None if value is None else str(value) for value in values]
-        return pl.Series(name, texts, dtype=pl.String)
-
-
-def plain_columns(table: pl.DataFrame) -> pl.DataFrame:
-    """Return a table about queries whose values can all be shown, and sliced by."""
-    return table.with_columns(_plain(column) for column in table.iter_columns())
-
-
-def _plain(column: pl.Series) -> pl.Series:
-    """Return a column of lists, objects, bytes or durations as texts; others stay."""
-    kind = column.dtype
-    if not (kind.is_nested() or kind in (pl.Binary, pl.Object) or kind == pl.Duration):
-        return column
-    write = functools.partial(json.dumps, ensure_ascii=False, default=str)
-    texts = (
-        value if value is None else write(value) if isinstance(value, list | dict) else str(value)
-        for value in column.to_list()
-    )
-    return pl.Series(column.name, list(texts), dtype=pl.String)
-
-
-def join_about(tables: list[pl.DataFrame]) -> pl.DataFrame:
-    """Join the parts of the table of queries; a column of several types becomes text."""
-    if not tables:
-        return pl.DataFrame(schema={"query": pl.String})
-    try:
-        return pl.concat(tables, how="diagonal_relaxed")
-    except pl.exceptions.PolarsError:
-        return pl.concat([table.cast(pl.String) for table in tables], how="diagonal")
 
 
 def first_look(state: RecordScan, first: Iterable[Entry], side: str) -> dict[str, Any]:

@@ -1,14 +1,19 @@
-"""Single values: ids, grades, JSON objects in which a name is repeated, lists written as text."""
+"""Single values: ids, grades, JSON objects in which a name is repeated, lists written as text.
+
+And the columns that describe queries, which may hold values of any kind.
+"""
 
 from __future__ import annotations
 
 import ast
+import functools
 import hashlib
 import io
 import json
 import math
 import re
 import tokenize
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from findwell.core.errors import InputError, nearest
@@ -286,3 +291,52 @@ def _has_neighbours(text: str) -> bool:
 
 def _wrong(field: str, text: str) -> InputError:
     return InputError(f"the text in {field!r} is not a list: {text[:60]!r}", fix=LIST_FIX)
+
+
+def flat(value: Any) -> Any:  # noqa: ANN401
+    """Return a list or an object as JSON; anything else stays."""
+    if hasattr(value, "tolist"):  # NumPy's
+        value = value.tolist()
+    if isinstance(value, Mapping | list | tuple):
+        value = json.dumps(value, ensure_ascii=False, default=str)
+    if isinstance(value, str):
+        return whole_letters(value)
+    too_long = isinstance(value, int) and not -(2**63) <= value < 2**63
+    return digits(value) if too_long else value
+
+
+def describing(name: str, values: list[Any]) -> pl.Series:
+    """Return a column about queries; values that do not go together become texts."""
+    try:
+        return _plain(pl.Series(name, values, strict=False))
+    except (pl.exceptions.PolarsError, TypeError, ValueError, OverflowError):
+        texts = [None if value is None else str(value) for value in values]
+        return pl.Series(name, texts, dtype=pl.String)
+
+
+def plain_columns(table: pl.DataFrame) -> pl.DataFrame:
+    """Return a table about queries whose values can all be shown, and sliced by."""
+    return table.with_columns(_plain(column) for column in table.iter_columns())
+
+
+def _plain(column: pl.Series) -> pl.Series:
+    """Return a column of lists, objects, bytes or durations as texts; others stay."""
+    kind = column.dtype
+    if not (kind.is_nested() or kind in (pl.Binary, pl.Object) or kind == pl.Duration):
+        return column
+    write = functools.partial(json.dumps, ensure_ascii=False, default=str)
+    texts = (
+        value if value is None else write(value) if isinstance(value, list | dict) else str(value)
+        for value in column.to_list()
+    )
+    return pl.Series(column.name, list(texts), dtype=pl.String)
+
+
+def join_about(tables: list[pl.DataFrame]) -> pl.DataFrame:
+    """Join the parts of the table of queries; a column of several types becomes text."""
+    if not tables:
+        return pl.DataFrame(schema={"query": pl.String})
+    try:
+        return pl.concat(tables, how="diagonal_relaxed")
+    except pl.exceptions.PolarsError:
+        return pl.concat([table.cast(pl.String) for table in tables], how="diagonal")

@@ -36,10 +36,7 @@ def resolve_measures(
     >>> [str(measure) for measure in resolve_measures(["recall@1,5", "map"], "autorag")]
     ['recall@1', 'recall@5', 'AP']
     """
-    if not isinstance(measures, str | Measure | Iterable):
-        fix = 'name one, such as "nDCG@10", or give a list of them'
-        raise MeasureError(f"measures of type {type(measures).__name__}", fix=fix)
-    given = [measures] if isinstance(measures, str | Measure) else list(measures)
+    given = _several(measures)
     listed = [
         name for each in given for name in (expand(each) if isinstance(each, str) else [each])
     ]
@@ -79,15 +76,21 @@ def expand_measures(
     >>> [str(measure) for measure in expand_measures("success", "findwell")]
     ['success']
     """
-    if not isinstance(measures, str | Measure | Iterable):
-        fix = 'name one, such as "nDCG@10", or give a list of them'
-        raise MeasureError(f"measures of type {type(measures).__name__}", fix=fix)
-    given = [measures] if isinstance(measures, str | Measure) else list(measures)
+    given = _several(measures)
     chosen = dialect(name)
     lists = (
         [each] if isinstance(each, Measure) else chosen.lists.get(each, [each]) for each in given
     )
     return resolve_measures([one for several in lists for one in several], chosen, rel)
+
+
+def _several(measures: object) -> list[str | Measure]:
+    if isinstance(measures, str | Measure):
+        return [measures]
+    if not isinstance(measures, Iterable):
+        fix = 'name one, such as "nDCG@10", or give a list of them'
+        raise MeasureError(f"measures of type {type(measures).__name__}", fix=fix)
+    return list(measures)
 
 
 def _in_dialect(measure: str | Measure, chosen: Dialect, rel: float | None) -> Measure:

@@ -20,7 +20,7 @@ from findwell.core.frames import pl
 from findwell.core.timing import timed
 from findwell.io.read.format import Format, Look, ReadContext, Source, register_format
 from findwell.io.read.objects import make_entries
-from findwell.io.read.records import one_line, plain_columns
+from findwell.io.read.records import one_line
 from findwell.io.read.tables import frame, pandas_columns, pandas_rows
 from findwell.io.read.traces.decoding import (
     EXPLODED_COLUMNS,
@@ -33,6 +33,7 @@ from findwell.io.read.traces.decoding import (
 from findwell.io.read.traces.exports import is_export
 from findwell.io.read.traces.schema import RERANKER, RETRIEVER, number_hops, outermost
 from findwell.io.read.traces.span import NO_FIELD, UNNAMED_DOCUMENT, parsed
+from findwell.io.read.values import plain_columns
 
 if TYPE_CHECKING:
     from collections import Counter
