@@ -29,7 +29,6 @@ from findwell.core.findings import (
 )
 from findwell.core.frames import pl
 from findwell.core.plugins import Registry
-from findwell.io.read.vocabulary import ID_NAMES, METADATA_NAMES, SOURCE_NAMES, TEXT_NAMES
 from findwell.io.storage.files import temporary_folder
 from findwell.io.storage.spool import copy_bounded, spool
 
@@ -42,7 +41,7 @@ if TYPE_CHECKING:
 
 
 OTHERS = 1000  # values of a field that are kept
-NO_IDS = {*TEXT_NAMES, "doc"}  # fields that are read as what they are
+LOOKED = 5000  # results whose other fields are read
 FUNCTION = re.compile(r"[\w.]+:[\w.]+")  # in a module
 
 
@@ -56,6 +55,7 @@ class EntryNotes:
     placed: int = 0  # ids that are places
     chunks: dict[tuple[str, str], tuple[Any, Any]] = field(default_factory=dict)  # by field and id
     others: dict[str, set[str]] = field(default_factory=dict)  # by field: what is not the id
+    looked: int = 0  # results, for `others`
 
     def findings(self) -> list[Finding]:
         """Return what should be known about the ids."""
@@ -117,12 +117,20 @@ class EntryNotes:
 
     def keep_others(self, fields: Mapping[str, Any], inside: str = "") -> None:
         """Remember what else may be the id of something that has one; of the first results only."""
-        for own, value in fields.items():
+        from findwell.io.read.vocabulary import (  # noqa: PLC0415 - files of TREC do without it
+            ID_NAMES,
+            METADATA_NAMES,
+            SOURCE_NAMES,
+            TEXT_NAMES,
+        )
+
+        self.looked += 1
+        for own, value in fields.items() if self.looked <= LOOKED else ():
             if own in METADATA_NAMES and isinstance(value, dict):
                 self.keep_others(value, "metadata.")
             name = f"{inside}{own}"
-            is_id = isinstance(value, str) and own not in NO_IDS
-            is_id |= type(value) is int and own in {*ID_NAMES, *SOURCE_NAMES}  # a page is not
+            is_id = isinstance(value, str) and own not in (*TEXT_NAMES, "doc")
+            is_id |= type(value) is int and own in (*ID_NAMES, *SOURCE_NAMES)  # a page is not
             if is_id and len(held := self.others.setdefault(name, set())) < OTHERS:
                 held.add(str(value))
 

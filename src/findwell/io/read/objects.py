@@ -177,10 +177,16 @@ def _is_row(value: object) -> bool:
     return hasattr(value, "_asdict") or hasattr(value, "_mapping")
 
 
+@functools.cache
+def _is_mapping(kind: type) -> bool:
+    return issubclass(kind, Mapping)
+
+
 def _get_field(value: object, name: str) -> Any:  # noqa: ANN401
     """Return what a dict or an object holds under a name, if it holds it."""
-    if isinstance(value, dict | Mapping):
-        return value.get(name, ABSENT)
+    kind = type(value)
+    if kind is dict or _is_mapping(kind):
+        return value.get(name, ABSENT)  # type: ignore[attr-defined]
     if value is None or isinstance(value, str | bytes | int | float | list | tuple | UUID):
         return getattr(value, name, ABSENT) if _is_row(value) else ABSENT
     try:
@@ -209,8 +215,12 @@ def look_up(value: object, path: str) -> Any:  # noqa: ANN401
 
 def first_named(value: object, paths: Iterable[str]) -> Any:  # noqa: ANN401
     """Return what stands under the first of these names or dotted paths that has a value."""
-    found = (look_up(value, path) for path in paths)
-    return next((each for each in found if each is not None), None)
+    own: Any = value.get if type(value) is dict else None
+    for path in paths:
+        found = look_up(value, path) if own is None or "." in path else own(path)
+        if found is not None:
+            return found
+    return None
 
 
 def _field_names(value: object) -> list[str]:
