@@ -184,7 +184,7 @@ def _is_mapping(kind: type) -> bool:
 
 def _get_field(value: object, name: str) -> Any:  # noqa: ANN401
     """Return what a dict or an object holds under a name, if it holds it."""
-    kind = type(value)
+    kind: Any = type(value)
     if kind is dict or _is_mapping(kind):
         return value.get(name, ABSENT)  # type: ignore[attr-defined]
     if value is None or isinstance(value, str | bytes | int | float | list | tuple | UUID):
