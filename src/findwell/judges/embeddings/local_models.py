@@ -125,12 +125,8 @@ class OnnxEncoder:
         return self._side_by_side(self._embed, texts)
 
     def _side_by_side(self, run: Callable[[T], Vectors], inputs: Sequence[T]) -> list[Vectors]:
-        rows: list[Vectors] = []
-        slice_ = 32 * self._workers  # so that an interrupt does not wait for all texts
-        with ThreadPoolExecutor(self._workers) as pool:
-            for start in range(0, len(inputs), slice_):
-                rows += pool.map(run, inputs[start : start + slice_])
-        return rows
+        with ThreadPoolExecutor(self._workers) as pool:  # an interrupt waits only for what runs
+            return list(pool.map(run, inputs))
 
     def unknown_share(self, texts: Sequence[str]) -> list[float]:
         """Return which part of the tokens of each text is unknown; 0 for a text without tokens."""
