@@ -206,9 +206,11 @@ def test_the_queries_that_moved_most() -> None:
     better = [{**record, "retrieved": ["a", "z"]} for record in records]
     found = findwell.compare({"old": records, "new": better}, measures=["recall", "RR"], moved=1)
     assert found.moved.filter(pl.col("measure") == "recall").rows() == [
-        ("old", "new", "recall", "q1", "Why?", 0.0, 1.0, 1.0),
         ("old", "new", "recall", "q2", "", 1.0, 0.0, -1.0),
+        ("old", "new", "recall", "q1", "Why?", 0.0, 1.0, 1.0),
     ]
+    fewer = findwell.compare({"old": records, "new": better}, measures="unjudged@1", moved=1).moved
+    assert fewer.rows()[-1][3:] == ("q1", "Why?", 1.0, 0.0, -1.0)  # which is a gain
     assert not findwell.compare(records, better, measures="RR", moved=0).moved.height
 
 

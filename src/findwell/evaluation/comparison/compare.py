@@ -101,7 +101,7 @@ class Comparison(display.Shown):
 
     @cached_property
     def moved(self) -> pl.DataFrame:
-        """The queries that moved most, each way."""
+        """The queries that moved most: those lost, then those won."""
         schema = {
             **dict.fromkeys(("baseline", "system", "measure", "query", "question"), pl.String()),
             **dict.fromkeys(("before", "after", "difference"), pl.Float64()),
@@ -362,15 +362,15 @@ def _baseline_first(systems: list[System], named: str | None) -> list[System]:
 
 
 def _moved(table: Pairing, count: int) -> list[Row]:
-    """Return the queries that differ most from the baseline: what was won first, then lost."""
+    """Return the queries that differ most from the baseline: what was lost first, then won."""
     rows: list[Row] = []
     texts = table.queries["question"] if "question" in table.query_columns else None
     for place, system in enumerate(table.runs[1:], start=1):
         for number, measure in enumerate(table.measures):
             before, after = table.table[0, number], table.table[place, number]
-            moved = np.nan_to_num(after - before)
-            order = [np.argsort(sign * moved, kind="stable")[: max(count, 0)] for sign in (-1, 1)]
-            up, down = order[0][moved[order[0]] > 0], order[1][moved[order[1]] < 0]
+            gain = np.nan_to_num(after - before) * (1 if measure.higher_is_better else -1)
+            order = [np.argsort(sign * gain, kind="stable")[: max(count, 0)] for sign in (1, -1)]
+            lost, won = order[0][gain[order[0]] < 0], order[1][gain[order[1]] > 0]
             rows += (
                 {
                     "baseline": table.runs[0],
@@ -380,9 +380,9 @@ def _moved(table: Pairing, count: int) -> list[Row]:
                     "question": None if texts is None else str(texts[int(query)] or ""),
                     "before": float(before[query]),
                     "after": float(after[query]),
-                    "difference": float(moved[query]),
+                    "difference": float(after[query] - before[query]),
                 }
-                for query in [*up, *down]
+                for query in [*lost, *won]
             )
     return rows
 
