@@ -231,7 +231,6 @@ def _ladder(comparison: Comparison) -> Grid:
     words = {key[1:]: found.word for key, found in comparison.verdicts.items()}
     order = best_first(higher=lead.higher_is_better)
     systems = sorted(comparison.systems, key=lambda system: order(values[system, str(lead)]))
-    places = {system: row for row, system in enumerate(systems)}
 
     def cell(name: str, system: str) -> str:
         return number(values[system, name], 3) + SIGNS.get(words.get((system, name), ""), "  ")
@@ -240,16 +239,16 @@ def _ladder(comparison: Comparison) -> Grid:
         "system": lambda system: system + " (baseline)" * (system == baseline)
     }
     columns |= {str(measure): partial(cell, str(measure)) for measure in comparison.measures}
-    marked = {
-        word: {(places[key[0]], [*columns].index(key[1])) for key in words if words[key] == word}
-        for word in (BETTER, WORSE)
+    cells = {
+        (systems.index(system), [*columns].index(name)): word
+        for (system, name), word in words.items()
     }
     return Grid.of(
         f"all systems, the best by {lead} first",
         columns,
         systems,
-        good=marked[BETTER],
-        bad=marked[WORSE],
+        good={at for at, word in cells.items() if word == BETTER},
+        bad={at for at, word in cells.items() if word == WORSE},
         note=f"▲ better, ▼ worse than {baseline}; no sign: unclear or the same",
     )
 
@@ -354,9 +353,9 @@ def notes_on_tests(comparison: Comparison) -> Iterator[str]:
     for row in (*comparison.rows, *comparison.slice_rows):
         part = f"{slice_text(row['slice'])}, " if "slice" in row else ""
         if row["reason"]:
-            rows = rows_by_reason.setdefault(row["reason"], [])
-            rows.append(f"{part}{row['system']} {row['measure']}")
-    yield from (f"{_some(rows)}: {reason}" for reason, rows in rows_by_reason.items())
+            where = rows_by_reason.setdefault(row["reason"], [])
+            where.append(f"{part}{row['system']} {row['measure']}")
+    yield from (f"{_some(where)}: {reason}" for reason, where in rows_by_reason.items())
 
 
 def slice_text(value: object) -> str:

@@ -433,7 +433,8 @@ def _cut(grid: Grid, width: int, gap: int) -> Grid:
     while sum(most[at] for at in keys) > room and max(most[at] for at in keys) > SHORT_CELL:
         longest = max(keys, key=lambda at: most[at])
         most[longest] = max(SHORT_CELL, most[longest] - 1)
-    for at in range(grid.keys, grid.left):  # a text that is no name may take what the names leave
+    # a text that is not a name may take what the names leave
+    for at in range(grid.keys, grid.left):
         most[at] = max(SHORT_CELL, min(most[at], width - 1 - sum(most[key] + gap for key in keys)))
 
     def short(cell: str, at: int) -> str:
