@@ -128,8 +128,7 @@ if not TYPE_CHECKING:  # type checkers know the names from above
 
 
 def __dir__() -> list[str]:
-    namespaces = (namespace.partition(".")[2] for namespace in _PUBLIC)
-    return sorted([*_names(), *filter(None, namespaces), "__version__"])
+    return sorted({*_names(), *(each.partition(".")[2] for each in _PUBLIC), "__version__"} - {""})
 
 
 def _render(shown: object, how: display.Format, **choices: Any) -> str:  # noqa: ANN401

@@ -36,13 +36,7 @@ VARIABLES = {
     "NO_COLOR": "anything for no colour",
     "GITHUB_STEP_SUMMARY": "file to which a summary of gates is appended",
 }
-HIDDEN_VARIABLES = (
-    "FINDWELL_API_KEY",
-    "OPENAI_API_KEY",
-    "FINDWELL_MONITOR_TOKEN",
-    "FINDWELL_WEBHOOK_SECRET",
-)
-
+HIDDEN_VARIABLES = {each for each in VARIABLES if each.endswith(("_KEY", "_TOKEN", "_SECRET"))}
 SECRET = ("token", "header", "headers", "webhook", "options", "extra-body")  # may hold keys
 
 

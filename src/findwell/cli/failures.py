@@ -89,15 +89,13 @@ def mistaken_usage(error: click.ClickException) -> OptionError:
     fix = f"`{path} --help` shows how it is used"
     if isinstance(error, click.NoSuchOption):
         return _unknown_option(error, path)
-    if isinstance(error, click.MissingParameter) and error.param is not None:
-        name = error.param.make_metavar(context) if context is not None else ""
-        named = (
-            name if error.param.param_type_name == "argument" else max(error.param.opts, key=len)
-        )
-        return OptionError(f"{named} is missing", fix=fix)
     if isinstance(error, click.BadParameter) and error.param is not None:
         named = max(error.param.opts, key=len)
-        return OptionError(f"{named}: {plain_message(error)}", fix=fix)
+        if not isinstance(error, click.MissingParameter):
+            return OptionError(f"{named}: {plain_message(error)}", fix=fix)
+        if error.param.param_type_name == "argument":
+            named = "" if context is None else error.param.make_metavar(context)
+        return OptionError(f"{named} is missing", fix=fix)
     what = error.format_message().removesuffix(".")
     for theirs, ours in MESSAGES_OF_CLICK.items():
         what = re.sub(theirs, ours, what)
@@ -117,10 +115,8 @@ def _unknown_option(error: click.NoSuchOption, path: str) -> OptionError:
         if key in each.fields:
             setting = each.fields[key]
             values = setting.metavar if setting.is_mapping else f"={setting.metavar}"
-            return OptionError(
-                f"unknown option {error.option_name}",
-                fix=f"it is a setting: {setting.spelling}{values}",
-            )
+            fix = f"it is a setting: {setting.spelling}{values}"
+            return OptionError(f"unknown option {error.option_name}", fix=fix)
     known = [name for each in command.params for name in each.opts] if command is not None else []
     suggestion = nearest(error.option_name, [name for name in known if name.startswith("--")])
     layer = "--help" if isinstance(command, click.Group) else "--help-all"

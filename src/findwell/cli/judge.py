@@ -21,6 +21,13 @@ if TYPE_CHECKING:
 SHOWING = frozenset({"labels", "others", "how", "output"})  # what kept cards can take
 
 
+aspect = option(
+    "--aspect relevance|claims|statements|sufficiency",
+    "What the labels are about.",
+    default="relevance",
+)
+
+
 @click.group("judge", cls=Group, short_help="Check a judge: against people, and how to ask it.")
 def command() -> None:
     """Check a judge before you believe it.
@@ -48,11 +55,7 @@ def command() -> None:
     judging.dry_run,
     group="Judge",
 )
-@option(
-    "--aspect relevance|claims|statements|sufficiency",
-    "What the labels are about.",
-    default="relevance",
-)
+@aspect
 @option("--corpus FILE", "Texts of the documents by id, if LABELS has only ids.")
 @option("--queries FILE", "Table about the queries, if LABELS has only ids.")
 @option(
@@ -181,12 +184,7 @@ def _say_what_probing_takes(judges: list[JudgeProtocol], asked: LabelledSamples)
 @option_set(judging.judge_settings(), judging.dry_run, group="Judge")
 @options.output(CHECK_FORMATS)
 def check(
-    *,
-    judge: str,
-    dry_run: bool,
-    how: str,
-    output: str | None,
-    judge_settings: dict[str, Any],
+    *, judge: str, dry_run: bool, how: str, output: str | None, judge_settings: dict[str, Any]
 ) -> None:
     """Let a model judge findwell's own labelled cases, in several ways, and say which suits it.
 
@@ -220,11 +218,7 @@ def check(
     judging.judge_settings(),
     group="Judge",
 )
-@option(
-    "--aspect relevance|claims|statements|sufficiency",
-    "What the labels are about.",
-    default="relevance",
-)
+@aspect
 @option(
     "--examples N",
     "Also show a language model N of the labels before it is asked, if that helps; asks twice.",
@@ -259,9 +253,8 @@ def teach(
         raise click.UsageError("name the labels: --labels pool")
     chosen = judging.JudgeChoice(judge, judge_settings).asked
     with options.progress("judging") as progress:
-        taught = teach_judge(
-            options.paths([labels])[0][0], judge=chosen, progress=progress, **choices
-        )
+        given = options.paths([labels])[0][0]
+        taught = teach_judge(given, judge=chosen, progress=progress, **choices)
     options.write(render(taught, "table", width=options.width(None)), None, "table")
     if target is not None:
         options.note(f"note: taught judge saved in {taught.save(target)}")

@@ -212,10 +212,7 @@ class DryRunJudge:
         self.name = judge.name
 
     def judge(
-        self,
-        samples: Sequence[Sample],
-        aspects: frozenset[str],
-        progress: Report | None = None,
+        self, samples: Sequence[Sample], aspects: frozenset[str], progress: Report | None = None
     ) -> list[Judged]:
         """Fail every sample."""
         from findwell.judges.verdicts import Judged, JudgeFailure, JudgeReason  # noqa: PLC0415

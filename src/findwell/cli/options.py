@@ -15,14 +15,7 @@ from typing import TYPE_CHECKING, Any, TypedDict
 import click
 from click.core import ParameterSource
 
-from findwell.cli.command import (
-    Decorator,
-    Settings,
-    option,
-    option_set,
-    settings_of,
-    typed_options,
-)
+from findwell.cli.command import Decorator, Settings, option, option_set, settings_of, typed_options
 from findwell.core.errors import OptionError
 from findwell.show.escape import printable
 from findwell.show.tables import describe_finding, reading_width, wrap
@@ -289,15 +282,8 @@ def progress(message: str) -> Iterator[Report | None]:
         def update_bar(step: Progress) -> None:
             speed = bar.tasks[0].speed
             rate = f"{speed:,.{1 if speed < 10 else 0}f}/s" if speed else ""
-            phase = step.phase or message
-            bar.update(
-                task,
-                completed=step.done,
-                total=step.total,
-                rate=rate,
-                note=step.note,
-                phase=phase,
-            )
+            shown: dict[str, Any] = {"note": step.note, "phase": step.phase or message}
+            bar.update(task, completed=step.done, total=step.total, rate=rate, **shown)
 
         try:
             yield update_bar

@@ -54,13 +54,7 @@ def _as_shares(
 @options.read("id_from")
 @options.output_format(["table", "json", "markdown"])
 @option("-o, --output FILE", "Write the questions to this file; - prints them.")
-def command(
-    *,
-    how: str,
-    output: str | None,
-    judge: judging.JudgeChoice,
-    **choices: Any,  # noqa: ANN401
-) -> int:
+def command(*, how: str, output: str | None, judge: judging.JudgeChoice, **choices: Any) -> int:  # noqa: ANN401
     """Let a language model write questions about documents, and check each of them.
 
     \b
@@ -71,11 +65,7 @@ def command(
     The questions are gold labels whose spans are characters of the documents, and are marked as
     synthetic in every result.
     """
-    from findwell.loop.labels.synthetic.questions import (  # noqa: PLC0415
-        check_output,
-        forecast_questions,
-        questions,
-    )
+    from findwell.loop.labels.synthetic.questions import check_output, forecast_questions, questions  # noqa: PLC0415
 
     chosen = {"judge": judge.asked, **choices}
     if judge.dry_run:

@@ -287,9 +287,8 @@ class _Drawing:
             self.listed[run.name] = _with_texts(drawn.listed, self.corpus)
         found = explained_queries([*drawn.findings, *run.found()], bound.gold)
         if drawn.unmet is not None:
-            found += bound.nothing_met(
-                replace(drawn.unmet, findings=tuple(found), others=run.others())
-            )
+            unmet = replace(drawn.unmet, findings=tuple(found), others=run.others())
+            found += bound.nothing_met(unmet)
         else:
             found += bound.met_in_part(
                 run, drawn, lambda other: self.engine.draw(run, other, plan.policy)
@@ -313,11 +312,7 @@ class _Drawing:
         if not judge:
             return made
         from findwell.judges.cards.card import find_card  # noqa: PLC0415 - few have a judge
-        from findwell.judges.judge_findings import (  # noqa: PLC0415
-            card_findings,
-            circular_findings,
-            label_findings,
-        )
+        from findwell.judges.judge_findings import card_findings, circular_findings, label_findings  # noqa: PLC0415
         from findwell.judges.limits import is_judged, is_measured  # noqa: PLC0415
 
         aspects = {name.partition("(")[0] for name in self.plan.matchers if is_judged(name)}

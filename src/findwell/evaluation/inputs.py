@@ -304,12 +304,7 @@ def default_relation(
 def _asked(given: Given, gold: Gold | None, reading: InputReading, stages: Stages) -> Given:
     """Return the run that a retriever makes."""
     # few evaluations ask a retriever
-    from findwell.retrievers.retrieve import (  # noqa: PLC0415
-        ask_all,
-        asked_again,
-        load_questions,
-        questions_for,
-    )
+    from findwell.retrievers.retrieve import ask_all, asked_again, load_questions, questions_for  # noqa: PLC0415
     from findwell.retrievers.retriever import Retriever, name_of  # noqa: PLC0415
 
     settings = given.data if isinstance(given.data, Retriever) else Retriever(given.data)

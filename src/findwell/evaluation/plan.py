@@ -185,9 +185,8 @@ def flat_options(options: Mapping[str, Any]) -> dict[str, Any]:
     if reading is None:
         return given
     if not isinstance(reading, Reading):
-        raise OptionError(
-            f"reading is of type {type(reading).__name__}", fix="give a findwell.Reading(…)"
-        )
+        what = f"reading is of type {type(reading).__name__}"
+        raise OptionError(what, fix="give a findwell.Reading(…)")
     return given | reading.options()
 
 

@@ -134,11 +134,9 @@ def find_scorer(settings: Judge) -> PairScorer:
         if (place / "config.json").is_file() and not any(place.rglob("*.onnx")):
             return _transformers_scorer(str(place), local_models.name_of_folder(place))
         name, encoder = local_models.onnx_cross_encoder(spec)
+        model = name.partition(":")[0]
         return PairScorer(
-            name,
-            lambda pairs: _from_logits(encoder.score(pairs)),
-            name.partition(":")[0],
-            cut=encoder.cut,
+            name, lambda pairs: _from_logits(encoder.score(pairs)), model, cut=encoder.cut
         )
     head = spec.partition(":")[0]
     if head != spec and "/" not in head:
@@ -170,16 +168,13 @@ def _transformers_scorer(model: str, name: str = "") -> PairScorer:
         raise JudgeError(
             f"sentence-transformers could not load the model: {error}", where=model
         ) from error
-    activation = getattr(
-        encoder, "activation_fn", getattr(encoder, "default_activation_function", None)
-    )
+    usual = getattr(encoder, "default_activation_function", None)  # of earlier versions
+    activation = getattr(encoder, "activation_fn", usual)
     raw = type(activation).__name__ == "Identity"
 
     def score(pairs: Pairs) -> Floats:
-        rows = np.asarray(
-            encoder.predict([list(pair) for pair in pairs], show_progress_bar=False),
-            dtype=np.float64,
-        )
+        scores = encoder.predict([list(pair) for pair in pairs], show_progress_bar=False)
+        rows = np.asarray(scores, dtype=np.float64)
         return _from_logits(list(rows)) if raw or rows.ndim > 1 else rows
 
     return PairScorer(name or model, score, name.partition(":")[0] or model)

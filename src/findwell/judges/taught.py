@@ -15,7 +15,6 @@ held out.
 
 from __future__ import annotations
 
-import hashlib
 import json
 import os
 from collections.abc import Callable, Mapping, Sequence
@@ -39,7 +38,7 @@ from findwell.core.estimate import Estimate
 from findwell.core.forks import refuse_after_fork
 from findwell.io.storage.files import write_text
 from findwell.judges.aspects import ASPECTS
-from findwell.judges.cards.labels import LabelledPairs, LabelledSamples, load_labels
+from findwell.judges.cards.labels import LabelledPairs, LabelledSamples, load_labels, short_hash
 from findwell.judges.client.protocol import parse_json
 from findwell.judges.settings import Judge
 from findwell.statistics.agreement import kappa, kappa_difference
@@ -249,7 +248,7 @@ def teach_judge(
         gain=gain,
         brier_before=brier,
         brier_after=_brier(chances, right),
-        asked=tuple(sorted({_short(given.questions[at]) for at, _ in kept})),
+        asked=tuple(sorted({short_hash(given.questions[at]) for at, _ in kept})),
         created=datetime.now(UTC).isoformat(timespec="seconds"),
         example_gain=example_gain,
         examples=stay,
@@ -376,10 +375,6 @@ def _grade_curves(scores: Floats, grades: Any, rel: int) -> dict[int, ScoreMap]:
     return found
 
 
-def _short(name: str) -> str:
-    return hashlib.sha256(name.encode()).hexdigest()[:8]
-
-
 class TaughtJudge:
     """A judge whose probabilities and verdicts about one aspect follow labels."""
 
@@ -393,9 +388,8 @@ class TaughtJudge:
         if teaching.examples:
             from findwell.judges.llm.single import Example  # noqa: PLC0415
 
-            cast("Any", inner).examples = {
-                teaching.aspect: [*map(Example._make, teaching.examples)]
-            }
+            examples = [*map(Example._make, teaching.examples)]
+            cast("Any", inner).examples = {teaching.aspect: examples}
         self.name = f"taught({inner.name})"
         self.fitted_on = frozenset(teaching.asked)
 
@@ -438,17 +432,14 @@ class TaughtJudge:
     def about(self) -> dict[str, Any]:
         """Return what the manifest says: the judge, and what it was taught."""
         taught = self.teaching
-        described = taught.as_dict()
+        described, held_out = taught.as_dict(), taught.after if taught.helps else taught.before
         kept = {name: described[name] for name in CITED}
         return {
             **self.inner.about(),
             "judge": self.name,
             "calibrated": bool(taught.curves),
-            "taught": _short(json.dumps(described, sort_keys=True)),
-            "recalibrated": {
-                **kept,
-                "kappa_held_out": (taught.after if taught.helps else taught.before).value,
-            },
+            "taught": short_hash(json.dumps(described, sort_keys=True)),
+            "recalibrated": {**kept, "kappa_held_out": held_out.value},
             "taught_by": taught.cite(),
         }
 

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections import Counter
+from functools import partial
 from itertools import groupby, islice, product
-from math import inf
 from operator import itemgetter
 from string import ascii_lowercase
 from typing import TYPE_CHECKING, Any
@@ -15,11 +15,11 @@ from findwell.core.verdict import BETTER, SAME, UNCLEAR, UNKNOWN, WORSE, verdict
 from findwell.show.document import Document, Headline, Line, Notes
 from findwell.show.grid import Grid
 from findwell.show.result import with_relation
-from findwell.show.tables import best, chance, decimals, limits, number, rounded, signed
+from findwell.show.tables import best, best_first, chance, decimals, limits, number, rounded, signed
 from findwell.show.timing import timing_grid
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Sequence
+    from collections.abc import Callable, Iterator, Sequence
 
     import polars as pl
 
@@ -177,7 +177,7 @@ def _where(comparison: Comparison, row: Row, word: str) -> Iterator[str]:
         and all(each[key] == row[key] for key in ("baseline", "system", "measure"))
     ]
     mine.sort(key=lambda each: -abs(each["difference"]))
-    named = [f"{each['column']} {_text(each['slice'])} ({numbers(each)[2]})" for each in mine]
+    named = [f"{each['column']} {slice_text(each['slice'])} ({numbers(each)[2]})" for each in mine]
     if named:
         yield f"{word} in {_some(named)}"
 
@@ -227,62 +227,50 @@ def _parts(comparison: Comparison, moved: int) -> Iterator[Part]:
 
 def _ladder(comparison: Comparison) -> Grid:
     """One row per system, the best by the first measure first, with the signs of the verdicts."""
-    values = {(row["system"], row["measure"]): row["value"] for row in comparison.value_rows}
-    names = [str(measure) for measure in comparison.measures]
-    sign, baseline = 1 if comparison.measures[0].higher_is_better else -1, comparison.baseline
-
-    def place(system: str) -> float:
-        value = values[system, names[0]]
-        return inf if value is None else -sign * value
-
-    systems = sorted(comparison.systems, key=place)
+    values, baseline, lead = _values(comparison), comparison.baseline, comparison.measures[0]
     words = {key[1:]: found.word for key, found in comparison.verdicts.items()}
-    cells = [[words.get((system, name), "") for name in names] for system in systems]
-    rows = [
-        [
-            f"{system} (baseline)" if system == baseline else system,
-            *(
-                number(values[system, name], 3) + SIGNS.get(word, "  ")
-                for name, word in zip(names, found, strict=True)
-            ),
-        ]
-        for system, found in zip(systems, cells, strict=True)
-    ]
+    order = best_first(higher=lead.higher_is_better)
+    systems = sorted(comparison.systems, key=lambda system: order(values[system, str(lead)]))
 
-    def marked(wanted: str) -> set[tuple[int, int]]:
-        return {
-            (row, at)
-            for row, found in enumerate(cells)
-            for at, word in enumerate(found, 1)
-            if word == wanted
-        }
+    def cell(name: str, system: str) -> str:
+        return number(values[system, name], 3) + SIGNS.get(words.get((system, name), ""), "  ")
 
-    return Grid(
-        f"all systems, the best by {names[0]} first",
-        ["system", *names],
-        rows,
-        good=marked(BETTER),
-        bad=marked(WORSE),
+    columns: dict[str, Callable[[str], str]] = {
+        "system": lambda system: system + " (baseline)" * (system == baseline)
+    }
+    columns |= {str(measure): partial(cell, str(measure)) for measure in comparison.measures}
+    cells = {
+        (systems.index(system), [*columns].index(name)): word
+        for (system, name), word in words.items()
+    }
+    return Grid.of(
+        f"all systems, the best by {lead} first",
+        columns,
+        systems,
+        good={at for at, word in cells.items() if word == BETTER},
+        bad={at for at, word in cells.items() if word == WORSE},
         note=f"▲ better, ▼ worse than {baseline}; no sign: unclear or the same",
     )
+
+
+def _values(comparison: Comparison) -> dict[tuple[str, str], float | None]:
+    return {(row["system"], row["measure"]): row["value"] for row in comparison.value_rows}
 
 
 def lay_out(
     comparison: Comparison, rows: Sequence[Row], title: str, first: Sequence[str] = ()
 ) -> Grid:
     """One row per measure and pair of systems, after the columns that come `first`."""
-    corrections = [row["correction"] for row in rows if row["correction"] != "none"]
     texts = [*first, "measure", *(["baseline"] if _several_baselines(rows) else []), "system"]
     shown = by_measure(comparison, rows)
     cells = [
-        [_text(row[name]) for name in texts]
+        [slice_text(row[name]) for name in texts]
         + [row["verdict"], *numbers(row), corrected(row), chance(row["p_adjusted"])]
         + _counts(comparison, row)
         for row in shown
     ]
     header = [*texts, "verdict", "before", "after", "difference"]
-    header += [f"{100 * comparison.level:g}% interval"]
-    header += [CORRECTIONS[corrections[0]] if corrections else "p"]
+    header += [f"{100 * comparison.level:g}% interval", header_of_p(rows)]
     header += ["n before", "n after"] if comparison.unpaired else ["won/tied/lost", "n"]
     at = len(texts)
     return Grid(
@@ -294,6 +282,11 @@ def lay_out(
         good={(place, at) for place, row in enumerate(shown) if row["verdict"] == BETTER},
         bad={(place, at) for place, row in enumerate(shown) if row["verdict"] == WORSE},
     )
+
+
+def header_of_p(rows: Sequence[Row]) -> str:
+    """Name the column of p after its correction, if there is any."""
+    return next((CORRECTIONS[each] for row in rows if (each := row["correction"]) != "none"), "p")
 
 
 def _counts(comparison: Comparison, row: Row) -> list[str]:
@@ -356,24 +349,17 @@ def notes_on_tests(comparison: Comparison) -> Iterator[str]:
         yield f"p by {next(iter(tests))}"
     else:
         yield "p by " + "; by ".join(f"{test}: {', '.join(each)}" for test, each in tests.items())
-    rows = [("", row) for row in comparison.rows]
-    rows += ((f"{_text(row['slice'])}, ", row) for row in comparison.slice_rows)
-    yield from _reasons(rows)
-
-
-def _reasons(rows: Iterable[tuple[str, Row]]) -> Iterator[str]:
-    """Say each reason once, with the rows that have it."""
     rows_by_reason: dict[str, list[str]] = {}
-    for part, row in rows:
+    for row in (*comparison.rows, *comparison.slice_rows):
+        part = f"{slice_text(row['slice'])}, " if "slice" in row else ""
         if row["reason"]:
-            rows_by_reason.setdefault(row["reason"], []).append(
-                f"{part}{row['system']} {row['measure']}"
-            )
-    for reason, where in rows_by_reason.items():
-        yield f"{_some(where)}: {reason}"
+            where = rows_by_reason.setdefault(row["reason"], [])
+            where.append(f"{part}{row['system']} {row['measure']}")
+    yield from (f"{_some(where)}: {reason}" for reason, where in rows_by_reason.items())
 
 
-def _text(value: object) -> str:
+def slice_text(value: object) -> str:
+    """Write the value of a slice."""
     return "(none)" if value is None else str(value)
 
 
@@ -388,8 +374,7 @@ def _for_papers(comparison: Comparison) -> Grid:
     systems = comparison.systems
     letters = dict(zip(systems, _letters(len(systems)), strict=True)) if pairs else {}
     names = [str(measure) for measure in comparison.measures]
-    values = {(row["system"], row["measure"]): row["value"] for row in comparison.value_rows}
-    leading: set[tuple[int, int]] = set()
+    values, leading = _values(comparison), set[tuple[int, int]]()
     unknown = {key[2] for key, found in comparison.verdicts.items() if found.word == UNKNOWN}
     for column, measure in enumerate(comparison.measures, start=1):
         of_systems = {at: values[name, str(measure)] for at, name in enumerate(systems)}

@@ -212,20 +212,20 @@ def _headline(headline: Headline, width: int, *, color: bool) -> str:
 
 def to_text(document: Document, width: int | None) -> str:
     """Return what Python prints: what the terminal shows, cut to fit a screen, and findings."""
+
+    def short(grid: Grid) -> Grid:
+        more = len(grid.rows) - SCREEN_ROWS
+        note = grid.note or (f"and {more:,} more rows" if more > 0 else "")
+        return replace(grid, rows=grid.rows[:SCREEN_ROWS], note=note)
+
     kept = [
-        replace(part, rows=part.rows[:SCREEN_ROWS], note=part.note or _more_rows(part, SCREEN_ROWS))
-        if isinstance(part, Grid)
-        else part
+        short(part) if isinstance(part, Grid) else part
         for part in document.parts
         if not isinstance(part, Code | LetterChart)
     ]
     found = tuple(f"note: {describe_finding(each)}" for each in document.findings)
-    short = Document([*kept, Notes(found)], headlines=document.headlines)
-    return to_terminal(short, width=width).rstrip()
-
-
-def _more_rows(grid: Grid, most: int) -> str:
-    return f"and {len(grid.rows) - most:,} more rows" if len(grid.rows) > most else ""
+    shown = Document([*kept, Notes(found)], headlines=document.headlines)
+    return to_terminal(shown, width=width).rstrip()
 
 
 def to_markdown(document: Document) -> str:

@@ -41,9 +41,7 @@ MEANINGS = {
     "unjudged": "not judged",
     "miss": "matches nothing",
 }
-RANKS_BELOW = (
-    10  # ranks that are shown below the last that adds to a number, where no cutoff ends it
-)
+RANKS_BELOW = 10  # that are shown below the last that adds to a number, where no cutoff ends it
 PLAIN_RULES = ("grade >= 1", "grade > 0")  # what counts where nothing else was asked for
 SAME_SUM = 1e-12  # sums in another order
 NO_DOCUMENT = "(no document supports it)"

@@ -43,6 +43,7 @@ def _environment() -> Environment:
         exact=lambda value: "" if value is None else f"{value:.12g}",
         interval=lambda row: interval(row["low"], row["high"]),
         number=number,
+        time="{:%Y-%m-%d %H:%M}".format,
         value=lambda row: number(row["value"], decimals(row["low"], row["high"])),
         queries=counted,
     )

@@ -21,7 +21,7 @@ from findwell.loop.monitoring.overview import (
     overview,
     telling_calls,
 )
-from findwell.loop.monitoring.signals import SIGNALS
+from findwell.loop.monitoring.signals import KEY, SIGNALS
 from findwell.loop.monitoring.times import LENGTHS, bucket_length, parse_moment
 from findwell.show.charts.time_series import TimeAxis, sparkline, time_series
 from findwell.show.document import Headline
@@ -38,7 +38,6 @@ if TYPE_CHECKING:
     from findwell.loop.monitoring.monitor import Monitor
     from findwell.loop.monitoring.overview import CallsOfBucket
     from findwell.loop.monitoring.signals import Signal
-    from findwell.loop.monitoring.store import Mark
     from findwell.loop.monitoring.time_buckets import AroundMark, SignalAround
 
 IN_ALL, OF_BUCKET = 300, 6  # calls in a file, and of these of one point
@@ -175,24 +174,21 @@ def _page(
     cards = _cards(found, link)
     ranked = _ranked(found.around)
     changed = [name for name, each in ranked.items() if each.verdict.is_clear and name in cards]
-    axis = _axis(found, None)
+    axis, size = _axis(found, None), IN_FILE if live is None else IN_PAGE
     alarms = []
     for each in opened:
         held = None if each.slice or look.by else cards.pop(each.signal, None)
-        size = IN_FILE if live is None else IN_PAGE
         alarms.append(_alarm(monitor, each, size) | _alarm_chart(each, held, axis))
     shown = [name for name in changed if name in cards] if found.around else list(cards)
     folded = [name for name in cards if name not in shown]
-    judged = [
-        last for last in found.watched if last["history"] and last["signal"] not in alarmed(opened)
-    ]
-    only = f"only {look.by} = {look.only}" if look.only else f"by {look.by}"
-    when = f"{time_text(found.since)} to {time_text(found.until)} UTC"
-    lede = [
-        f"{counted(found.counts.calls, 'call', 'calls')} in the store",
-        when,
-        *([only] if look.by else []),
-    ]
+    alarmed = {each.signal for each in opened}
+    judged = [each for each in found.watched if each["history"] and each["signal"] not in alarmed]
+    lede = f"{counted(found.counts.calls, 'call', 'calls')} in the store · "
+    lede += f"{time_text(found.since)} to {time_text(found.until)} UTC"
+    if look.by:
+        lede += f" · only {look.by} = {look.only}" if look.only else f" · by {look.by}"
+    chosen = _chosen(look)
+    marks = [(each, f"/?{urlencode(chosen | {'mark': each.name})}#signals") for each in found.marks]
     mark = found.around.mark.name if found.around is not None else ""
     sections = {"alarms": "Alarms", "signals": "What changed" if mark else "Signals"}
     sections |= {"unchanged": "No clear change" if mark else "Judged"} if folded or judged else {}
@@ -204,7 +200,7 @@ def _page(
         live=live,
         sections=sections,
         name=name,
-        lede=" · ".join(lede),
+        lede=lede,
         headline=_headline(found, opened, [ranked[each] for each in changed]),
         notes=list(_notes(found)),
         tools=_tools(found) if live is not None else None,
@@ -217,18 +213,13 @@ def _page(
         alarms=alarms,
         resolved=_resolved([each for each in found.alarms if each.resolved is not None]),
         watched=_watched(found.watched),
-        marks=[_mark(each, look) for each in found.marks],
+        marks=marks,
         mark=mark,
-        around=None if found.around is None else _periods(found.around),
+        around=found.around,
         buckets=buckets,
         words=_words(look.every),
         empty=not found.counts.calls,
     )
-
-
-def alarmed(opened: Sequence[KnownAlarm]) -> set[str]:
-    """Return the signals with an open alarm."""
-    return {each.signal for each in opened}
 
 
 def _ranked(around: AroundMark | None) -> dict[str, SignalAround]:
@@ -418,28 +409,14 @@ def _unit(signal: str) -> str:
 
 
 def _alarm(monitor: Monitor, alarm: KnownAlarm, size: CallSize) -> dict[str, Any]:
-    keys = pl.DataFrame(
-        [(each.time, each.trace, each.span, each.value) for each in alarm.calls],
-        schema={
-            "time": pl.Datetime("us", "UTC"),
-            "trace": pl.String(),
-            "span": pl.String(),
-            VALUE: pl.Float64(),
-        },
-        orient="row",
-    )
-    unit = _unit(alarm.signal)
+    rows = [(each.time, each.trace, each.span, each.value) for each in alarm.calls]
+    types = (pl.Datetime("us", "UTC"), pl.String(), pl.String(), pl.Float64())
+    keys = pl.DataFrame(rows, schema=dict(zip((*KEY, VALUE), types, strict=True)), orient="row")
+    unit, known = _unit(alarm.signal), SIGNALS.get(alarm.signal)
+    what = [f"{subtitle(known)}, as of the last check", *alarm.judge] if known is not None else []
     return {
-        "alert": alarm.alert,
-        "slice": alarm.slice,
-        "signal": alarm.signal,
-        "what": "; ".join(
-            [f"{subtitle(SIGNALS[alarm.signal])}, as of the last check", *alarm.judge]
-        )
-        if alarm.signal in SIGNALS
-        else "",
-        "since": time_text(alarm.since),
-        "opened": time_text(alarm.opened),
+        "alarm": alarm,
+        "what": "; ".join(what),
         "now": amount(alarm.now, unit),
         "before": amount(alarm.before, unit),
         "n": counted(alarm.n, "call", "calls"),
@@ -471,17 +448,6 @@ def _watched(every: Sequence[dict[str, Any]]) -> Grid | None:
     }
     judges = dict.fromkeys(judge for last in every for judge in last["judge"])
     return Grid.of("", columns, every, left=3, note="; ".join(judges)) if every else None
-
-
-def _mark(mark: Mark, look: OverviewChoice) -> dict[str, str]:
-    there = "/?" + urlencode(_chosen(look) | {"mark": mark.name}) + "#signals"
-    return {"name": mark.name, "time": time_text(mark.time), "link": there}
-
-
-def _periods(found: AroundMark) -> dict[str, str]:
-    """Return which times before and after a mark are compared."""
-    times = {"since": found.since, "time": found.mark.time, "until": found.until}
-    return {name: time_text(time) for name, time in times.items()}
 
 
 def _tools(found: Overview) -> dict[str, Any]:

@@ -51,6 +51,8 @@ WEAKER_BY = 0.1  # by how much a slice is below the rest
 MOST = 3  # systems that have a sentence
 LEVEL = 0.95  # of tests, for a result that was to have no intervals
 BAR, BAR_HEIGHT = 1000.0, 26.0
+# the parts of a bar: the word, the class of its colour, and what the table shows of it
+COUNTED = (("won", "good", "better"), ("tied", "tied", "tied"), ("lost", "bad", "worse"))
 UNREADABLE = ("name", "judge", "weights", "thresholds")  # of what is known about a judge
 
 
@@ -145,13 +147,7 @@ def _answers(panel: Panel) -> list[dict[str, Any]]:
                 chosen = {} if len(panel.names) == 2 else {"b": each.system}
                 parts = [
                     (word, count or 0, kind, link_to(show=show, **chosen))
-                    for word, count, kind, show in zip(
-                        ("won", "tied", "lost"),
-                        counts,
-                        ("good", "tied", "bad"),
-                        ("better", "tied", "worse"),
-                        strict=True,
-                    )
+                    for (word, kind, show), count in zip(COUNTED, counts, strict=True)
                 ]
                 answer["facts"] = [fact for fact in each.facts if fact != said]
                 answer |= {"parts": parts, "bar": _bar(parts)}
@@ -333,10 +329,10 @@ def provenance(system: System) -> list[tuple[str, str]]:
         known = f" · sha256 {sha256[:16]}…" if sha256 else ""
         pairs.append((each.role, f"{each.path or each.kind}{known}"))
     timing = result.timing.get(system.run)
-    if timing is not None and timing.p50 is not None:
-        times = f"p50 {timing.p50:.1f} ms, p90 {timing.p90:.1f} ms, p99 {timing.p99:.1f} ms"
-        pairs.append(("latency", times))
     if timing is not None:
+        if timing.p50 is not None:
+            times = f"p50 {timing.p50:.1f} ms, p90 {timing.p90:.1f} ms, p99 {timing.p99:.1f} ms"
+            pairs.append(("latency", times))
         pairs += [each for each in timing_rows(timing) if not each[0].startswith("latency")]
     return [(name, each) for name, each in pairs if each]
 

@@ -17,6 +17,7 @@ from findwell.evaluation.comparison.systems import System, gather
 from findwell.show.charts import caption
 from findwell.show.charts.svg import SYSTEMS
 from findwell.show.comparison import best_systems
+from findwell.show.tables import best_first
 from findwell.statistics.verdicts import DifferenceTest, correct, correct_all_pairs
 
 if TYPE_CHECKING:
@@ -156,12 +157,8 @@ class Panel:
 
     def _by_one_measure(self, measure: int, queries: pl.DataFrame) -> Pairing:
         only = slice(measure, measure + 1)
-        return changed(
-            self.pairing,
-            measures=self.measures[only],
-            table=self.pairing.table[:, only],
-            queries=queries,
-        )
+        table = self.pairing.table[:, only]
+        return changed(self.pairing, measures=self.measures[only], table=table, queries=queries)
 
     @cached_property
     def misses(self) -> dict[str, dict[str, dict[str, int]]]:
@@ -246,10 +243,6 @@ def lay_side_by_side(
 def _best_first(systems: list[System]) -> list[System]:
     """Return the baseline, then the others by their first measure, the best first."""
     first = systems[0].result.measures[0]
-    sign = -1 if first.higher_is_better else 1
-
-    def place(system: System) -> tuple[bool, float]:
-        value = system.result[system.run, str(first)]
-        return value is None, 0.0 if value is None else sign * value
-
-    return [systems[0], *sorted(systems[1:], key=place)]
+    order = best_first(higher=first.higher_is_better)
+    others = sorted(systems[1:], key=lambda each: order(each.result[each.run, str(first)]))
+    return [systems[0], *others]

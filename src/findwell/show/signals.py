@@ -150,14 +150,9 @@ def _over_time(table: pl.DataFrame, by: Sequence[str], marks: Sequence[Mark]) ->
     for name in (name for name in SIGNALS if name in table["signal"]):
         signal = SIGNALS[name]
         rows = table.filter(table["signal"] == name)
-        columns = {
-            "time (UTC)": lambda row: time_text(row["time"]),
-            **_slices(by),
-            **FIGURES,
-        }
-        title = f"{name} · {signal.unit}" + (
-            f", {signal.worse} is worse" if signal.worse != "either" else ""
-        )
+        columns = {"time (UTC)": lambda row: time_text(row["time"]), **_slices(by), **FIGURES}
+        worse = "" if signal.worse == "either" else f", {signal.worse} is worse"
+        title = f"{name} · {signal.unit}{worse}"
         listed = rows.to_dicts()
         inside = [mark for mark in marks if mark.time >= listed[0]["time"]]
         note = "; ".join(f"{time_text(mark.time)} {mark.name}" for mark in inside)

@@ -8,10 +8,9 @@ from __future__ import annotations
 import json
 import re
 import textwrap
-from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import replace
 from math import ceil, floor, log10
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from findwell.core.findings import shorten
 from findwell.show import escape
@@ -19,7 +18,7 @@ from findwell.show.escape import printable
 from findwell.show.grid import Grid
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
     import polars as pl
 
@@ -133,6 +132,12 @@ def chance(p: float | None) -> str:
     if p is None:
         return "–"
     return "< 0.001" if p < 0.0005 else f"{p:.3f}" if p < 0.0995 else f"{p:.2f}"
+
+
+def best_first(*, higher: bool) -> Callable[[float | None], tuple[bool, float]]:
+    """Return the key that sorts the best value first, and what has no value last."""
+    sign = -1 if higher else 1
+    return lambda value: (value is None, sign * (value or 0.0))
 
 
 def best(values: Mapping[Key, float | None], *, higher_is_better: bool) -> set[Key]:
@@ -265,12 +270,8 @@ def latex_notes(lines: Iterable[str]) -> str:
     return "".join(f"% {printable(line)}\n" for line in lines)
 
 
-BEST_COLOR, GOOD_COLOR, BAD_COLOR, NO_COLOR = (
-    "\x1b[1;32m",
-    "\x1b[32m",
-    "\x1b[31m",
-    "\x1b[0m",
-)  # green, red, and back
+# bold green, green, red, and back
+BEST_COLOR, GOOD_COLOR, BAD_COLOR, NO_COLOR = "\x1b[1;32m", "\x1b[32m", "\x1b[31m", "\x1b[0m"
 GAPS = (3, 2)  # blanks between columns, as wide as the terminal allows
 SHORT_CELL, READABLE_CELL = 10, 24  # letters that are left of a text at least, and better
 TRANSPOSED_COLUMNS = 8  # columns of a table on its side, at most
@@ -376,11 +377,16 @@ def _turned(grid: Grid, width: int, gap: int) -> list[Grid]:
 
 
 def _some_rows(grid: Grid, first: int, end: int) -> Grid:
-    best, good, bad = (
-        {(row - first, at) for row, at in cells if first <= row < end}
-        for cells in (grid.best, grid.good, grid.bad)
-    )
-    return replace(grid, rows=grid.rows[first:end], best=best, good=good, bad=bad)
+    moved = _moved(grid, lambda row, at: (row - first, at) if first <= row < end else None)
+    return replace(grid, rows=grid.rows[first:end], **moved)
+
+
+def _moved(grid: Grid, place: Callable[[int, int], tuple[int, int] | None]) -> dict[str, Any]:
+    """Return the cells that stand out where they are in another table; None is out of it."""
+    return {
+        name: {new for cell in getattr(grid, name) if (new := place(*cell)) is not None}
+        for name in ("best", "good", "bad")
+    }
 
 
 def _side_by_side(grid: Grid, width: int, gap: int) -> Iterator[Grid]:
@@ -408,12 +414,8 @@ def _width(grid: Grid, gap: int) -> int:
 def _transposed(grid: Grid) -> Grid:
     """Return a table on its side: each column becomes a row."""
     turned = [list(column) for column in zip(grid.header, *grid.rows, strict=True)]
-    marks = (
-        {(column - 1, row + 1) for row, column in cells if column}
-        for cells in (grid.best, grid.good, grid.bad)
-    )
-    best, good, bad = marks
-    return Grid(grid.title, turned[0], turned[1:], best=best, good=good, bad=bad)
+    moved = _moved(grid, lambda row, column: (column - 1, row + 1) if column else None)
+    return Grid(grid.title, turned[0], turned[1:], **moved)
 
 
 def _cut(grid: Grid, width: int, gap: int) -> Grid:
@@ -431,9 +433,8 @@ def _cut(grid: Grid, width: int, gap: int) -> Grid:
     while sum(most[at] for at in keys) > room and max(most[at] for at in keys) > SHORT_CELL:
         longest = max(keys, key=lambda at: most[at])
         most[longest] = max(SHORT_CELL, most[longest] - 1)
-    for at in range(
-        grid.keys, grid.left
-    ):  # a text that is not a name may take what the names leave
+    # a text that is not a name may take what the names leave
+    for at in range(grid.keys, grid.left):
         most[at] = max(SHORT_CELL, min(most[at], width - 1 - sum(most[key] + gap for key in keys)))
 
     def short(cell: str, at: int) -> str:
@@ -448,19 +449,12 @@ def _cut(grid: Grid, width: int, gap: int) -> Grid:
 def _columns(grid: Grid, kept: Sequence[int]) -> Grid:
     """Return some columns of a table."""
     place = {old: new for new, old in enumerate(kept)}
-    marks = (
-        {(row, place[at]) for row, at in cells if at in place}
-        for cells in (grid.best, grid.good, grid.bad)
-    )
-    best, good, bad = marks
     return replace(
         grid,
         header=[grid.header[at] for at in kept],
         rows=[[row[at] for at in kept] for row in grid.rows],
         left=sum(at < grid.left for at in kept),
-        best=best,
-        good=good,
-        bad=bad,
+        **_moved(grid, lambda row, at: (row, place[at]) if at in place else None),
     )
 
 

@@ -103,7 +103,9 @@ def page(tuning: Tuning) -> str:
     first, *more = grids(tuning)
     curves, snippet, said = curves_of(tuning), tuning.snippet, document(tuning)
     absent = {name for name, part in (("curve", curves), ("paste", snippet)) if not part}
-    queries = counted(tuning.choice.n)
+    plateaus = [plateau_in_words(each, counted(tuning.choice.n)) for each in curves]
+    sentences = [f"{each[:1].upper()}{each[1:]}." for each in plateaus]
+    drawn = zip(charts(tuning, PAGE_WIDTH), charts(tuning, NARROW), sentences, strict=True)
     return html_page(
         "tuning.html.j2",
         f"{tuning.engine} tuned by {tuning.measure}",
@@ -114,31 +116,17 @@ def page(tuning: Tuning) -> str:
         first=first,
         more=more,
         sentences=notes(tuning),
-        charts=list(
-            zip(
-                charts(tuning, PAGE_WIDTH),
-                charts(tuning, NARROW),
-                [sentence_of(plateau_in_words(each, queries)) for each in curves],
-                strict=True,
-            )
-        ),
+        charts=list(drawn),
         snippet=snippet or "",
         engine=tuning.engine,
         findings=said.findings,
     )
 
 
-def sentence_of(text: str) -> str:
-    """Return a clause as a sentence."""
-    return f"{text[:1].upper()}{text[1:]}."
-
-
 def headline(tuning: Tuning) -> Headline:
     """Say what to do: take the chosen setting or keep what there is, and what that rests on."""
-    setting = f"setting {tuning.chosen}"
-    found = tuning.held_out
+    found, rival = tuning.held_out, _rival(tuning)
     value = figure(found)
-    rival = _rival(tuning)
     if rival is None:
         reach = interval(found.low, found.high).replace("…", "to")
         fact = f"{tuning.measure} {value} ({reach}) on held-out queries"
@@ -161,7 +149,7 @@ def headline(tuning: Tuning) -> Headline:
         f"won {verdict.won:,}, tied {verdict.tied:,}, lost {verdict.lost:,}",
     ]
     if tuning.kept is None:
-        facts.append(setting)
+        facts.append(f"setting {tuning.chosen}")
     if rival.needed is not None:
         unit = "queries" if tuning.cluster is None else "clusters"
         facts.append(f"about {rounded(rival.needed):,} {unit} would show a difference this small")
@@ -231,18 +219,15 @@ def grids(tuning: Tuning) -> Iterator[Grid]:
     elif len(curves_of(tuning)) != 1:
         yield _best_in_sample(tuning)
     if tuning.others:
-        yield Grid(
+        yield Grid.of(
             "other measures, with the same choices",
-            ["measure", "held out", level, "in sample"],
-            [
-                [
-                    other.measure,
-                    figure(other.held_out),
-                    interval(other.held_out.low, other.held_out.high),
-                    number(other.in_sample, digits_of(other.held_out)),
-                ]
-                for other in tuning.others
-            ],
+            {
+                "measure": lambda other: other.measure,
+                "held out": lambda other: figure(other.held_out),
+                level: lambda other: interval(other.held_out.low, other.held_out.high),
+                "in sample": lambda other: number(other.in_sample, digits_of(other.held_out)),
+            },
+            tuning.others,
         )
     if not isinstance(source, AskedRetriever):
         for each in source.sliced:
@@ -265,10 +250,10 @@ def _gains(tuning: Tuning) -> Grid:
         "won/tied/lost": lambda gain: f"{gain.verdict.won}/{gain.verdict.tied}/{gain.verdict.lost}",
     }
     words = [gain.verdict.word for gain in tuning.gains]
-    return Grid(
+    return Grid.of(
         f"the chosen setting on held-out queries{current}",
-        list(columns),
-        [[cell(gain) for cell in columns.values()] for gain in tuning.gains],
+        columns,
+        tuning.gains,
         left=2,
         good={(row, 1) for row, word in enumerate(words) if word == BETTER},
         bad={(row, 1) for row, word in enumerate(words) if word == WORSE},
@@ -297,14 +282,8 @@ def _best_in_sample(tuning: Tuning) -> Grid:
 
 def _slices(tuning: Tuning, sliced: SlicedChoice) -> Grid:
     rows = [
-        [
-            each.label,
-            tuning.grid.label(each.chosen),
-            str(each.n),
-            number(each.held_out),
-            number(each.shared),
-            number(each.in_sample),
-        ]
+        [each.label, tuning.grid.label(each.chosen), str(each.n)]
+        + [number(value) for value in (each.held_out, each.shared, each.in_sample)]
         for each in sliced.slices
         if each.own
     ]

@@ -41,9 +41,7 @@ if TYPE_CHECKING:
     from findwell.statistics.intervals import Bounds
 
 FEW_LABELS = 5  # labels of a stratum, below which it is joined with others
-MANY_DEGREES = (
-    2000  # degrees of freedom from which a series in 1/df gives the quantile to ten digits
-)
+MANY_DEGREES = 2000  # of freedom, from which a series in 1/df gives the quantile to ten digits
 METHOD = "prediction-powered"
 NO_LABEL = "nothing is labelled"
 ONE_LABEL = "one label says nothing about the spread"

@@ -192,13 +192,7 @@ def _groups(
 def _interval(groups: _Groups, statistic: str, level: float, bounds: Bounds) -> Estimate:
     labels = (None, None) if groups.codes is None else groups.codes
     one, other = (
-        intervals(
-            values,
-            statistic=statistic,
-            level=level,
-            bounds=bounds,
-            clusters=codes,  # type: ignore[arg-type]
-        )[0]
+        intervals(values, statistic=statistic, level=level, bounds=bounds, clusters=codes)[0]  # type: ignore[arg-type]
         for values, codes in zip(groups.raw, labels, strict=True)
     )
     clusters = None if groups.codes is None else len(np.unique(np.concatenate(groups.codes)))

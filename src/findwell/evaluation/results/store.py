@@ -77,20 +77,16 @@ def _summary(result: Result) -> list[dict[str, Any]]:
 
 def tables_of(result: Result) -> dict[str, pl.DataFrame]:
     """Return the tables that a result is saved as, by name."""
+    rows = [
+        relation_rows(run, relation).with_columns(relation=pl.lit(name), lenient=pl.lit(lenient))
+        for (run, name), drawn in result.relations.items()
+        for lenient, relation in enumerate((drawn, drawn.lenient))
+        if relation is not None
+    ]
     tables = {
         "per_query": result.per_query,
         "queries": result.queries,
-        "relation": pl.concat(
-            [
-                relation_rows(run, relation).with_columns(
-                    relation=pl.lit(name), lenient=pl.lit(lenient)
-                )
-                for (run, name), drawn in result.relations.items()
-                for lenient, relation in enumerate((drawn, drawn.lenient))
-                if relation is not None
-            ],
-            how="diagonal",
-        ),
+        "relation": pl.concat(rows, how="diagonal"),
     }
     for name, by_run in (("about", result.about), ("listed", result.kept.listed)):
         if by_run:

@@ -30,7 +30,7 @@ from findwell.core.texts.sentences import split
 from findwell.io.storage.database import cache_folder
 from findwell.io.storage.files import make_folder, write_text
 from findwell.judges.aspects import ASPECTS
-from findwell.judges.cards.labels import LabelledPairs, LabelledSamples, load_labels
+from findwell.judges.cards.labels import LabelledPairs, LabelledSamples, load_labels, short_hash
 from findwell.judges.client.protocol import parse_json
 from findwell.judges.find import find_judge
 from findwell.statistics.agreement import (
@@ -60,16 +60,9 @@ LEAST_RANKED = 3  # values of a column: two are in the same order or not
 APPLYING_SHARE = 0.5  # of the queries, or of the questions of a card, that the other one must have
 # of two ways to ask that are the same
 SAME_SETTINGS = (
-    "version",
-    "ask",
-    "cutoffs",
-    "examples",
-    "taught",
-    "language",
-    "votes",
-    "separate_calls",
+    "version", "ask", "cutoffs", "examples", "taught", "language", "votes", "separate_calls",
     "options",
-)
+)  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -312,12 +305,8 @@ class CardPlan:
             raise InputError("the judge gave no verdict at all", where=asked.name)
         graded = np.array([value or 0 for value in values], dtype=np.int64)
         true = np.array(given.labels, dtype=np.int64)
-        chances = [
-            np.nan
-            if each is None or each.value is None or each.probability is None
-            else each.probability
-            for each in said
-        ]
+        sure = [None if each is None or each.value is None else each.probability for each in said]
+        chances = np.array(sure, dtype=np.float64)
 
         def measured(which: Ints) -> tuple[CardFigure, ...]:
             names = [given.queries[at] for at in which.tolist()]
@@ -333,11 +322,9 @@ class CardPlan:
                     part = Slice(name, value, len(which), measured(which), *map(float, shares))
                     slices.append(part)
         content = [given.questions, given.chunks, given.labels]
-        bias = (
-            find_bias(asked, samples, said, given.queries, level=level, progress=progress)
-            if self.probe_bias
-            else None
-        )
+        bias = None
+        if self.probe_bias:
+            bias = find_bias(asked, samples, said, given.queries, level=level, progress=progress)
         card = JudgeCard(
             judge=asked.name,
             about=asked.about(),
@@ -356,7 +343,7 @@ class CardPlan:
             created=datetime.now(UTC).isoformat(timespec="seconds"),
             calibration=calibration(chances, true >= rel, level=level, clusters=given.queries),
             bias=bias,
-            asked=tuple(sorted({_short(question) for question in given.questions})),
+            asked=tuple(sorted({short_hash(question) for question in given.questions})),
             seconds=seconds,
         )
         return card, values
@@ -367,7 +354,7 @@ def _refuse_own_labels(asked: JudgeProtocol, given: LabelledPairs) -> None:
     for judge in getattr(asked, "judges", (asked,)):
         questions = set(given.questions)
         taught: frozenset[str] = getattr(judge, "fitted_on", frozenset())  # their hashes
-        own = sum(_short(each) in taught for each in questions)
+        own = sum(short_hash(each) in taught for each in questions)
         if not own:
             continue
         kappa = judge.about()["recalibrated"]["kappa_held_out"]
@@ -443,7 +430,7 @@ def find_cards(
     was asked in the same way then.
     """
     found = []
-    for path in (cache_folder() / FOLDER).glob(f"*-{_short(judge)}-*.json"):
+    for path in (cache_folder() / FOLDER).glob(f"*-{short_hash(judge)}-*.json"):
         try:
             card = JudgeCard.load(path)
         except InputError:
@@ -468,7 +455,7 @@ def find_card(
     given = [each.cast(pl.String).fill_null("").to_list() for each in columns if each is not None]
     sentences = [split(column) for column in given]
     hashes = [
-        {_short(text) for parts in texts for text in parts if text}
+        {short_hash(text) for parts in texts for text in parts if text}
         for texts in zip(
             *([[each] for each in column] for column in given), *sentences, strict=True
         )
@@ -487,11 +474,7 @@ def _alike(one: Mapping[str, Any], other: Mapping[str, Any]) -> bool:
 
 def _place(judge: str, labels: str) -> Path:
     readable = re.sub(r"[^a-z0-9.]+", "-", judge.casefold()).strip("-")[:60]
-    return cache_folder() / FOLDER / f"{readable}-{_short(judge)}-{labels[:8]}.json"
-
-
-def _short(name: str) -> str:
-    return hashlib.sha256(name.encode()).hexdigest()[:8]
+    return cache_folder() / FOLDER / f"{readable}-{short_hash(judge)}-{labels[:8]}.json"
 
 
 def _card(given: dict[str, Any]) -> JudgeCard:

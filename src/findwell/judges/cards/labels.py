@@ -7,6 +7,7 @@ reads) have ids only, so the texts of the chunks and of the questions come from 
 
 from __future__ import annotations
 
+import hashlib
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -42,6 +43,11 @@ COLUMNS = {
 }
 IDS = ("query", "query_id", "qid", "doc", "doc_id", "docid", "chunk_id", "id", "_id")
 HIGHEST = 3
+
+
+def short_hash(text: str) -> str:
+    """Return the beginning of the hash of a text, by which it is known again."""
+    return hashlib.sha256(text.encode()).hexdigest()[:8]
 
 
 @dataclass(frozen=True, slots=True)

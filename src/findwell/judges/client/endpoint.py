@@ -38,12 +38,8 @@ VARIABLES = (
     ("FINDWELL_BASE_URL", "FINDWELL_API_KEY", ""),  # for whatever findwell asks
     ("OPENAI_BASE_URL", "OPENAI_API_KEY", DEFAULT_URL),
 )
-PATHS = (
-    "/chat/completions",
-    "/embeddings",
-    "/rerank",
-    "/score",
-)  # that people leave at the end of a base URL
+# that people leave at the end of a base URL
+PATHS = ("/chat/completions", "/embeddings", "/rerank", "/score")
 VERSION = "OPENAI_API_VERSION"  # of Azure's protocol
 HEADER = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
 # headers that would change what is sent, or to whom

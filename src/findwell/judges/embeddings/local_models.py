@@ -169,11 +169,13 @@ class OnnxEncoder:
             )
         return inputs
 
+    def _dimensions(self) -> dict[str, int]:
+        """Return how many dimensions each output has."""
+        return {entry.name: len(entry.shape) for entry in self._session.get_outputs()}
+
     def _best_output(self) -> str:
         """Choose the output: one vector per text where the model pools, else one per token."""
-        ranks: dict[str, int] = {
-            entry.name: len(entry.shape) for entry in self._session.get_outputs()
-        }
+        ranks = self._dimensions()
         for name in (POOLED, "last_hidden_state", "token_embeddings", *ranks):
             if ranks.get(name) == (2 if name == POOLED else 3):
                 return name
@@ -202,9 +204,7 @@ class OnnxCrossEncoder(OnnxEncoder):
 
     def _best_output(self) -> str:
         """Choose the scores."""
-        ranks: dict[str, int] = {
-            entry.name: len(entry.shape) for entry in self._session.get_outputs()
-        }
+        ranks = self._dimensions()
         for name in ("logits", *ranks):
             if ranks.get(name) in (1, 2):
                 return name
@@ -216,20 +216,20 @@ class OnnxCrossEncoder(OnnxEncoder):
 
 def onnx_cross_encoder(path: str) -> tuple[str, OnnxCrossEncoder]:
     """Return the reranker in a folder: its name, with a hash of its files, and what scores."""
-    folder, model, tokenizer, settings = _files_of(path, pooled=False)
-    weights = model.parent.glob(f"{model.name}*")
-    name = f"{folder.resolve().name}:{_fingerprint([tokenizer, *weights], settings)}"
+    name, model, tokenizer, settings = _files_of(path, pooled=False)
     return name, OnnxCrossEncoder(model, _read(tokenizer), settings, path)
 
 
-def _files_of(path: str, *, pooled: bool = True) -> tuple[Path, Path, Path, EncoderSettings]:
-    """Return the folder of a model, its files, and how it reads."""
+def _files_of(path: str, *, pooled: bool = True) -> tuple[str, Path, Path, EncoderSettings]:
+    """Return the name of a model by its folder and a hash of its files, these, and how it reads."""
     folder, model = _find_model(Path(path).expanduser(), path)
     tokenizer = folder / TOKENIZER
     if not tokenizer.is_file():
         raise EmbeddingError(f"the folder has no {TOKENIZER}", where=str(folder))
-    pooling = _pooling(folder) if pooled else ""
-    return folder, model, tokenizer, EncoderSettings(_max_tokens(folder), pooling)
+    settings = EncoderSettings(_max_tokens(folder), _pooling(folder) if pooled else "")
+    weights = model.parent.glob(f"{model.name}*")  # large models keep theirs in a second file
+    name = f"{folder.resolve().name}:{_fingerprint([tokenizer, *weights], settings)}"
+    return name, model, tokenizer, settings
 
 
 def _unknown_token(tokenizer: Any) -> int:  # noqa: ANN401
@@ -311,17 +311,15 @@ def _verified(path: Path, sha256: str) -> bytes:
 
 def onnx_embedder(path: str) -> TextEmbedder:
     """Return the embedder `onnx:PATH`; its name is that of the folder and a hash of its files."""
-    folder, model, tokenizer, settings = _files_of(path)
-    weights = model.parent.glob(f"{model.name}*")  # large models keep theirs in a second file
-    name = f"onnx:{folder.resolve().name}:{_fingerprint([tokenizer, *weights], settings)}"
+    name, model, tokenizer, settings = _files_of(path)
     encoder = OnnxEncoder(model, _read(tokenizer), settings, path)
-    if not encoder.pools and any(folder.glob("*_Dense")):
+    if not encoder.pools and any(tokenizer.parent.glob("*_Dense")):
         raise EmbeddingError(
             f"the model ends in a dense layer, which is not in {model.name}",
             where=path,
             fix="use sentence-transformers:PATH, or export the model with its dense layer",
         )
-    return TextEmbedder(name, encoder, unknown_share=encoder.unknown_share)
+    return TextEmbedder(f"onnx:{name}", encoder, unknown_share=encoder.unknown_share)
 
 
 def _find_model(place: Path, where: str) -> tuple[Path, Path]:
@@ -396,9 +394,7 @@ def transformers_embedder(model: str) -> TextEmbedder:
         raise EmbeddingError(
             f"sentence-transformers could not load the model: {error}", where=model
         ) from error
-    name = f"sentence-transformers:{model}"
-    if local:
-        name = f"sentence-transformers:{name_of_folder(folder)}"
+    name = f"sentence-transformers:{name_of_folder(folder) if local else model}"
 
     def encode(texts: Sequence[str]) -> Any:  # noqa: ANN401
         return encoder.encode(

@@ -153,11 +153,8 @@ def _refuse(name: str) -> NoReturn:
     raise _NotJsonError(f"{name} is not a number")
 
 
-DECODER = json.JSONDecoder(
-    strict=False,  # line breaks in strings mean themselves
-    object_pairs_hook=_distinct,
-    parse_float=_finite,
-    parse_constant=_refuse,
+DECODER = json.JSONDecoder(  # not strict: line breaks in strings mean themselves
+    strict=False, object_pairs_hook=_distinct, parse_float=_finite, parse_constant=_refuse
 )
 
 

@@ -103,14 +103,9 @@ def load_cases() -> tuple[Sequence[LabelledCase], str]:
     given = tomllib.loads(content.decode())["case"]
     cases = []
     for case in given:
-        chunks = tuple(case["chunks"])
-        sample = Sample(
-            case["name"],
-            case["question"],
-            chunks,
-            " ".join(case["claims"]),
-            {"claims": tuple(case["claims"])},
-        )
+        chunks, items = tuple(case["chunks"]), {"claims": tuple(case["claims"])}
+        reference = " ".join(case["claims"])
+        sample = Sample(case["name"], case["question"], chunks, reference, items)
         support = tuple(
             tuple(int(number in found) for number in range(1, len(chunks) + 1))
             for found in case["claims"].values()
@@ -263,10 +258,8 @@ def _settings_of(judge: str | Judge) -> Judge:
         raise OptionError(f"{type(judge).__name__} is not a judge", fix="name one: openai:MODEL")
     settings = Judge(judge) if isinstance(judge, str) else judge
     if not settings.asks_model:
-        raise OptionError(
-            f"the judge {settings.model} asks no model",
-            fix="name one that does, such as openai:MODEL",
-        )
+        what = f"the judge {settings.model} asks no model"
+        raise OptionError(what, fix="name one that does, such as openai:MODEL")
     return replace(settings, batch=False)  # which would take a day
 
 
@@ -360,15 +353,9 @@ def _check_way(
 
     calls, spent, start = judge.budget.calls, judge.budget.spent, time.monotonic()
     judged = ask(0, FIRST_CASES)
-    given_up = all(
-        each.said is None
-        for case, one in zip(cases, judged, strict=False)
-        for each in case.labelled(one)
-    )
-    if given_up:
-        judged += [Judged()] * (len(cases) - len(judged))
-    else:
-        judged += ask(FIRST_CASES, None)
+    given_up = all(each.said is None for each in _pairs(cases[:FIRST_CASES], judged))
+    left = len(cases) - len(judged)
+    judged += [Judged()] * left if given_up else ask(FIRST_CASES, None)
     seconds = time.monotonic() - start
     reasons = judge.stats.failed
     if OTHER_REASONS & reasons.keys():
@@ -410,17 +397,11 @@ def _agreement(pairs: Sequence[LabelledVerdict]) -> Kappa:
 
 def _check_aspect(pairs: Sequence[LabelledVerdict]) -> AspectCheck:
     """Measure one aspect, and find the cutoff of its probabilities, case by case held out."""
-    agreed = _agreement(pairs)
-    aspect = pairs[0].aspect
-    made = AspectCheck(
-        aspect,
-        len(pairs),
-        sum(each.said is None for each in pairs),
-        agreed.value,
-        agreed.low,
-        agreed.high,
-        kappa_local=_local_kappas().get(aspect),
-    )
+    agreed, aspect = _agreement(pairs), pairs[0].aspect
+    counts = len(pairs), sum(each.said is None for each in pairs)
+    local = _local_kappas().get(aspect)
+    limits = agreed.low, agreed.high
+    made = AspectCheck(aspect, *counts, agreed.value, *limits, kappa_local=local)
     known = [each for each in pairs if each.verdict and each.verdict.probability is not None]
     if len(known) < len(pairs):
         return made

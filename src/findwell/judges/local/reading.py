@@ -33,9 +33,7 @@ from findwell.judges.local.terms import LETTER, term_and_weight, word_lists, wor
 
 # --- pieces of a chunk ----------------------------------------------------------------------------
 
-SHORTEST_PIECE = (
-    20  # characters of a piece, so that abbreviations and headings stay with what follows
-)
+SHORTEST_PIECE = 20  # characters, so that abbreviations and headings stay with what follows
 # one set of characters first: a search for it is several times as quick as one for alternatives
 PIECE_END = re.compile(
     r"""[.!?\n。！？…](?:(?<=[.!?])["'”’)\]]*\s+|(?<=[。！？…])["'”’」』）]*|(?<=\n)\s*)"""

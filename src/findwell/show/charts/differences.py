@@ -13,10 +13,10 @@ from findwell.core.spelling import counted
 from findwell.core.verdict import BETTER, WORSE
 from findwell.evaluation.comparison.compare import Comparison
 from findwell.show.charts import Chart, ChartRow, caption, register_chart, svg
-from findwell.show.comparison import by_measure, corrected, numbers
+from findwell.show.comparison import by_measure, corrected, header_of_p, numbers, slice_text
 from findwell.show.grid import Grid
 from findwell.show.panel import SLICED
-from findwell.show.tables import chance, decimals, interval, number
+from findwell.show.tables import best_first, chance, decimals, interval, number
 
 if TYPE_CHECKING:
     from findwell.evaluation.comparison.compare import Row
@@ -217,13 +217,10 @@ def forest(comparison: Comparison) -> Chart:
 
 
 def _header(comparison: Comparison, system: str, rows: Sequence[Row]) -> list[str]:
-    corrections = {"holm": "p (Holm)", "tukey": "p (Tukey)", "bh": "p (BH)"}
-    by = {row["correction"] for row in rows} - {"none"}
-    p = corrections[by.pop()] if by else "p"
     counts = ["n before", "n after"] if comparison.unpaired else ["won/tied/lost", "n"]
     level = f"{100 * comparison.level:g}% interval"
     sides = svg.distinct([comparison.baseline, system], HEAD_LENGTH)
-    return [*sides, "difference", level, p, *counts, "verdict"]
+    return [*sides, "difference", level, header_of_p(rows), *counts, "verdict"]
 
 
 def _counts(comparison: Comparison, row: Row) -> list[str]:
@@ -259,9 +256,8 @@ def measure_values(panel: Panel) -> Chart:
 
 
 def _value(row: Row) -> tuple[str, str]:
-    return number(row["value"], decimals(row["low"], row["high"])), interval(
-        row["low"], row["high"]
-    )
+    ends = row["low"], row["high"]
+    return number(row["value"], decimals(*ends)), interval(*ends)
 
 
 def _level(panel: Panel) -> str:
@@ -277,13 +273,9 @@ def ladder(panel: Panel, at: int) -> Chart:
     assert found is not None  # noqa: S101 - several systems are compared
     near, name = panel.near_best(at), str(measure)
     rows = {system: panel.summary[system, name] for system in panel.names}
-    sign = -1 if measure.higher_is_better else 1
-    order = sorted(
-        rows, key=lambda each: (rows[each]["value"] is None, sign * (rows[each]["value"] or 0.0))
-    )
+    order = best_first(higher=measure.higher_is_better)
     points = []
-    for system in order:
-        row = rows[system]
+    for system, row in sorted(rows.items(), key=lambda each: order(each[1]["value"])):
         if system == found.baseline:
             said = ["", "baseline"]
         else:
@@ -353,10 +345,10 @@ def where_better(comparison: Comparison, rows: Sequence[Row]) -> Chart:
     points = [
         _difference(
             row,
-            f"{row['column']}: {_slice_name(row)}",
+            f"{row['column']}: {slice_text(row['slice'])}",
             _counts(comparison, row)[-1:],
             heading=HEADINGS.get(row["verdict"], OTHERWISE),
-            link=svg.queries_link(row["column"], _slice_name(row)),
+            link=svg.queries_link(row["column"], slice_text(row["slice"])),
             few=number not in shown,
         )
         for number, row in enumerate(order)
@@ -374,10 +366,6 @@ def where_better(comparison: Comparison, rows: Sequence[Row]) -> Chart:
     return chart_of_points(
         named, heading, says, header, points, drawn=drawn, notes=notes, group="where"
     )
-
-
-def _slice_name(row: Row) -> str:
-    return "(none)" if row["slice"] is None else str(row["slice"])
 
 
 def _losses_first(rows: Sequence[Row], *, higher_is_better: bool) -> list[Row]:
@@ -411,7 +399,7 @@ def _slices(panel: Panel) -> Iterator[Chart]:
     for column in panel.facets:
         table = panel.systems[0].result.score([measure]).by(column)
         for row in table.iter_rows(named=True):
-            name = _slice_name(row)
+            name = slice_text(row["slice"])
             points.append(
                 Point(
                     f"{column}: {name}",
@@ -424,8 +412,8 @@ def _slices(panel: Panel) -> Iterator[Chart]:
             )
     if not points:
         return
-    sign = 1 if measure.higher_is_better else -1
-    points.sort(key=lambda each: (each.places[0] is None, sign * (each.places[0] or 0.0)))
+    order = best_first(higher=not measure.higher_is_better)  # the worst first
+    points.sort(key=lambda each: order(each.places[0]))
     large = [each for each in points if not each.few] or points
     says = f"{measure} of {system}, by slice: " + "; ".join(
         f"{each.name} {each.cells[0]}" for each in large[:SHOWN_SLICES]

@@ -19,6 +19,7 @@ from findwell.io.storage.files import open_regular
 from findwell.io.storage.folders import MANIFEST, SUMMARY
 from findwell.judges.limits import judge_lines
 from findwell.measures import parse_measure
+from findwell.show.tables import best_first
 
 DEEPEST_FOLDER = 4  # folders below a root that are looked into
 MOST_RESULTS = 2_000  # results that are listed
@@ -59,14 +60,11 @@ class ResultHeadline:
     def best_first(self) -> list[dict[str, Any]]:
         """The rows, the best run first; those without a value come last."""
         try:
-            sign = 1 if parse_measure(self.measure).higher_is_better else -1
+            higher = parse_measure(self.measure).higher_is_better
         except FindwellError:  # a plugin's measure that is not installed here
-            sign = 1
-
-        def place(row: dict[str, Any]) -> tuple[bool, float]:
-            return row["value"] is None, -sign * (row["value"] or 0.0)
-
-        return sorted(self.rows, key=place)
+            higher = True
+        order = best_first(higher=higher)
+        return sorted(self.rows, key=lambda row: order(row["value"]))
 
     @property
     def best(self) -> dict[str, Any] | None:

@@ -133,9 +133,5 @@ def _moment(request: Request, name: str) -> Any:  # noqa: ANN401
 def monitor_site(monitor: Monitor) -> Site:
     """Return what `findwell view` serves of a store of traces; `server` guards it."""
     pages = _MonitorPages(monitor)
-    routes = [
-        Route("/", pages.index),
-        Route("/calls", pages.calls),
-        Route("/api/news", pages.news),
-    ]
+    routes = [Route("/", pages.index), Route("/calls", pages.calls), Route("/api/news", pages.news)]
     return Site(Starlette(routes=routes), "findwell view", (MONITOR,))

@@ -6,7 +6,7 @@ import secrets
 import socket
 import webbrowser
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
 import click
@@ -49,16 +49,22 @@ def serve(site: Site, port: int, *, browse: bool = False) -> None:
     click.echo("press Ctrl-C to stop", err=True)
     if browse:
         webbrowser.open(url)
+    guarded = TokenGuard(site, token, port)
+    quiet_server(guarded, timeout_graceful_shutdown=2).run(sockets=[listener])
+
+
+def quiet_server(app: ASGIApp, **settings: Any) -> uvicorn.Server:  # noqa: ANN401 - uvicorn's own
+    """Return a server that prints warnings only, and tells nothing about itself."""
     config = uvicorn.Config(
-        TokenGuard(site, token, port),
+        app,
         log_level="warning",
         access_log=False,
         server_header=False,
         proxy_headers=False,
         lifespan="off",
-        timeout_graceful_shutdown=2,
+        **settings,
     )
-    uvicorn.Server(config).run(sockets=[listener])
+    return uvicorn.Server(config)
 
 
 def listen(

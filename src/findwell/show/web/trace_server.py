@@ -9,7 +9,6 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import click
-import uvicorn
 from starlette.requests import Request
 from uvicorn.protocols.http.h11_impl import H11Protocol, RequestResponseCycle
 
@@ -23,13 +22,14 @@ from findwell.loop.monitoring.receiver import (
     TraceReceiver,
 )
 from findwell.loop.monitoring.store import StoreWriter
-from findwell.show.web.server import HOST, listen
+from findwell.show.web.server import HOST, listen, quiet_server
 
 if TYPE_CHECKING:
     import socket
     from collections.abc import Iterator
     from datetime import timedelta
 
+    import uvicorn
     from starlette.types import ASGIApp, Receive, Scope, Send
 
     from findwell.loop.monitoring.store import TraceStore
@@ -38,10 +38,7 @@ LOOPBACK = ("127.0.0.1", "localhost", "::1")
 FREE_PORT_FIX = "name another one with --port, or 0 for a free one, and configure the exporters"
 CONNECTIONS = 512  # beyond which those are closed that wait longest for what the client sends
 HEADERS = 10.0  # seconds for a client to send the head of a request
-DRAINED_BYTES, DRAINING_SECONDS = (
-    16 << 20,
-    5.0,
-)  # bytes of a body, and seconds, before it is refused
+DRAINED_BYTES, DRAINING_SECONDS = 16 << 20, 5.0  # of a body, before it is refused
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,20 +102,15 @@ def trace_server(
         writer = StoreWriter(store, keep)
         held.callback(writer.close)
         receiver = TraceReceiver(store, writer, decoders, limits)
-        config = uvicorn.Config(
+        server = quiet_server(
             ExporterGuard(receiver, address, port),
-            log_level="warning",
-            access_log=False,
-            server_header=False,
-            proxy_headers=False,
-            lifespan="off",
             http=TimelyProtocol,
             limit_concurrency=2 * CONNECTIONS,
             timeout_graceful_shutdown=10,
         )
         shown = f"[{address.host}]" if ":" in address.host else address.host
         url = f"http://{shown}:{port}{PATH}"
-        yield TraceServer(url, receiver, listener, uvicorn.Server(config))
+        yield TraceServer(url, receiver, listener, server)
 
 
 class TimelyProtocol(H11Protocol):
