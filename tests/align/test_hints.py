@@ -200,6 +200,31 @@ def test_texts_in_the_gold_and_ids_in_the_run() -> None:
     assert findwell.evaluate(run, gold, ["recall"], by="exact")["recall"] == 1.0
 
 
+@pytest.mark.parametrize(
+    ("gold", "why"), [("The battery lasts.", "both list texts"), ("d7", "the run lists texts")]
+)
+def test_texts_in_the_run(gold: str, why: str) -> None:
+    """The end of a sentence names no chunk, and a number in it no document."""
+    run = {"q": ["The battery lasts", "See page 7."]}
+    with pytest.raises(AlignError, match=why) as stop:
+        findwell.evaluate(run, {"q": [gold]}, ["recall"])
+    assert "--by exact" in stop.value.fix
+    assert "chunk-to-doc" not in stop.value.fix
+    assert findwell.evaluate(run, {"q": [gold]}, ["recall"], by="ids")["recall"] == 0
+
+
+def test_some_documents_are_chunked_and_others_are_whole() -> None:
+    run = {"q1": ["a.md"], "q2": ["b.md#2", "x"], "q3": ["c"]}
+    gold = {"q1": ["a.md"], "q2": ["b.md"], "q3": ["c_3"]}
+    found = findwell.evaluate(run, gold, ["recall"])
+    assert found["recall"] == 1 / 3
+    (told,) = found.findings
+    assert (told.kind, told.examples) == ("other-spelling", ("'b.md' is 'b.md#2'", "'c_3' is 'c'"))
+    assert "one side names chunks of documents" in told.message
+    same = findwell.Reading(ids=told.fix.partition("ids='")[2].rstrip("'"))
+    assert findwell.evaluate(run, gold, ["recall"], reading=same)["recall"] == 1
+
+
 def test_queries_that_differ_in_their_form() -> None:
     with pytest.raises(AlignError, match="share no query") as stop:
         findwell.evaluate({CAFE[0]: ["a"]}, {CAFE[1]: ["a"]}, ["RR"])

@@ -64,7 +64,11 @@ def test_every_format_has_the_same_verdicts(cli: Findwell, samples: Path) -> Non
     assert shown["summary"][0]["value"] == 1.0
     assert "verdicts" not in cli(*asked, "--format", "json").answer
     lines = cli(*asked, "--explain-verdicts", "--format", "jsonl").out.splitlines()
-    assert [json.loads(line) for line in lines] == rows
+    worth = "judge local:text: κ with people 0.26"
+    assert [{**json.loads(line), "judge": ""} for line in lines] == [
+        {**row, "judge": ""} for row in rows
+    ]
+    assert all(json.loads(line)["judge"].startswith(worth) for line in lines)
     table = cli(*asked, "--explain-verdicts", "--format", "csv").out
     assert [row["quote"] for row in csv.DictReader(io.StringIO(table))] == [
         row["quote"] for row in rows

@@ -356,9 +356,10 @@ def prepare(how: str, output: str | None, *documents: Document) -> Callable[[], 
         return functools.partial(envelope.send_to, output)
     from findwell.show.document import write as written  # noqa: PLC0415
 
-    texts = [written(each, how, **screen(output)) for each in documents]
+    look = screen(output)
+    texts = [written(each, how, **look) for each in documents]
     text = ("\n" if how == "markdown" else "").join(texts)
-    shown = wrap(text, width(output)) if how == "table" and output in (None, "-") else text
+    shown = wrap(text, look["width"]) if how == "table" and output in (None, "-") else text
     return functools.partial(write, shown, output)
 
 

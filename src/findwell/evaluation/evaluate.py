@@ -285,7 +285,8 @@ class _Drawing:
         self.relations[run.name, name] = drawn.relation
         if drawn.listed is not None:
             self.listed[run.name] = _with_texts(drawn.listed, self.corpus)
-        found = explained_queries([*drawn.findings, *run.found()], bound.gold)
+        found = [*drawn.findings, *run.found()]
+        found = explained_queries(found, bound.gold) if found else []
         if drawn.unmet is not None:
             unmet = replace(drawn.unmet, findings=tuple(found), others=run.others())
             found += bound.nothing_met(unmet)
@@ -293,8 +294,8 @@ class _Drawing:
             found += bound.met_in_part(
                 run, drawn, lambda other: self.engine.draw(run, other, plan.policy)
             )
-        asked_ids = name == "ids" and not (plan.chosen or is_part())
-        if found and asked_ids and not has_hashes(bound.gold):
+        meant = plan.chosen or name != "ids"
+        if found and not (meant or is_part() or has_hashes(bound.gold)):
             refuse_hashes(found, run.name)
         if bound.blank_is_unit:  # nothing is compared by id
             found = [each for each in found if each.kind not in ABOUT_IDS]

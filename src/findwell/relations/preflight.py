@@ -38,6 +38,8 @@ class Hint:
 
     def meet(self, ours: pl.Series, theirs: pl.Series) -> int:
         """Count the ids of one side, each given once, that would newly meet some of the other."""
+        if self.why == CHUNKS:  # the end of a sentence names no chunk
+            ours, theirs = (ids.filter(ids.str.contains(r"\w$")) for ids in (ours, theirs))
         before = ours.is_in(theirs.implode())
         one, other = self.change(ours), self.change(theirs)
         if self.only_if == "distinct" and (
@@ -97,9 +99,11 @@ KINDS = {  # ids that programs make
 }
 TEXT = r"\S\s+\S+\s+\S"  # three words
 JOINTS = (",", ";", "|", "\n", "\t", " ")  # between ids that were joined
+JOINT = re.compile(f"[{''.join(JOINTS)}]")
 JOINED = "the gold lists several ids in one text"
 APART = 'write a list of ids, such as ["a", "b"], or in a table one row for each'
 CHUNKS = "one side names chunks of documents"
+CHUNK = Hint(CHUNKS, r"regex:^(.+)[#_:-]\d+$")
 DOCUMENTS = (
     *SPELLING_HINTS,
     Hint("one side has a <urn:uuid:…> inside its ids", "uuid"),
@@ -138,6 +142,8 @@ def other_spellings(name: str) -> set[str]:
     """
     found = {name.lower(), name.upper(), name.capitalize(), name.strip(), f"{name} "}
     found |= {name.removeprefix(BOM), BOM + name, re.sub(r"\.0+$", "", name)}
+    found |= {f"{name}{mark}{chunk}" for mark in "#_-:" for chunk in range(5)}
+    found.add(re.sub(r"[#_:-]\d+$", "", name))
     if number := re.search(r"\d+", name):
         before, digits = name[: number.start()], name[number.start() :]
         found |= {before + (digits.lstrip("0") or "0"), f"{name}.0"}
@@ -166,7 +172,7 @@ def respelled(unmet: dict[str, list[str]], rows: pl.DataFrame, docs: pl.Series) 
         for table, others in ((rows, docs), (lists, rows["doc"]))
     )
     findings = []
-    for each in SPELLING_HINTS:
+    for each in (*SPELLING_HINTS, CHUNK):
         key = each.change(theirs["doc"])
         spelled = ours.with_columns(key=each.change(ours["doc"])).unique(["query", "key"])
         both = theirs.with_columns(key=key).join(
@@ -413,13 +419,12 @@ def _why_apart(ours: pl.Series, theirs: pl.Series, what: str = "ids") -> tuple[s
         )
         return f"{what} of the run are {mine}, those of the gold are {others}", fix
     guess = hint(ours, theirs, DOCUMENTS)
-    if (
-        what == "ids"
-        and guess is None
-        and theirs.str.contains(TEXT).all()
-        and not ours.str.contains(TEXT).any()
-    ):
-        return "the gold lists texts, and the run ids", "compare texts: --by exact, or rouge"
+    texts = [ids.str.contains(TEXT) for ids in (ours, theirs)]
+    if what == "ids" and any(map(pl.Series.all, texts)) and (guess is None or guess[0] is NUMBER):
+        one, other = ("run", "gold") if texts[0].all() else ("gold", "run")
+        why = f"the {one} lists texts, and the {other} ids"
+        why = "both list texts, and no two are equal" if all(map(pl.Series.any, texts)) else why
+        return why, "compare texts, which both sides need: --by exact, or rouge"
     if guess is None:
         return "", "check that run and gold name documents in the same way; see --read ids"
     found, count = guess

@@ -71,13 +71,20 @@ def document(
             return result.misses()
         return with_relation(_rows(result, per_query=per_query, by=by), result.matched_by)
 
-    parts = _parts(result, per_query=per_query, by=by, verdicts=verdicts, misses=misses)
-    judges = judge_lines([result.judge]) or _judges_of_estimates(result.estimates)
+    judges = judge_lines([result.judge]) if result.judge else _judges_of_estimates(result.estimates)
+    about = [judge_line(result.judge)] if result.judge else judges
+    parts = _parts(result, about, per_query=per_query, by=by, verdicts=verdicts, misses=misses)
     return Document(parts, findings=result.findings, data=data, rows=rows, judges=judges)
 
 
 def _parts(
-    result: Result, *, per_query: bool, by: list[str], verdicts: bool, misses: bool
+    result: Result,
+    judges: list[str],
+    *,
+    per_query: bool,
+    by: list[str],
+    verdicts: bool,
+    misses: bool,
 ) -> Iterator[Part]:
     if result.estimates is not None:  # instead of values as if what has no label were irrelevant
         yield from estimate_parts(result.estimates)
@@ -94,8 +101,7 @@ def _parts(
         for column in by:
             for run, sliced in result.timing_by(column).items():
                 yield timing_grid(sliced, first=column, about=f" of {run} by {column}")
-    judged = [judge_line(result.judge)] if result.judge else _judges_of_estimates(result.estimates)
-    yield from (Line(each, in_papers=True) for each in judged)
+    yield from (Line(each, in_papers=True) for each in judges)
     if verdicts and result.kept.verdicts is not None:
         from findwell.evaluation.explanation.units import verdicts_of  # noqa: PLC0415
         from findwell.show.explanation import verdict_grid  # noqa: PLC0415 - few results are judged

@@ -20,6 +20,7 @@ from findwell.core.parts import is_part, working_on_part
 from findwell.io.read.packed import pack_gold
 from findwell.relations.match.matcher import BoundByRule, EqualKeys, Matcher, register_matcher
 from findwell.relations.preflight import (
+    JOINT,
     joined_found,
     joined_ids,
     listed,
@@ -104,15 +105,18 @@ class BoundIds(BoundByRule):
 
         A run that is read again for it must be short, and a file of TREC is not for spellings.
         """
-        if drawn.documents > LOOKED_ROWS or is_part() or not (unmet := _unmet_documents(drawn)):
+        if drawn.documents > LOOKED_ROWS or not (unmet := _unmet_documents(drawn)):
             return []
-        asked = {query: set().union(*map(joined_ids, docs)) for query, docs in unmet.items()}
-        if run.whole is not None or run.order != "scored":
-            for query, docs in unmet.items():
-                asked[query].update(*map(other_spellings, docs))
-                asked[query].update(f" {doc}" for doc in docs if self._spaced)
-        given = {query: list(docs) for query, docs in asked.items() if docs}
-        if not given:
+        spelled = run.whole is not None or run.order != "scored"
+        given: dict[str, list[str]] = {}
+        for query, docs in unmet.items():
+            for doc in docs:
+                asked = joined_ids(doc) if JOINT.search(doc) else set()
+                if spelled:
+                    asked |= other_spellings(doc) | ({f" {doc}"} if self._spaced else set())
+                if asked:
+                    given[query] = [*asked.union(given.get(query, ()))]
+        if not given or is_part():
             return []
         bound = copy(self)  # against spellings that are rarely met
         vars(bound).pop("equal", None)
