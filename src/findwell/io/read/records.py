@@ -34,6 +34,7 @@ from findwell.core.timing import timed
 from findwell.io.read.format import EntryNotes, ReadContext, Samples, text_as_id, two_names
 from findwell.io.read.mapping import NO_FIELDS, Fields, reach, require_fields
 from findwell.io.read.objects import (
+    MAPPINGS,
     is_answer,
     is_number,
     is_plain,
@@ -325,10 +326,9 @@ def _rivals(entries: object, names: tuple[str, str]) -> list[tuple[str, str]]:
     """Return the two names of ids if entries have both, with different values."""
     if not isinstance(entries, list | tuple):
         return []
-    objects = (entry for entry in entries if isinstance(entry, Mapping))
     first, second = names
-    differ = any(first in one and second in one and one[first] != one[second] for one in objects)
-    return [names] if differ else []
+    objects = [one for one in entries if isinstance(one, MAPPINGS) and second in one]
+    return [names] if any(first in one and one[first] != one[second] for one in objects) else []
 
 
 def name_of(fields: Mapping[str, Any], first: NamedBy) -> NamedBy:
@@ -363,9 +363,11 @@ def _in_order(retrieved: object, query: str) -> Iterable[object]:
 
 
 def _unit(entry: object, query: str, *, texts: bool) -> DocEntry:
-    if not isinstance(entry, Mapping):
+    if not isinstance(entry, MAPPINGS):
         return DocEntry(_doc(entry, query))
-    refuse_repeated(entry, f"in what was retrieved for query {query!r} the field", ENTRY_FIELDS)
+    if repeated(entry):
+        what = f"in what was retrieved for query {query!r} the field"
+        refuse_repeated(entry, what, ENTRY_FIELDS)
     score = entry.get("score")
     number = None if score is None else _score(score, query)
     text = _text(entry, query)
