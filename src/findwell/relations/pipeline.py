@@ -20,11 +20,7 @@ from findwell.core.frames import as_given, changed, later, pl
 from findwell.core.parts import is_part
 from findwell.core.relation import NO_EDGES, EdgeColumns, Relation, Ties
 from findwell.relations.align import align, in_order
-from findwell.relations.preflight import (
-    UnmetRun,
-    missing_error,
-    no_shared_query,
-)
+from findwell.relations.preflight import UnmetRun, missing_error, no_shared_query
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -146,11 +142,7 @@ def require_relevant(
 
 
 def draw_batch(
-    batch: Run,
-    bound: BoundMatcher,
-    policy: Policy,
-    keep: int = 0,
-    facts: FactReader | None = None,
+    batch: Run, bound: BoundMatcher, policy: Policy, keep: int = 0, facts: FactReader | None = None
 ) -> DrawnBatch:
     """Draw the edges of a batch of whole queries.
 

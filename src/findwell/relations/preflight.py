@@ -389,9 +389,7 @@ def _apart(  # noqa: PLR0917
 ) -> AlignError:
     shown = f"the run has {shorten(ours[0])!r}, the gold has {shorten(theirs[0])!r}"
     return AlignError(
-        f"{what}: {shown}" + (f"; {why}" if why else ""),
-        where=f"run {run.name} and gold",
-        fix=fix,
+        f"{what}: {shown}" + (f"; {why}" if why else ""), where=f"run {run.name} and gold", fix=fix
     )
 
 

@@ -57,12 +57,7 @@ from findwell.io.read.values import (
     repeated,
     whole_letters,
 )
-from findwell.io.read.vocabulary import (
-    ENTRY_FIELDS,
-    GRADE_NAMES,
-    METADATA_NAMES,
-    TEXT_NAMES,
-)
+from findwell.io.read.vocabulary import ENTRY_FIELDS, GRADE_NAMES, METADATA_NAMES, TEXT_NAMES
 
 if TYPE_CHECKING:
     from findwell.core.data import NamedBy

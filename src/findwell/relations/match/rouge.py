@@ -66,11 +66,7 @@ class Rouge(Matcher):
         return BoundPairs(gold, context, self._compare, self.threshold, self.text)
 
     def _compare(
-        self,
-        units: Sequence[str],
-        items: Sequence[str],
-        pairs: tuple[Ints, Ints],
-        min_score: float,
+        self, units: Sequence[str], items: Sequence[str], pairs: tuple[Ints, Ints], min_score: float
     ) -> Floats:
         if self.form == "union":
             return union_lcs_recall(units, items, pairs, min_score=min_score)
@@ -153,10 +149,7 @@ class _Codes(NamedTuple):
 
 
 def _recall(
-    of_units: pl.Series,
-    of_items: pl.Series,
-    pairs: tuple[Ints, Ints],
-    min_score: float,
+    of_units: pl.Series, of_items: pl.Series, pairs: tuple[Ints, Ints], min_score: float
 ) -> Floats:
     """Score pairs of lists of words: those that length and single words do not rule out."""
     unit, item = pairs
@@ -226,11 +219,7 @@ def _common(units: _Codes, items: _Codes, pairs: tuple[Ints, Ints], alphabet: in
 
 
 def union_lcs_recall(
-    units: Sequence[str],
-    items: Sequence[str],
-    pairs: tuple[Ints, Ints],
-    *,
-    min_score: float = 0.0,
+    units: Sequence[str], items: Sequence[str], pairs: tuple[Ints, Ints], *, min_score: float = 0.0
 ) -> Floats:
     """Return the recall of ROUGE-L as the package `rouge` 1.0.1 computes it for each pair.
 

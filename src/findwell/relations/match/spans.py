@@ -335,8 +335,7 @@ def placed(
     # what has no place is distinguished by its text, and is never taken for a place
     nowhere = pl.format("\0{}\0{}", "doc", pl.col("text").fill_null(""))
     named = pl.concat([rows, found], how="horizontal").with_columns(
-        raw=pl.col("doc"),
-        doc=pl.when(pl.col("place").is_null()).then(nowhere).otherwise(key),
+        raw=pl.col("doc"), doc=pl.when(pl.col("place").is_null()).then(nowhere).otherwise(key)
     )
     return named, findings
 

@@ -21,12 +21,7 @@ from findwell.core.relation import Units
 from findwell.core.texts.sentences import split
 from findwell.core.texts.words import tidy
 from findwell.relations.align import positions, repeated
-from findwell.relations.match.matcher import (
-    BoundByRule,
-    Scores,
-    edges_to_members,
-    rows_as_units,
-)
+from findwell.relations.match.matcher import BoundByRule, Scores, edges_to_members, rows_as_units
 
 if TYPE_CHECKING:
     from findwell.core.data import Floats, Ints

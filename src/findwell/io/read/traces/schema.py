@@ -134,9 +134,7 @@ SINGLE_VALUES = {
 
 
 def _lists(
-    rows: Sequence[Sequence[tuple[Any, ...]] | None],
-    fields: Mapping[str, Any],
-    struct: str = "",
+    rows: Sequence[Sequence[tuple[Any, ...]] | None], fields: Mapping[str, Any], struct: str = ""
 ) -> dict[str, pl.Series]:
     """Return columns of lists, one for each field of the tuples that are listed in the rows.
 
