@@ -291,10 +291,8 @@ def is_answer(value: object) -> bool:
 def _only(answers: list[Any]) -> Any:  # noqa: ANN401
     """Return the answer to the only query of a batch."""
     if len(answers) > 1:
-        raise InputError(
-            f"answers to {len(answers)} queries were given, where those to one are expected",
-            fix="split them: give every query its own answers",
-        )
+        what = f"answers to {len(answers)} queries were given, where those to one are expected"
+        raise InputError(what, fix="split them: give every query its own answers")
     return answers[0]
 
 

@@ -166,8 +166,7 @@ def _recall(
         most[long] = _shared(units, items, unit[long], item[long])
         asked = asked[most[asked] / divisor[asked] >= min_score]
     scores = np.zeros(len(unit))
-    compared = _common(units, items, (unit[asked], item[asked]), len(known))
-    scores[asked] = compared / length[asked]
+    scores[asked] = _common(units, items, (unit[asked], item[asked]), len(known)) / length[asked]
     return scores
 
 
@@ -257,8 +256,7 @@ def union_lcs_recall(
 def _cut(text: str) -> tuple[list[Sentence], set[str]]:
     """Return the sentences of a text, each as a list and a set of words, and all its words."""
     lists = [part.split() or [""] for part in text.split(".") if part]
-    sentences = [(words, set(words)) for words in lists]
-    return sentences, set().union(*lists)
+    return [(words, set(words)) for words in lists], set().union(*lists)
 
 
 def _union(gold: list[Sentence], unit: list[Sentence]) -> set[str]:

@@ -37,9 +37,8 @@ if TYPE_CHECKING:
 
 ID_AS_TEXT, NO_TEXT = FindingKind.ID_AS_TEXT, FindingKind.NO_TEXT
 UNKNOWN_TEXT = FindingKind.UNKNOWN_TEXT
-BARE_TEXT = (
-    FindingKind.BARE_TEXT
-)  # counted only to see whether any document has a text next to its id
+# counted only to see whether any document has a text next to its id
+BARE_TEXT = FindingKind.BARE_TEXT
 TEXT_LIKE = r"[\s\P{ascii}]"  # what has a space, or a letter beyond ASCII, may be a text
 PAIRS = 1 << 20  # pairs compared at once, so that memory stays bounded
 MESSAGES = {
