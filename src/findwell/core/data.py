@@ -407,8 +407,7 @@ def drop_repeats(rows: pl.DataFrame, index: Ints) -> tuple[pl.DataFrame, Ints, l
     if all_different(index, rows["doc"]):
         return rows, index, []
     key = [name for name in ("doc", *FACTS) if name in rows.columns]
-    numbered = rows.with_columns(__row=pl.int_range(pl.len()))
-    kept, dropped = merge_equal(numbered, key)
+    kept, dropped = merge_equal(rows.with_columns(__row=pl.int_range(pl.len())), key)
     kept = kept.sort("__row")
     same = ["query", *key, *(["group"] if "group" in rows.columns else [])]
     clash = dropped.join(kept, on=same, nulls_equal=True).filter(

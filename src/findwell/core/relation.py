@@ -126,8 +126,7 @@ class Relation(Viewed):
         return mask, self._once(("reach", rel), lambda: int(np.count_nonzero(mask)))
 
     def _count_items(self, mask: Bools) -> Ints:
-        upto = np.concatenate(([0], np.cumsum(mask)))
-        return np.diff(upto.take(self.item_offset))
+        return np.diff(np.concatenate(([0], np.cumsum(mask))).take(self.item_offset))
 
     def count(self, query: Numbers) -> Ints:
         """Count how often each query occurs."""

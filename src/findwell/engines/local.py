@@ -150,13 +150,11 @@ def _spread(
         for part, piece in _by_part(rows, gold):
             spread.add(part, piece.serialize())
     for pieces in spread:
-        rows = pl.concat(
-            [pl.DataFrame.deserialize(io.BytesIO(piece)) for piece in pieces], rechunk=True
-        )
+        parts = [pl.DataFrame.deserialize(io.BytesIO(piece)) for piece in pieces]
+        rows = pl.concat(parts, rechunk=True)
         rows = rows[_grouped(rows[PLACE].to_numpy())]
         if "query" not in rows.columns:
-            names = gold.queries["query"].gather(rows[PLACE])
-            rows = rows.insert_column(0, names.alias("query"))
+            rows = rows.insert_column(0, gold.queries["query"].gather(rows[PLACE]).alias("query"))
         yield rows.drop(PLACE)
 
 
@@ -463,14 +461,11 @@ class NativeDrawing:
             edges=edges,
             chunks=None,
             asked=asked,
-            blank=_NONE,
+            blank=np.zeros(0, dtype=np.int64),
             ties=Ties(*(tie[order] for tie in ties)).that_matter(edges) if len(order) else None,
             findings=tuple(found),
             documents=documents,
         )
-
-
-_NONE = np.zeros(0, dtype=np.int64)
 
 
 def _index(bound: BoundMatcher) -> Index:

@@ -34,5 +34,4 @@ class PartEngine:
     ) -> Drawn:
         """Draw the relation of a part; see `findwell.engines.BatchEngine`."""
         del progress
-        part = draw_batch(run.collect(), bound, policy, keep, facts)
-        return join(run, [part], bound, policy)
+        return join(run, [draw_batch(run.collect(), bound, policy, keep, facts)], bound, policy)

@@ -6,14 +6,7 @@ from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 
-from findwell.core.measure import (
-    AT_MOST_ONE,
-    Divisor,
-    Measure,
-    Terms,
-    known_as,
-    register_measure,
-)
+from findwell.core.measure import AT_MOST_ONE, Divisor, Measure, Terms, known_as, register_measure
 
 if TYPE_CHECKING:
     from findwell.core.relation import Relation

@@ -90,17 +90,13 @@ def align(run: Run, gold: Gold, policy: Policy, *, by_id: bool = True) -> Aligne
     if policy.blank != "kept" and (without := blank_ids(rows["doc"])).any():
         if policy.blank == "error":
             name, doc = rows.select("query", "doc").filter(without).row(0)
-            raise InputError(
-                f"{doc!r} is not an id, but was retrieved for query {name!r}",
-                where=run.name,
-                fix="ids are texts or whole numbers",
-            )
+            what = f"{doc!r} is not an id, but was retrieved for query {name!r}"
+            raise InputError(what, where=run.name, fix="ids are texts or whole numbers")
         blank = query[without.to_numpy()]
     score, unranked = (None, []) if run.order == "listed" else _scores(rows, policy)
     findings += unranked
     if run.order != "mapped" and "score" in rows.columns:
-        given = rows["score"].to_numpy() if score is None else score
-        rising = _rising(query, given)
+        rising = _rising(query, rows["score"].to_numpy() if score is None else score)
         findings += unsorted_lists(rising, gold, run.order) if len(rising) else []
     order = _rank_order(query, score, rows["raw" if "raw" in rows.columns else "doc"])
     if order is not None:
@@ -232,16 +228,13 @@ def _rising(query: Ints, score: Floats) -> Ints:
 
 def unsorted_lists(queries: Ints, gold: Gold, order: Order = "scored") -> list[Finding]:
     """Report lists that are not in the order of their scores."""
-    listed = order == "listed"
-    return finding_about(
-        "unsorted",
-        gold.names_at(queries),
-        "# query|queries has|have documents out of the order of the scores. "
-        f"The {'order of the list decides' if listed else 'scores decide'}.",
-        "if the scores are right, sort each list by them, best first"
-        if listed
-        else "if a low score means a good match, turn the scores around; trec_eval sorts too",
-    )
+    decides = "scores decide"
+    fix = "if a low score means a good match, turn the scores around; trec_eval sorts too"
+    if order == "listed":
+        decides = "order of the list decides"
+        fix = "if the scores are right, sort each list by them, best first"
+    what = "# query|queries has|have documents out of the order of the scores."
+    return finding_about("unsorted", gold.names_at(queries), f"{what} The {decides}.", fix)
 
 
 def _duplicates(rows: pl.DataFrame, policy: Policy) -> list[Finding]:

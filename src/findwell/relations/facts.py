@@ -81,10 +81,9 @@ class FactReader:
             text, findings = chunk_texts(distinct, self.corpus)
             if not findings:  # otherwise they are to count all rows
                 counts = self._counts(text).with_columns(distinct["doc"])
-                joined = rows.select("doc").join(
-                    counts, on="doc", how="left", nulls_equal=True, maintain_order="left"
-                )
-                return joined.drop("doc"), []
+                docs = rows.select("doc")
+                docs = docs.join(counts, "doc", "left", nulls_equal=True, maintain_order="left")
+                return docs.drop("doc"), []
         text, findings = chunk_texts(rows, self.corpus)
         return self._counts(text), findings
 
@@ -116,9 +115,8 @@ def chunk_texts(rows: pl.DataFrame, corpus: pl.DataFrame | None) -> tuple[pl.Ser
         own = pl.col("text") if "text" in rows.columns else pl.lit(None, pl.String)
         placed = pl.col("start").is_not_null()
         cut = pl.col("\0text").str.slice(pl.col("start"), pl.col("end") - pl.col("start"))
-        rows = rows.join(documents, on="doc", how="left", maintain_order="left").with_columns(
-            text=pl.coalesce(own, pl.when(placed).then(cut))
-        )
+        rows = rows.join(documents, on="doc", how="left", maintain_order="left")
+        rows = rows.with_columns(text=pl.coalesce(own, pl.when(placed).then(cut)))
     return texts_of(rows, corpus)
 
 
@@ -135,8 +133,7 @@ def _searches(rows: pl.DataFrame, name: str, run: str) -> pl.Series:
 def require_counted(parts: Sequence[ChunkFacts], run: str) -> None:
     """Refuse chunks without a text where tokens or characters are counted."""
     findings = [found for part in parts for found in part.findings]
-    left = require_texts(findings, sum(part.documents for part in parts), run)
-    for found in left:
+    for found in require_texts(findings, sum(part.documents for part in parts), run):
         if found.kind in (NO_TEXT, UNKNOWN_TEXT):
             known = "" if found.kind == NO_TEXT else " in the corpus"
             count = "1 retrieved document has" if found.count == 1 else f"{found.count} have"

@@ -49,9 +49,8 @@ def marked_forbidden(
             orient="row",
         ).unique()
         marked = pairs.with_columns(__marked=True)
-        joined = rows.select("query", "doc").join(
-            marked, on=["query", "doc"], how="left", maintain_order="left"
-        )
+        joined = rows.select("query", "doc")
+        joined = joined.join(marked, on=["query", "doc"], how="left", maintain_order="left")
         found |= joined["__marked"].fill_null(value=False)
     return found.fill_null(value=False)
 
@@ -86,11 +85,8 @@ def days(rows: pl.DataFrame, corpus: pl.DataFrame | None) -> tuple[pl.Series, pl
     date = written.str.to_date(DAY, strict=False)
     wrong = corpus["date"].filter(date.is_null() & written.is_not_null() & (written != ""))
     if len(wrong):
-        raise InputError(
-            f"{wrong[0]!r} is not a date",
-            where="corpus",
-            fix="write dates as YYYY-MM-DD, such as 2026-05-31",
-        )
+        what = f"{wrong[0]!r} is not a date"
+        raise InputError(what, where="corpus", fix="write dates as YYYY-MM-DD, such as 2026-05-31")
     known = pl.DataFrame({"doc": corpus["doc"], "day": date.to_physical().cast(pl.Float64)})
     joined = rows.select("doc").join(known, on="doc", how="left", maintain_order="left")
     return joined["day"], pl.repeat(known["day"].max(), rows.height, dtype=pl.Float64, eager=True)

@@ -20,11 +20,7 @@ from findwell.core.frames import as_given, changed, later, pl
 from findwell.core.parts import is_part
 from findwell.core.relation import NO_EDGES, EdgeColumns, Relation, Ties
 from findwell.relations.align import align, in_order
-from findwell.relations.preflight import (
-    UnmetRun,
-    missing_error,
-    no_shared_query,
-)
+from findwell.relations.preflight import UnmetRun, missing_error, no_shared_query
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -146,11 +142,7 @@ def require_relevant(
 
 
 def draw_batch(
-    batch: Run,
-    bound: BoundMatcher,
-    policy: Policy,
-    keep: int = 0,
-    facts: FactReader | None = None,
+    batch: Run, bound: BoundMatcher, policy: Policy, keep: int = 0, facts: FactReader | None = None
 ) -> DrawnBatch:
     """Draw the edges of a batch of whole queries.
 
@@ -191,8 +183,7 @@ def join(run: RunStream, drawn: Iterable[DrawnBatch], bound: BoundMatcher, polic
     The batches may come one by one, as they are drawn: of the edges there is never a second copy.
     """
     gold = bound.gold
-    count = gold.n
-    asked, blank, seen = np.zeros((3, count), dtype=bool)
+    asked, blank, seen = np.zeros((3, gold.n), dtype=bool)
     parts: list[DrawnBatch] = []
     columns: EdgeColumns | None = None
     for each in drawn:
@@ -340,9 +331,8 @@ def _relation(
 def top_of(aligned: Aligned, keep: int) -> pl.DataFrame:
     """Return the first documents of each list: query, rank, doc, score and text where known."""
     first = aligned.rank <= keep
-    rows = aligned.rows.with_columns(
-        rank=pl.Series(aligned.rank), doc=pl.col("raw" if "raw" in aligned.rows.columns else "doc")
-    ).filter(first)
+    doc = pl.col("raw" if "raw" in aligned.rows.columns else "doc")
+    rows = aligned.rows.with_columns(rank=pl.Series(aligned.rank), doc=doc).filter(first)
     wanted = [name for name in ("query", "rank", "doc", "score", "text") if name in rows.columns]
     return compact(
         rows.select(wanted).with_columns(
@@ -356,12 +346,10 @@ def _undefined_reasons(gold: Gold, depth: Ints, blank: Bools, policy: Policy) ->
     why: dict[int, str] = {}
     if policy.nothing == "undefined":
         why |= dict.fromkeys(np.flatnonzero(depth == 0).tolist(), "nothing was retrieved")
-        without = np.flatnonzero(np.diff(gold.item_offset) == 0)
-        why |= dict.fromkeys(without.tolist(), "no gold")
+        why |= dict.fromkeys(np.flatnonzero(np.diff(gold.item_offset) == 0).tolist(), "no gold")
     why |= dict.fromkeys(np.flatnonzero(blank).tolist(), "a retrieved id is blank")
-    return why | {
-        gold.query_numbers[query]: f"in the gold {flaw}" for query, flaw in gold.flaws.items()
-    }
+    number = gold.query_numbers
+    return why | {number[query]: f"in the gold {flaw}" for query, flaw in gold.flaws.items()}
 
 
 def with_items(gold: Gold, parts: Sequence[Edges]) -> tuple[Gold, list[Edges]]:

@@ -56,9 +56,8 @@ class Hint:
 
 def _same_file(ours: pl.Series, one: pl.Series, theirs: pl.Series, other: pl.Series) -> pl.Series:
     """Return those of our files that may be one of theirs: in no other folder, if both say one."""
-    pairs = pl.DataFrame({"ours": ours, "stem": one}).join(
-        pl.DataFrame({"theirs": theirs, "stem": other}), on="stem"
-    )
+    pairs = pl.DataFrame({"theirs": theirs, "stem": other})
+    pairs = pl.DataFrame({"ours": ours, "stem": one}).join(pairs, on="stem")
     mine, others = (pl.col(name).str.replace(ENDING, "") for name in ("ours", "theirs"))
     return pairs.filter(mine.str.ends_with(others) | others.str.ends_with(mine))["ours"]
 
@@ -89,9 +88,8 @@ SYNTHETIC_COLUMN = "synthetic"  # the column about queries that a model wrote: i
 YES = frozenset({"true", "yes", "1"})
 NOT_SYNTHETIC = frozenset({"", "false", "no", "0"})
 QUERIES = (*SPELLING_HINTS, NUMBER)
-SURE_QUERIES = (
-    10  # answered queries without any document of the gold: not the retriever is to blame
-)
+# answered queries without any document of the gold: not the retriever is to blame
+SURE_QUERIES = 10
 KINDS = {  # ids that programs make
     "UUIDs": r"(?i)^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$",
     "hashes of texts": r"^text-[0-9a-f]{16}$",
@@ -175,9 +173,8 @@ def respelled(unmet: dict[str, list[str]], rows: pl.DataFrame, docs: pl.Series) 
     for each in (*SPELLING_HINTS, CHUNK):
         key = each.change(theirs["doc"])
         spelled = ours.with_columns(key=each.change(ours["doc"])).unique(["query", "key"])
-        both = theirs.with_columns(key=key).join(
-            spelled, ["query", "key"], suffix="_run", maintain_order="left"
-        )
+        both = theirs.with_columns(key=key)
+        both = both.join(spelled, ["query", "key"], suffix="_run", maintain_order="left")
         quote = ascii if each.ids == "nfc" else repr  # which would look the same
         fix = f"use --read ids={shlex.quote(each.ids)}" if each.ids else "make the ids equal"
         findings += finding_about(
@@ -269,8 +266,7 @@ def explained_queries(found: list[Finding], gold: Gold) -> list[Finding]:
     named = {each.kind: each for each in found}
     if not named.keys() >= {"extra-query", "missing-query"}:
         return found
-    extra = pl.Series(named["extra-query"].examples)
-    guess = hint(extra, gold.queries["query"], SPELLING_HINTS)
+    guess = hint(pl.Series(named["extra-query"].examples), gold.queries["query"], SPELLING_HINTS)
     if guess is None:
         return found
     fix = f"{guess[0].why}; make the ids equal"
@@ -331,10 +327,8 @@ def no_shared_document(
         why, fix = f"{JOINED}: {joined[0]}", APART
     elif shared is not None:
         why = f"many chunks of a list have one id, for example {shared.examples[0]!r}"
-        fix = (
-            "name a field that differs for each chunk and holds the ids of the gold "
-            "(--read id_from)"
-        )
+        fix = "name a field that differs for each chunk and holds the ids of the gold"
+        fix += " (--read id_from)"
     if not chosen and (why or _surely_apart(run, run.keys, docs)):
         insist = 'If the ids are right and nothing relevant was found, say so: --by ids (by="ids")'
         what = "run and gold share no document id"
@@ -394,11 +388,8 @@ def _apart(  # noqa: PLR0917
     run: UnmetRun, what: str, ours: pl.Series, theirs: pl.Series, why: str, fix: str
 ) -> AlignError:
     shown = f"the run has {shorten(ours[0])!r}, the gold has {shorten(theirs[0])!r}"
-    return AlignError(
-        f"{what}: {shown}" + (f"; {why}" if why else ""),
-        where=f"run {run.name} and gold",
-        fix=fix,
-    )
+    said = f"{what}: {shown}" + (f"; {why}" if why else "")
+    return AlignError(said, where=f"run {run.name} and gold", fix=fix)
 
 
 def _surely_apart(run: UnmetRun, ours: pl.Series, theirs: pl.Series) -> bool:

@@ -90,8 +90,7 @@ class Dispatcher:
                     time.sleep(self._pause(job))
                     continue
                 return self._failure(job, error)
-            ended = time.perf_counter()
-            return self._answer(job, answer, ended, time.process_time() - cpu)
+            return self._answer(job, answer, time.perf_counter(), time.process_time() - cpu)
 
     def _in_threads(self, call: Call, jobs: Iterator[_Attempt]) -> None:
         """Ask in threads; one whose time is over is left alone, and another takes its place."""

@@ -82,8 +82,7 @@ class HttpRetriever:
 
     def __call__(self, question: str, k: int | None = None) -> Any:  # noqa: ANN401
         """Ask, and return the hits."""
-        size = self._k if k is None else k
-        content = self._exchange(question, size)
+        content = self._exchange(question, self._k if k is None else k)
         try:
             answer = json.loads(content)
         except ValueError:

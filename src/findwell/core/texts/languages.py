@@ -131,8 +131,7 @@ def _tables() -> dict[str, dict[str, Any]]:
     import tomllib  # noqa: PLC0415 - only who looks at texts waits for it
 
     file = resources.files("findwell.core.texts").joinpath("languages.toml")
-    text = file.read_text(encoding="utf-8")
-    return tomllib.loads(text)
+    return tomllib.loads(file.read_text(encoding="utf-8"))
 
 
 def find_code(name: str) -> str:

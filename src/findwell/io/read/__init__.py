@@ -435,11 +435,8 @@ def _format(source: Source, role: str, named: str | None) -> Format:
         if entry.sniff(look, role):
             return entry
     if not look.binary and not look.lines:
-        raise InputError(
-            "the file contains only blank lines and comments",
-            where=source.where,
-            fix="check what wrote the file",
-        )
+        what = "the file contains only blank lines and comments"
+        raise InputError(what, where=source.where, fix="check what wrote the file")
     other = next((name for name, entry in formats.items() if entry.sniff(look, role)), "")
     if other and role == "samples":
         raise _no_gold(other, source)
@@ -471,8 +468,7 @@ def _quick_format(source: Source, role: str) -> Format | None:
     """
     look = Look.at(source)
     if not look.only_columns:
-        found = begins_with_ids(source, role) and not _has_own_formats()
-        return IdLists() if found else None
+        return IdLists() if begins_with_ids(source, role) and not _has_own_formats() else None
     if not FORMATS.plugged:
         FORMATS.built_in("trec")  # its module registers those of judgements, too
         FORMATS.load_plugins()
@@ -491,11 +487,8 @@ def _no_gold(name: str, source: Source) -> InputError:
     """Return the error for a file alone that cannot hold both run and gold."""
     from findwell.io.read.shapes import GIVE_GOLD  # noqa: PLC0415
 
-    return InputError(
-        f"a file of the format {name} does not hold both a run and gold labels",
-        where=source.where,
-        fix=f"give the gold labels, too: {GIVE_GOLD}",
-    )
+    what = f"a file of the format {name} does not hold both a run and gold labels"
+    return InputError(what, where=source.where, fix=f"give the gold labels, too: {GIVE_GOLD}")
 
 
 __all__ = [

@@ -36,11 +36,8 @@ def judgements_of(path: str | os.PathLike[str]) -> tuple[Path, list[Finding]] | 
         return None
     chosen = next((split for split in splits if split.stem == "test"), splits[0])
     if len(splits) > 1 and chosen.stem != "test":
-        raise InputError(
-            f"the folder holds several judgements: {', '.join(s.name for s in splits)}",
-            where=str(place),
-            fix=f"name one, such as {splits[0]}",
-        )
+        what = f"the folder holds several judgements: {', '.join(s.name for s in splits)}"
+        raise InputError(what, where=str(place), fix=f"name one, such as {splits[0]}")
     return chosen, finding_about(
         "unused-split",
         [split.name for split in splits if split != chosen],

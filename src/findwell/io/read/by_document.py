@@ -252,8 +252,7 @@ def _is_pair(record: Mapping[str, Any], mapped: Fields) -> bool:
     """Tell whether a record is about one document, and says its grade."""
     if not SIDES.isdisjoint(mapped.values()):
         return False
-    names = renamed(map(str, record), mapped)
-    record = {new: record[old] for old, new in names.items()}
+    record = {new: record[old] for old, new in renamed(map(str, record), mapped).items()}
     columns = list(record)
     found = _found(columns, ACCEPTED_COLUMNS)
     if not found.keys() >= {*IDS, "grade"} or "grade" not in _found(columns, TABLE_COLUMNS):

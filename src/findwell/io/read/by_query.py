@@ -79,8 +79,7 @@ def read_frame(
     if part is None:
         part = read_part(rows(cells=cells), state)
     first = list(islice(rows(cells=cells), FIRST_RECORDS))
-    texts = texts_as_ids(state, rows() if shape.texts else ())
-    return Collected([part], state, first, texts)
+    return Collected([part], state, first, texts_as_ids(state, rows() if shape.texts else ()))
 
 
 def _refuse_doubled(columns: list[str], shape: Shape, where: str) -> None:
@@ -128,9 +127,8 @@ def columnar_part(frame: pl.DataFrame, state: RecordScan) -> RecordRows | None:
         if "gold" in ROLES[state.role] or state.reading.about:
             about = _about(frame, query, shape)
         else:
-            about = query.to_frame().with_columns(
-                _described(frame[name]) for name in TIME_COLUMNS if name in frame.schema
-            )
+            times = [_described(frame[name]) for name in TIME_COLUMNS if name in frame.schema]
+            about = query.to_frame().with_columns(times)
     except _DoubtError:
         return None
     for chosen, other in shape.rivals(present):
@@ -152,8 +150,7 @@ def _queries(frame: pl.DataFrame, picked: dict[str, str], state: RecordScan) -> 
     _doubt_if(all_null and state.reading.names == "id")
     if named_by == "position":
         first = state.records + 1
-        numbers = pl.int_range(first, first + frame.height, eager=True)
-        query = numbers.cast(pl.String)
+        query = pl.int_range(first, first + frame.height, eager=True).cast(pl.String)
     elif named_by == "question":
         asked = frame[picked["question"]]
         _doubt_if(asked.dtype != pl.String or asked.str.contains(COERCED_WHOLE).any())
@@ -176,9 +173,8 @@ def _ids(column: pl.Series, *, text: bool = False) -> pl.Series:
     elif column.dtype == pl.String:
         # comparing is faster than searching, and most ids begin with a letter before t
         unusual = (column < ":") | (column >= "t") | ((column >= "[") & (column < "]"))
-        _doubt_if(
-            (unusual.any() and column.str.contains(COERCED).any()) or (column == "false").any()
-        )
+        _doubt_if(unusual.any() and column.str.contains(COERCED).any())
+        _doubt_if((column == "false").any())
     return column.cast(pl.String)
 
 

@@ -76,11 +76,8 @@ def _read_path(path: Path, id_from: str | None) -> pl.DataFrame:
         return _from_frame(*read_table(source), id_from)
     data = _decoded(source.read(), source.where).strip().encode()
     if not data:
-        raise InputError(
-            "the file contains only blank lines",
-            where=source.where,
-            fix="check what wrote the file",
-        )
+        what = "the file contains only blank lines"
+        raise InputError(what, where=source.where, fix="check what wrote the file")
     if data[:1] in (b"{", b"["):
         return _read_json(data, source, id_from)
     return _read_delimited(data, source)
@@ -252,18 +249,14 @@ def _own_record(record: object, id_from: str | None) -> object:
 
 def _row(record: object, columns: tuple[str, ...]) -> tuple[object, ...]:
     if not isinstance(record, Mapping):
-        raise InputError(
-            f"a {type(record).__name__} is not a record with an id and a text",
-            fix='write records such as {"doc": "d1", "text": "…"}',
-        )
-    names = _names(tuple(record))
-    given = {name: record[column] for name, column in names.items()}
+        what = f"a {type(record).__name__} is not a record with an id and a text"
+        raise InputError(what, fix='write records such as {"doc": "d1", "text": "…"}')
+    given = {name: record[column] for name, column in _names(tuple(record)).items()}
     inner = given.get("metadata")
     if isinstance(inner, Mapping):  # where LangChain and AutoRAG say where a chunk was cut
         found = _names(("doc", *inner))
         wanted = ("source", "start", "end", *MARKS)
-        place = {name: inner[found[name]] for name in wanted if name in found}
-        given = place | given
+        given = {name: inner[found[name]] for name in wanted if name in found} | given
     if "doc" not in given:
         raise _missing("doc", "id", columns or tuple(record))
     doc = identifier(given["doc"], "")
@@ -274,10 +267,8 @@ def _row(record: object, columns: tuple[str, ...]) -> tuple[object, ...]:
     if text is not None and not isinstance(text, str):
         raise InputError(f"the text of {doc!r} is of type {type(text).__name__}", fix="give a text")
     if text and not text.isascii() and any("\ud800" <= each <= "\udfff" for each in set(text)):
-        raise InputError(
-            f"the text of {doc!r} holds half of a character (a lone surrogate)",
-            fix="write it again",
-        )
+        what = f"the text of {doc!r} holds half of a character (a lone surrogate)"
+        raise InputError(what, fix="write it again")
     marks = (None if given.get(name) is None else str(given[name]) for name in MARKS)
     return doc, text, None if source is None else str(source), start, end, *marks
 
@@ -314,9 +305,6 @@ def _each_once(table: pl.DataFrame, where: str) -> pl.DataFrame:
     table = table.unique(maintain_order=True)
     twice = table.filter(table["doc"].is_duplicated())
     if twice.height:
-        raise InputError(
-            f"the id {twice['doc'][0]!r} has more than one text",
-            where=where,
-            fix="give every text an id of its own",
-        )
+        what = f"the id {twice['doc'][0]!r} has more than one text"
+        raise InputError(what, where=where, fix="give every text an id of its own")
     return table

@@ -572,11 +572,8 @@ def first_line(error: BaseException) -> str:
 
 def not_utf8(error: UnicodeDecodeError, where: str) -> InputError:
     """Return the error for bytes that are not text."""
-    return InputError(
-        f"the bytes {error.object[error.start : error.start + 4]!r} are not UTF-8",
-        where=where,
-        fix="save the file as UTF-8",
-    )
+    what = f"the bytes {error.object[error.start : error.start + 4]!r} are not UTF-8"
+    return InputError(what, where=where, fix="save the file as UTF-8")
 
 
 def _begins(file: io.BufferedReader, mark: bytes) -> bool:
@@ -621,11 +618,8 @@ def _unpacked(raw: io.BufferedReader, where: str) -> Iterator[bytes]:
             raise InputError(broke, where=where, fix="compress it again") from None
         size += len(data)
         if size > BOMB_BYTES and size > BOMB_RATIO * raw.tell():
-            raise InputError(
-                f"the {kind} data expands more than {BOMB_RATIO}-fold",
-                where=where,
-                fix="unzip it yourself if you trust it",
-            )
+            what = f"the {kind} data expands more than {BOMB_RATIO}-fold"
+            raise InputError(what, where=where, fix="unzip it yourself if you trust it")
         yield data
 
 
@@ -637,8 +631,5 @@ def _recoded(file: io.BufferedReader, encoding: str, where: str) -> Iterator[byt
         try:
             yield decoder.decode(data, not data).encode()
         except UnicodeDecodeError as error:
-            raise InputError(
-                f"it has the mark of {error.encoding.upper()}, but it is not: {error.reason}",
-                where=where,
-                fix="save the file as UTF-8",
-            ) from None
+            what = f"it has the mark of {error.encoding.upper()}, but it is not: {error.reason}"
+            raise InputError(what, where=where, fix="save the file as UTF-8") from None

@@ -95,8 +95,7 @@ def gold_from_objects(
             isinstance(docs, Mapping) and not is_answer(docs) for docs in data.values()
         ):
             known = pl.DataFrame({"query": _ids(data, where)}).unique(maintain_order=True)
-            rows = _flatten(data, where, "grade")
-            return Gold.build(rows, queries=known, findings=_id_mix(data))
+            return Gold.build(_flatten(data, where, "grade"), queries=known, findings=_id_mix(data))
         else:
             records = [{"query": query, "gold": items} for query, items in data.items()]
         return read_records(entries(records, where, ""), "gold", reading).gold()
@@ -181,11 +180,8 @@ def _flatten(data: Mapping[Any, Any], where: str, name: str) -> pl.DataFrame:
     try:
         column = pl.Series(np.fromiter(numbers, np.float64, sum(sizes)))
     except (TypeError, ValueError, OverflowError) as error:
-        raise InputError(
-            f"a document carries something that is not a number: {shorten(str(error), 120)}",
-            where=where,
-            fix="give every document a number",
-        ) from None
+        what = f"a document carries something that is not a number: {shorten(str(error), 120)}"
+        raise InputError(what, where=where, fix="give every document a number") from None
     queries = _ids(data, where).gather(np.repeat(np.arange(len(sizes)), sizes))
     return pl.DataFrame({"query": queries, "doc": docs, name: column})
 
@@ -216,7 +212,5 @@ def _id_mix(data: Mapping[Any, Any]) -> tuple[Finding, ...]:
 
 
 def _not_understood(data: object, role: str, forms: str) -> InputError:
-    return InputError(
-        f"a {type(data).__name__} is not a {role}",
-        fix=f"pass a path, {forms}, a data frame, or a list of records",
-    )
+    what = f"a {type(data).__name__} is not a {role}"
+    return InputError(what, fix=f"pass a path, {forms}, a data frame, or a list of records")

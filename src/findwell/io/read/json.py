@@ -69,9 +69,8 @@ class Json(Format):
 
     def samples(self, source: Source, name: str) -> Samples:
         """Read a list of records that hold both."""
-        return in_memory.samples_from_objects(
-            _read_some(source), name, source.where, source.reading
-        )
+        records = _read_some(source)
+        return in_memory.samples_from_objects(records, name, source.where, source.reading)
 
 
 def _read_some(source: Source) -> Any:  # noqa: ANN401
@@ -218,9 +217,8 @@ def _begins_as_record(line: bytes) -> bool:
 def _begin(source: Source, role: str) -> RecordScan:
     """Find the shape of the first records."""
     probe = replace(source, reading=source.reading.afresh())
-    shape = find_shape(
-        all_entries(probe), role, skip=probe.reading.skip, mapped=probe.reading.fields
-    )
+    skip, mapped = probe.reading.skip, probe.reading.fields
+    shape = find_shape(all_entries(probe), role, skip=skip, mapped=mapped)
     return RecordScan(shape, role, source.reading)
 
 
@@ -232,8 +230,7 @@ def _first(source: Source) -> list[Entry]:
 
 def _texts(state: RecordScan, first: list[Entry]) -> list[Finding]:
     """Report which fields of texts served as ids, judging by the first record."""
-    found = texts_as_ids(state, first[:1])
-    return [replace(finding, count=state.records) for finding in found]
+    return [replace(finding, count=state.records) for finding in texts_as_ids(state, first[:1])]
 
 
 def _parts(source: Source, state: RecordScan) -> Iterator[RecordRows]:

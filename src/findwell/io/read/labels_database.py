@@ -162,9 +162,8 @@ def states(connection: sqlite3.Connection) -> pl.DataFrame:
     labelled = graded.unique(["query", "doc"]).group_by("drawn").agg(pl.len()).rows()
     share = {stratum: count / sizes[stratum] for stratum, count in labelled}
     drawn = pl.col("drawn").replace_strict(share, default=None, return_dtype=pl.Float64)
-    return found.with_columns(probability=pl.when(pl.col("grade").is_not_null()).then(drawn)).drop(
-        "drawn"
-    )
+    probability = pl.when(pl.col("grade").is_not_null()).then(drawn)
+    return found.with_columns(probability=probability).drop("drawn")
 
 
 def final_grades(said: pl.DataFrame, keys: Sequence[str]) -> pl.DataFrame:
@@ -227,8 +226,7 @@ def gold_of_labels(connection: sqlite3.Connection, *, texts: bool = False) -> Go
 def _with_places(labels: pl.DataFrame, places: pl.DataFrame) -> pl.DataFrame:
     """Add the text of each label: what was selected, or the whole, and where it stands."""
     joined = labels.join(places, on=["query", "doc"], how="left", maintain_order="left")
-    length = pl.col("end") - pl.col("start")
-    selected = pl.col("text").str.slice(pl.col("start"), length)
+    selected = pl.col("text").str.slice(pl.col("start"), pl.col("end") - pl.col("start"))
     # offsets count in the source where there is one, else in the document, which is the text
     origin = pl.when(pl.col("source").is_null()).then(pl.lit(0)).otherwise("source_start")
     picked = pl.col("start").is_not_null()

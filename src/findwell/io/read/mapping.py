@@ -53,17 +53,13 @@ def fields_for(fields: object, *roles: str) -> Fields:
     for spelling, meaning in _flat(fields):
         role, dot, name = spelling.partition(".")
         if not (dot and name) or not isinstance(meaning, str):
-            raise OptionError(
-                f"{shorten(f'{spelling}={meaning}')!r} is not ROLE.FIELD=MEANING",
-                fix="write for example --map gold.correct_chunks=gold",
-            )
+            what = f"{shorten(f'{spelling}={meaning}')!r} is not ROLE.FIELD=MEANING"
+            raise OptionError(what, fix="write for example --map gold.correct_chunks=gold")
         choose("role of a field", role, MEANINGS)
         other = next(each for each in MEANINGS if each != role)
         if meaning in MEANINGS[other] and meaning not in MEANINGS[role]:
-            raise OptionError(
-                f"{meaning!r} is not a meaning of a field of the {role}",
-                fix=f"if {name!r} holds it: --map {other}.{name}={meaning}",
-            )
+            what = f"{meaning!r} is not a meaning of a field of the {role}"
+            raise OptionError(what, fix=f"if {name!r} holds it: --map {other}.{name}={meaning}")
         choose(f"meaning of a field of the {role}", meaning, MEANINGS[role])
         if role not in roles:
             continue

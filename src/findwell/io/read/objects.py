@@ -18,14 +18,14 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from numbers import Number
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 from uuid import UUID
 
 from findwell.core.errors import InputError
 from findwell.core.findings import shorten
 from findwell.core.frames import pl
 from findwell.core.plugins import Registry
-from findwell.io.read.format import EntryNotes
+from findwell.io.read.format import LOOKED, EntryNotes
 from findwell.io.read.values import identifier
 from findwell.io.read.vocabulary import (
     END_NAMES,
@@ -44,7 +44,9 @@ if TYPE_CHECKING:
 MADE_FIELDS = frozenset({"doc", "text", "score", "start", "end", "source", "metadata"})
 # columns that only the table of one answer has, as of LanceDB
 HIT_COLUMNS = frozenset({"_distance", "_score", "_relevance_score", "_rowid"})
+USUAL_NAMES: tuple[tuple[str, ...], ...] = (TEXT_NAMES, SOURCE_NAMES, START_NAMES, END_NAMES)
 ABSENT = object()
+MAPPINGS = (dict, Mapping)  # an abstract class alone takes its time to answer
 
 
 # ---- where things stand in a result
@@ -115,10 +117,10 @@ def find_source(result: object) -> ObjectSource | None:
 def known_source(result: object) -> ObjectSource | None:
     """Return the source whose fields a result has, but for the one that takes any record."""
     last = _LAST.get(type(result))
-    if last is not None and all(has_field(result, path) for path in last.needs):
+    if last is not None and _has_fields(result, last.needs):
         return last
     for source in known_sources().values():
-        if source.needs and all(has_field(result, path) for path in source.needs):
+        if source.needs and _has_fields(result, source.needs):
             if not isinstance(result, Mapping):
                 _LAST[type(result)] = source
             return source
@@ -156,7 +158,13 @@ def type_name(value: object) -> str:
 
 def is_plain(value: object) -> bool:
     """Tell whether a value is an id, a text or a number, and has no fields."""
-    return isinstance(value, str | bytes | int | float | UUID) or hasattr(value, "item")
+    kind: Any = type(value)
+    return _is_plain(kind)
+
+
+@functools.cache
+def _is_plain(kind: type) -> bool:
+    return issubclass(kind, str | bytes | int | float | UUID) or hasattr(kind, "item")
 
 
 def is_number(value: object) -> bool:
@@ -178,29 +186,41 @@ def _is_row(value: object) -> bool:
 
 
 @functools.cache
-def _is_mapping(kind: type) -> bool:
-    return issubclass(kind, Mapping)
+def _place(kind: Any, name: str) -> Literal["key", "row", "own", "attribute"]:  # noqa: ANN401
+    """Return where values of a type have a field of this name, if they have it."""
+    if issubclass(kind, Mapping):
+        return "key"
+    if issubclass(kind, str | bytes | int | float | list | tuple | UUID | None):
+        return "row"
+    asked = getattr(getattr(kind, "__getattr__", None), "__module__", None)
+    closed = asked == "pydantic.main" and kind.model_config.get("extra") != "allow"
+    # a model of pydantic takes long to say that it lacks a field
+    return "own" if closed and not hasattr(kind, name) else "attribute"
 
 
-def _get_field(value: object, name: str) -> Any:  # noqa: ANN401
+def _get_field(value: Any, name: str) -> Any:  # noqa: ANN401
     """Return what a dict or an object holds under a name, if it holds it."""
     kind: Any = type(value)
-    if kind is dict or _is_mapping(kind):
-        return value.get(name, ABSENT)  # type: ignore[attr-defined]
-    if value is None or isinstance(value, str | bytes | int | float | list | tuple | UUID):
+    place = _place(kind, name)
+    if place == "key":
+        return value.get(name, ABSENT)
+    if place == "row":
         return getattr(value, name, ABSENT) if _is_row(value) else ABSENT
     try:
-        found = getattr(value, name, ABSENT)
+        found = vars(value).get(name, ABSENT) if place == "own" else getattr(value, name, ABSENT)
     except Exception:  # noqa: BLE001 - a property of a framework that cannot be asked
         return ABSENT
     return ABSENT if callable(found) else found  # a method is not a field
 
 
-def has_field(value: object, path: str) -> bool:
-    """Tell whether a dotted path leads to something, which may be None."""
-    head, _, rest = path.partition(".")
-    found = _get_field(value, head)
-    return found is not ABSENT and (not rest or has_field(found, rest))
+def _has_fields(value: object, paths: tuple[str, ...]) -> bool:
+    """Tell whether all dotted paths lead to something, which may be None."""
+    for path in paths:
+        head, _, rest = path.partition(".") if "." in path else (path, "", "")
+        found = _get_field(value, head)
+        if found is ABSENT or (rest and not _has_fields(found, (rest,))):
+            return False
+    return True
 
 
 def look_up(value: object, path: str) -> Any:  # noqa: ANN401
@@ -215,12 +235,17 @@ def look_up(value: object, path: str) -> Any:  # noqa: ANN401
 
 def first_named(value: object, paths: Iterable[str]) -> Any:  # noqa: ANN401
     """Return what stands under the first of these names or dotted paths that has a value."""
-    own: Any = value.get if type(value) is dict else None
     for path in paths:
-        found = look_up(value, path) if own is None or "." in path else own(path)
-        if found is not None:
+        found = look_up(value, path) if "." in path else _get_field(value, path)
+        if found is not None and found is not ABSENT:
             return found
     return None
+
+
+@functools.lru_cache(maxsize=1024)
+def _names_among(keys: tuple[str, ...]) -> tuple[tuple[str, ...], ...]:
+    """Return which of the names that people use for text, source, start and end are keys."""
+    return tuple(tuple(name for name in names if name in keys) for names in USUAL_NAMES)
 
 
 def _field_names(value: object) -> list[str]:
@@ -266,10 +291,8 @@ def is_answer(value: object) -> bool:
 def _only(answers: list[Any]) -> Any:  # noqa: ANN401
     """Return the answer to the only query of a batch."""
     if len(answers) > 1:
-        raise InputError(
-            f"answers to {len(answers)} queries were given, where those to one are expected",
-            fix="split them: give every query its own answers",
-        )
+        what = f"answers to {len(answers)} queries were given, where those to one are expected"
+        raise InputError(what, fix="split them: give every query its own answers")
     return answers[0]
 
 
@@ -402,7 +425,7 @@ def make_entries(
 
 def refuse_ranks(results: Any) -> None:  # noqa: ANN401
     """Refuse a list whose results say a rank, but stand in another order: either may be meant."""
-    given: Any = (each.get("rank") for each in results if isinstance(each, Mapping))
+    given = [each["rank"] for each in results if isinstance(each, MAPPINGS) and "rank" in each]
     ranks = [rank for rank in given if is_number(rank)]
     if any(one > other for one, other in pairwise(ranks)):
         raise InputError(
@@ -471,23 +494,28 @@ def _read(
 ) -> tuple[dict[str, Any], Direction]:
     """Return the entry of a result of a source, and which scores are better."""
     own = first_named(result, (source.metadata,) if source.metadata else METADATA_NAMES)
-    metadata = own if isinstance(own, Mapping) else {}
-    text = first_named(result, source.text) if source.text else first_named(metadata, TEXT_NAMES)
+    metadata = own if isinstance(own, MAPPINGS) else {}
+    usual = _names_among(tuple(metadata)) if type(metadata) is dict else USUAL_NAMES
+    texts, sources, starts, ends = usual
+    text = first_named(result, source.text) if source.text else first_named(metadata, texts)
     if text is None and not source.metadata:
         text = first_named(result, TEXT_NAMES)
     entry: dict[str, Any] = {"doc": "", "text": text if isinstance(text, str) else None}
     direction: Direction = "higher"
     for path, better in source.score:
         value = look_up(result, path)
-        if is_number(value):
+        if value is not None and is_number(value):
             entry["score"] = -float(value) if better == "lower" else float(value)
             direction = better
             break
     origin = first_named(result, source.source)
-    origin = first_named(metadata, SOURCE_NAMES) if origin is None else origin
-    known = isinstance(origin, str | int | UUID) and not isinstance(origin, bool)
-    entry["source"] = str(origin) or None if known else None
-    entry["start"], entry["end"] = _span(result, source, metadata, entry["text"])
+    origin = first_named(metadata, sources) if origin is None else origin
+    known = type(origin) is str or isinstance(origin, str | int | UUID)
+    entry["source"] = str(origin) or None if known and type(origin) is not bool else None
+    start, end = first_named(result, source.start), first_named(result, source.end)
+    if start is None and starts:
+        start, end = first_named(metadata, starts), first_named(metadata, ends)
+    entry["start"], entry["end"] = _span(start, end, entry["text"])
     entry["metadata"] = metadata or None
     entry["doc"] = _id(result, source, entry, id_from, notes)
     if entry["source"] == entry["doc"]:  # it is a document, or known by it
@@ -495,13 +523,8 @@ def _read(
     return {name: value for name, value in entry.items() if value is not None}, direction
 
 
-def _span(
-    result: object, source: ObjectSource, metadata: Mapping[str, Any], text: str | None
-) -> tuple[int | None, int | None]:
+def _span(start: object, end: object, text: str | None) -> tuple[int | None, int | None]:
     """Return the first character and the one after the last in the document, if they are known."""
-    start, end = first_named(result, source.start), first_named(result, source.end)
-    if start is None and metadata:
-        start, end = first_named(metadata, START_NAMES), first_named(metadata, END_NAMES)
     if type(start) is not int or start < 0:
         return None, None
     if end is None and text is not None:
@@ -524,8 +547,9 @@ def _id(
         others = [name for name in result if name not in source.needs]
         own = result[others[0]] if len(others) == 1 else None
     if own is not None:
-        fields: Any = result if isinstance(result, Mapping) else {"source": entry["source"]}
-        notes.keep_others({**fields, "metadata": metadata})
+        if notes.looked < LOOKED:
+            fields: Any = result if isinstance(result, MAPPINGS) else {"source": entry["source"]}
+            notes.keep_others({**fields, "metadata": metadata})
         return id_text(own)
     for name in chunk_names(placed=entry["start"] is not None):
         value = metadata.get(name)
@@ -561,6 +585,7 @@ def _named_id(
     )
 
 
+@functools.cache
 def chunk_names(*, placed: bool) -> tuple[str, ...]:
     """Return the fields of metadata that may hold the id of a chunk.
 
@@ -580,4 +605,4 @@ def place_id(source: object, start: int) -> str:
 
 def id_text(value: object) -> str:
     """Return an id as text: texts, whole numbers and UUIDs are ids."""
-    return str(value) if isinstance(value, str | UUID) else identifier(value)
+    return str(value) if type(value) is str or isinstance(value, str | UUID) else identifier(value)

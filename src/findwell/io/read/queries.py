@@ -70,8 +70,7 @@ def _by_question(stream: RunStream, gold: Gold) -> RunStream:
         )
 
     def named(rows: pl.DataFrame) -> pl.DataFrame:
-        changed = rows["query"].replace(table["asked"], table["name"])
-        return rows.with_columns(query=changed)
+        return rows.with_columns(query=rows["query"].replace(table["asked"], table["name"]))
 
     return _renamed(stream, named, "question", names)
 
@@ -93,8 +92,7 @@ def _by_position(stream: RunStream, gold: Gold) -> RunStream:
     def batches() -> Iterator[pl.DataFrame]:
         last = 0
         for rows in stream.batches():
-            number = rows["query"].cast(pl.Int64)
-            last = max(last, int(number.max() or 0))  # type: ignore[arg-type]
+            last = max(last, int(rows["query"].cast(pl.Int64).max() or 0))  # type: ignore[arg-type]
             if last > len(names):
                 raise _uneven(stream.name, f"more than {len(names)}", len(names))
             yield rows
@@ -168,11 +166,8 @@ def load_queries(data: object, ids: Sequence[str] = ("query",)) -> pl.DataFrame:
         raise InputError("the table has no rows", where=place.where, fix=fix)
     named = next((name for name in ids if name in table.columns), None)
     if named is None:
-        raise InputError(
-            f"no column 'query', only {shorten(', '.join(table.columns[:12]), 200)}",
-            where=place.where,
-            fix="name the column of the query ids 'query'",
-        )
+        what = f"no column 'query', only {shorten(', '.join(table.columns[:12]), 200)}"
+        raise InputError(what, where=place.where, fix="name the column of the query ids 'query'")
     names = pl.Series(_names(table[named], place), dtype=pl.String)
     return plain_columns(table.with_columns(query=names))
 

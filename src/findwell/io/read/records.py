@@ -34,6 +34,7 @@ from findwell.core.timing import timed
 from findwell.io.read.format import EntryNotes, ReadContext, Samples, text_as_id, two_names
 from findwell.io.read.mapping import NO_FIELDS, Fields, reach, require_fields
 from findwell.io.read.objects import (
+    MAPPINGS,
     is_answer,
     is_number,
     is_plain,
@@ -56,12 +57,7 @@ from findwell.io.read.values import (
     repeated,
     whole_letters,
 )
-from findwell.io.read.vocabulary import (
-    ENTRY_FIELDS,
-    GRADE_NAMES,
-    METADATA_NAMES,
-    TEXT_NAMES,
-)
+from findwell.io.read.vocabulary import ENTRY_FIELDS, GRADE_NAMES, METADATA_NAMES, TEXT_NAMES
 
 if TYPE_CHECKING:
     from findwell.core.data import NamedBy
@@ -186,10 +182,8 @@ def _is_foreign_entry(entry: object, side: str, id_from: str | None) -> bool:
 
 def _own_units(value: object, id_from: str | None, notes: EntryNotes) -> list[Any]:
     if is_result(value) and not _is_whole_answer(value):
-        raise InputError(
-            f"what was retrieved is one {type_name(value)}, not a list",
-            fix="give a list in rank order, even of one object",
-        )
+        what = f"what was retrieved is one {type_name(value)}, not a list"
+        raise InputError(what, fix="give a list in rank order, even of one object")
     results, texts = results_of(value)
     return make_entries(results, id_from=id_from, notes=notes, texts=texts)
 
@@ -325,10 +319,9 @@ def _rivals(entries: object, names: tuple[str, str]) -> list[tuple[str, str]]:
     """Return the two names of ids if entries have both, with different values."""
     if not isinstance(entries, list | tuple):
         return []
-    objects = (entry for entry in entries if isinstance(entry, Mapping))
     first, second = names
-    differ = any(first in one and second in one and one[first] != one[second] for one in objects)
-    return [names] if differ else []
+    objects = [one for one in entries if isinstance(one, MAPPINGS) and second in one]
+    return [names] if any(first in one and one[first] != one[second] for one in objects) else []
 
 
 def name_of(fields: Mapping[str, Any], first: NamedBy) -> NamedBy:
@@ -363,9 +356,10 @@ def _in_order(retrieved: object, query: str) -> Iterable[object]:
 
 
 def _unit(entry: object, query: str, *, texts: bool) -> DocEntry:
-    if not isinstance(entry, Mapping):
+    if not isinstance(entry, MAPPINGS):
         return DocEntry(_doc(entry, query))
-    refuse_repeated(entry, f"in what was retrieved for query {query!r} the field", ENTRY_FIELDS)
+    if repeated(entry):
+        refuse_repeated(entry, f"in what was retrieved for query {query!r} the field", ENTRY_FIELDS)
     score = entry.get("score")
     number = None if score is None else _score(score, query)
     text = _text(entry, query)
@@ -425,10 +419,8 @@ def _support(value: object, query: str) -> float:
     found = {False: 0.0, True: 1.0}.get(value) if isinstance(value, bool) else value
     if isinstance(found, int | float) and 0 <= found <= 1:
         return float(found)
-    raise InputError(
-        f"the support {str(value)[:40]!r} of query {query!r} is not a number from 0 to 1",
-        fix="give 1 for full, 0.5 for partial and 0 for no support",
-    )
+    what = f"the support {str(value)[:40]!r} of query {query!r} is not a number from 0 to 1"
+    raise InputError(what, fix="give 1 for full, 0.5 for partial and 0 for no support")
 
 
 def _text(entry: Mapping[Any, Any], query: str) -> str | None:
@@ -446,10 +438,8 @@ def _offsets(entry: Mapping[Any, Any], query: str) -> tuple[int | None, int | No
     if start is None and end is None:
         return None, None, None
     if type(start) is not int or type(end) is not int or not 0 <= start <= end:
-        raise InputError(
-            f"{start!r} to {end!r} of query {query!r} is not a span of characters",
-            fix="give start and end as whole numbers, 0 ≤ start ≤ end",
-        )
+        what = f"{start!r} to {end!r} of query {query!r} is not a span of characters"
+        raise InputError(what, fix="give start and end as whole numbers, 0 ≤ start ≤ end")
     source = entry.get("source")
     return start, end, None if source is None else _doc(source, query)
 
@@ -499,9 +489,8 @@ def _no_field(record: Mapping[Any, Any], names: tuple[str, ...], query: str) -> 
 
 def twice(query: str, where: str = "") -> InputError:
     """Return the error for a query with two records."""
-    return InputError(
-        f"query {query!r} has more than one record", where=where, fix="keep one record per query"
-    )
+    what = f"query {query!r} has more than one record"
+    return InputError(what, where=where, fix="keep one record per query")
 
 
 def _keys(record: Mapping[Any, Any]) -> str:
@@ -613,10 +602,8 @@ def read_records(
     listed = list(given)
     if mapped:
         listed = [replace(each, value=reach(each.value, mapped)) for each in listed]
-    shape = find_shape(listed, role, skip=reading.skip, mapped=mapped)
-    state = RecordScan(shape, role, reading)
-    part = read_part(listed, state)
-    return Collected([part], state, listed, texts_as_ids(state, listed))
+    state = RecordScan(find_shape(listed, role, skip=reading.skip, mapped=mapped), role, reading)
+    return Collected([read_part(listed, state)], state, listed, texts_as_ids(state, listed))
 
 
 def find_shape(
@@ -718,9 +705,8 @@ def _frame(rows: list[tuple[Any, ...]], schema: dict[str, Any], state: RecordSca
 def _table(about: list[dict[str, Any]]) -> pl.DataFrame:
     table = pl.DataFrame({"query": [entry["query"] for entry in about]}, {"query": pl.String})
     names = [name for name in dict.fromkeys(chain.from_iterable(about)) if name != "query"]
-    return table.with_columns(
-        describing(name, [entry.get(name) for entry in about]) for name in names
-    )
+    columns = [describing(name, [entry.get(name) for entry in about]) for name in names]
+    return table.with_columns(columns)
 
 
 def first_look(state: RecordScan, first: Iterable[Entry], side: str) -> dict[str, Any]:
@@ -729,8 +715,7 @@ def first_look(state: RecordScan, first: Iterable[Entry], side: str) -> dict[str
     records = [value for value in values if isinstance(value, Mapping)]
     if not records:
         return {}
-    picked = state.shape.pick(records[0])
-    fields = {name: records[0][field] for name, field in picked.items()}
+    fields = {name: records[0][field] for name, field in state.shape.pick(records[0]).items()}
     carries, reading = set(state.carries.get(side, ())), state.reading.afresh()
     for record in records:
         with contextlib.suppress(InputError):  # which is reported where the record is read

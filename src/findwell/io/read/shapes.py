@@ -199,10 +199,8 @@ def _put_beside(entries: Any, where: str, field_: str, name: str, values: Any) -
     except TypeError:
         return entries  # what is wrong with it is reported where it is read
     if len(docs) != len(numbers):
-        raise InputError(
-            f"{where!r} has {len(docs)} entries and {field_!r} has {len(numbers)}",
-            fix=f"give every document one {name}, or leave the {name}s out",
-        )
+        what = f"{where!r} has {len(docs)} entries and {field_!r} has {len(numbers)}"
+        raise InputError(what, fix=f"give every document one {name}, or leave the {name}s out")
     entries = [doc if isinstance(doc, Mapping) else {"docs": doc, "doc": doc} for doc in docs]
     return [entry | {name: value} for entry, value in zip(entries, numbers, strict=True)]
 
@@ -261,10 +259,8 @@ def take_pairs(found: dict[str, Any], record: Mapping[str, Any], **_: bool) -> N
 
 def _chunk(pair: Any, texts: Mapping[Any, Any]) -> dict[str, Any]:  # noqa: ANN401
     if not isinstance(pair, list | tuple) or len(pair) != 2:
-        raise InputError(
-            f"{str(pair)[:60]!r} is not a pair of a document and the number of its chunk",
-            fix='write ["UUID", 0], as the contextual retrieval cookbook does',
-        )
+        what = f"{str(pair)[:60]!r} is not a pair of a document and the number of its chunk"
+        raise InputError(what, fix='write ["UUID", 0], as the contextual retrieval cookbook does')
     doc, index = pair
     chunk = {"doc": f"{doc}_chunk_{index}"}
     text = texts.get((doc, index))
@@ -312,10 +308,8 @@ def _label(nugget: object, name: str, known: Mapping[str, float]) -> float:
     value: Any = nugget.get(name) if isinstance(nugget, Mapping) else None
     if isinstance(value, str) and value in known:
         return known[value]
-    raise InputError(
-        f"the {name} of a nugget is {value!r}",
-        fix=f"write one of {', '.join(known)}, as nuggetizer does",
-    )
+    what = f"the {name} of a nugget is {value!r}"
+    raise InputError(what, fix=f"write one of {', '.join(known)}, as nuggetizer does")
 
 
 def _search(hop: object, number: int, *, texts: bool) -> list[Any]:
@@ -424,8 +418,7 @@ def with_fields(shape: Shape, mapped: Fields) -> Shape:
 
 def refuse_pairs(gold: Any) -> Any:  # noqa: ANN401
     """Refuse pairs of a text and a number: in gold labels a list is a group of equal documents."""
-    pairs = gold if isinstance(gold, list | tuple) else ()
-    for pair in pairs:
+    for pair in gold if isinstance(gold, list | tuple) else ():
         if isinstance(pair, list | tuple) and {str, int} == {type(each) for each in pair}:
             raise InputError(
                 f"{str(list(pair))[:60]} holds a text and a number; in gold labels a list inside "

@@ -180,13 +180,11 @@ class Table(Format):
                 except BROKEN as error:
                     raise self.broken(error, source) from None
 
-        carries = carried(head.columns)
-        return RunStream(name, batches, order, carries=carries, named_by=names)
+        return RunStream(name, batches, order, carries=carried(head.columns), named_by=names)
 
     def gold(self, source: Source) -> Gold:
         """Read the judgements whole."""
-        table = self.whole(source)
-        found = frame_gold(table, self.place(source), source.reading, cells=self.cells)
+        found = frame_gold(self.whole(source), self.place(source), source.reading, cells=self.cells)
         from findwell.io.read.beir import with_questions  # noqa: PLC0415 - it reads tables, too
 
         return with_questions(found, source.path)
@@ -362,8 +360,7 @@ class Excel(Table):
             name = cell or f"column {nth}"
             names.append(f"{name}_duplicated_{seen[name] - 1}" if seen[name] else name)
             seen[name] += 1
-        table = sheet.slice(1).rename(dict(zip(sheet.columns, names, strict=True)))
-        return table.lazy()
+        return sheet.slice(1).rename(dict(zip(sheet.columns, names, strict=True))).lazy()
 
 
 ERROR_CELL = re.compile(rb'<c\b[^>]*\br="([A-Z]+[0-9]+)"[^>]*\bt="e"')

@@ -172,11 +172,8 @@ def read_line(raw: bytes, names: tuple[str, ...], block: Block, number: int) -> 
     found = columns_of(line, names)
     if found is None:
         count = len(SPLIT.split(words))
-        raise InputError(
-            f"found {count} columns instead of {len(names)}: {shorten(words)!r}",
-            where=block.where(number),
-            fix=_column_advice(count, names),
-        )
+        what = f"found {count} columns instead of {len(names)}: {shorten(words)!r}"
+        raise InputError(what, where=block.where(number), fix=_column_advice(count, names))
     for name, cell in zip(names, found.cells, strict=True):
         if name in NUMBERS and not _is_number(cell):
             raise InputError(

@@ -301,8 +301,7 @@ def flat(value: Any) -> Any:  # noqa: ANN401
         value = json.dumps(value, ensure_ascii=False, default=str)
     if isinstance(value, str):
         return whole_letters(value)
-    too_long = isinstance(value, int) and not -(2**63) <= value < 2**63
-    return digits(value) if too_long else value
+    return digits(value) if isinstance(value, int) and not -(2**63) <= value < 2**63 else value
 
 
 def describing(name: str, values: list[Any]) -> pl.Series:

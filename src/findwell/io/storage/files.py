@@ -49,8 +49,7 @@ _listed: dict[Path, int] = {}  # what is to be deleted, and by which process
 def make_folder(folder: Path) -> list[Path]:
     """Make a folder and those above it where they are missing; return the new ones, inner first."""
     made = []
-    missing = [folder, *folder.parents]
-    for each in reversed([path for path in missing if not path.exists()]):
+    for each in reversed([path for path in [folder, *folder.parents] if not path.exists()]):
         with contextlib.suppress(FileExistsError):  # another process was faster
             each.mkdir(mode=FOLDER_MODE)
             each.chmod(FOLDER_MODE)
@@ -220,11 +219,8 @@ def temporary_folder() -> Iterator[Path]:
 
 def no_room(error: OSError, where: str | os.PathLike[str]) -> SaveError:
     """Return the error about a temporary file that could not be written."""
-    return SaveError(
-        f"a temporary file could not be written: {error.strerror or error}",
-        where=os.fspath(where),
-        fix=TMPDIR_FIX,
-    )
+    what = f"a temporary file could not be written: {error.strerror or error}"
+    return SaveError(what, where=os.fspath(where), fix=TMPDIR_FIX)
 
 
 def _clear_dead(parent: Path) -> None:
@@ -261,8 +257,5 @@ def require_layout(
         raise InputError(other, where=str(path), fix=fix)
     found = connection.execute("PRAGMA user_version").fetchone()[0]
     if found > layout:
-        raise InputError(
-            f"{written} by a newer findwell: layout {found}, this one knows {layout}",
-            where=str(path),
-            fix="install a newer findwell; nothing was changed",
-        )
+        what = f"{written} by a newer findwell: layout {found}, this one knows {layout}"
+        raise InputError(what, where=str(path), fix="install a newer findwell; nothing was changed")

@@ -90,9 +90,8 @@ def _is_manifest(path: Path) -> bool:
     """Tell whether findwell wrote this manifest, whichever version it was."""
     try:
         manifest = json.loads(path.read_bytes())
-        return isinstance(manifest["layout"], int) and isinstance(
-            manifest["versions"]["findwell"], str
-        )
+        layout, version = manifest["layout"], manifest["versions"]["findwell"]
+        return isinstance(layout, int) and isinstance(version, str)
     except (OSError, ValueError, LookupError, TypeError, RecursionError):
         return False
 

@@ -27,9 +27,7 @@ def known_dialects() -> dict[str, Dialect]:
 
 
 def resolve_measures(
-    measures: Iterable[str | Measure] | str | Measure,
-    name: str | Dialect,
-    rel: float | None = None,
+    measures: Iterable[str | Measure] | str | Measure, name: str | Dialect, rel: float | None = None
 ) -> tuple[Measure, ...]:
     """Parse measures, each once, at a relevance level, with the formulas of a dialect.
 
@@ -62,9 +60,7 @@ def select_measures(name: str, measures: Iterable[Measure], chosen: str) -> list
 
 
 def expand_measures(
-    measures: Iterable[str | Measure] | str | Measure,
-    name: str | Dialect,
-    rel: float | None = None,
+    measures: Iterable[str | Measure] | str | Measure, name: str | Dialect, rel: float | None = None
 ) -> tuple[Measure, ...]:
     """Parse measures as `resolve_measures` does, where a dialect has names for lists of them.
 

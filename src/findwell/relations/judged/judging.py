@@ -161,9 +161,8 @@ def number_chunks(aligned: Aligned) -> Ints:
     filled = (aligned.rows["text"].str.strip_chars() != "").to_numpy()
     chunk = np.full(len(filled), -1, dtype=np.int64)
     rows = pl.DataFrame({"query": aligned.query, "key": aligned.doc}).filter(filled)
-    distinct = rows.unique(["query", "key"], keep="first", maintain_order=True).with_columns(
-        at=pl.int_range(pl.len()).over("query")
-    )
+    distinct = rows.unique(["query", "key"], keep="first", maintain_order=True)
+    distinct = distinct.with_columns(at=pl.int_range(pl.len()).over("query"))
     places = rows.join(distinct, on=["query", "key"], how="left", maintain_order="left")
     chunk[filled] = places["at"].to_numpy()
     return chunk
@@ -236,8 +235,7 @@ def _joined(samples: Sequence[Sample]) -> Sample:
 
 def _report_part(progress: Report, before: int, count: int, total: int, step: Progress) -> None:
     """Report the progress with some samples as part of the whole."""
-    done = count * step.done // max(step.total, 1)
-    progress(Progress(before + done, total, step.note))
+    progress(Progress(before + count * step.done // max(step.total, 1), total, step.note))
 
 
 def _findings(answers: Iterable[tuple[Task, tuple[Sample, Judged]]]) -> list[Finding]:

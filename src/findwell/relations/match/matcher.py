@@ -223,10 +223,8 @@ class Matcher:
     def require(self, holds: bool, parameter: str, range_: str) -> None:
         """Raise the error for a parameter that is out of its range."""
         if not holds:
-            raise OptionError(
-                f"{parameter}={getattr(self, parameter)} of {self.name} is out of range",
-                fix=f"{parameter} {range_}",
-            )
+            what = f"{parameter}={getattr(self, parameter)} of {self.name} is out of range"
+            raise OptionError(what, fix=f"{parameter} {range_}")
 
 
 MATCHERS: Registry[type[Matcher]] = Registry(

@@ -66,11 +66,7 @@ class Rouge(Matcher):
         return BoundPairs(gold, context, self._compare, self.threshold, self.text)
 
     def _compare(
-        self,
-        units: Sequence[str],
-        items: Sequence[str],
-        pairs: tuple[Ints, Ints],
-        min_score: float,
+        self, units: Sequence[str], items: Sequence[str], pairs: tuple[Ints, Ints], min_score: float
     ) -> Floats:
         if self.form == "union":
             return union_lcs_recall(units, items, pairs, min_score=min_score)
@@ -153,10 +149,7 @@ class _Codes(NamedTuple):
 
 
 def _recall(
-    of_units: pl.Series,
-    of_items: pl.Series,
-    pairs: tuple[Ints, Ints],
-    min_score: float,
+    of_units: pl.Series, of_items: pl.Series, pairs: tuple[Ints, Ints], min_score: float
 ) -> Floats:
     """Score pairs of lists of words: those that length and single words do not rule out."""
     unit, item = pairs
@@ -173,8 +166,7 @@ def _recall(
         most[long] = _shared(units, items, unit[long], item[long])
         asked = asked[most[asked] / divisor[asked] >= min_score]
     scores = np.zeros(len(unit))
-    compared = _common(units, items, (unit[asked], item[asked]), len(known))
-    scores[asked] = compared / length[asked]
+    scores[asked] = _common(units, items, (unit[asked], item[asked]), len(known)) / length[asked]
     return scores
 
 
@@ -226,11 +218,7 @@ def _common(units: _Codes, items: _Codes, pairs: tuple[Ints, Ints], alphabet: in
 
 
 def union_lcs_recall(
-    units: Sequence[str],
-    items: Sequence[str],
-    pairs: tuple[Ints, Ints],
-    *,
-    min_score: float = 0.0,
+    units: Sequence[str], items: Sequence[str], pairs: tuple[Ints, Ints], *, min_score: float = 0.0
 ) -> Floats:
     """Return the recall of ROUGE-L as the package `rouge` 1.0.1 computes it for each pair.
 
@@ -268,8 +256,7 @@ def union_lcs_recall(
 def _cut(text: str) -> tuple[list[Sentence], set[str]]:
     """Return the sentences of a text, each as a list and a set of words, and all its words."""
     lists = [part.split() or [""] for part in text.split(".") if part]
-    sentences = [(words, set(words)) for words in lists]
-    return sentences, set().union(*lists)
+    return [(words, set(words)) for words in lists], set().union(*lists)
 
 
 def _union(gold: list[Sentence], unit: list[Sentence]) -> set[str]:

@@ -162,9 +162,8 @@ class BoundSpans(BoundPlaces):
         """
         keys = pl.Series(units.key).str.extract_groups(KEY)
         chunks = keys.struct.rename_fields(["place", "start", "end"]).struct.unnest()
-        chunks = chunks.cast({"start": pl.Int64, "end": pl.Int64}).with_columns(
-            query=pl.Series(units.query), unit=pl.Series(units.row)
-        )
+        chunks = chunks.cast({"start": pl.Int64, "end": pl.Int64})
+        chunks = chunks.with_columns(query=pl.Series(units.query), unit=pl.Series(units.row))
         member, unit = overlapping(self._members, chunks, ["query", "place"])
         spans, chunks = self._members[member], chunks[unit]
         start, end = (spans[name].to_numpy() for name in ("start", "end"))
@@ -261,9 +260,8 @@ class BoundSpanWords(BoundPlaces):
         lacking = rows["place"].is_not_null() & rows["text"].is_null() & ~known
         docs = list(map(shorten, rows["raw"].filter(lacking).drop_nulls()))
         message = "# place|places has|have no known text and covers|cover nothing."
-        return finding_about(
-            FindingKind.NO_TEXT, docs, message, "give texts next to the places, or a corpus"
-        )
+        fix = "give texts next to the places, or a corpus"
+        return finding_about(FindingKind.NO_TEXT, docs, message, fix)
 
     def units(self, aligned: Aligned) -> Units:
         """Return the words of the chunks of a batch; their key is their place."""
@@ -334,10 +332,8 @@ def placed(
     key = pl.format("{}[{}:{}]", "place", "from", "to")
     # what has no place is distinguished by its text, and is never taken for a place
     nowhere = pl.format("\0{}\0{}", "doc", pl.col("text").fill_null(""))
-    named = pl.concat([rows, found], how="horizontal").with_columns(
-        raw=pl.col("doc"),
-        doc=pl.when(pl.col("place").is_null()).then(nowhere).otherwise(key),
-    )
+    doc = pl.when(pl.col("place").is_null()).then(nowhere).otherwise(key)
+    named = pl.concat([rows, found], how="horizontal").with_columns(raw=pl.col("doc"), doc=doc)
     return named, findings
 
 

@@ -21,12 +21,7 @@ from findwell.core.relation import Units
 from findwell.core.texts.sentences import split
 from findwell.core.texts.words import tidy
 from findwell.relations.align import positions, repeated
-from findwell.relations.match.matcher import (
-    BoundByRule,
-    Scores,
-    edges_to_members,
-    rows_as_units,
-)
+from findwell.relations.match.matcher import BoundByRule, Scores, edges_to_members, rows_as_units
 
 if TYPE_CHECKING:
     from findwell.core.data import Floats, Ints
@@ -42,9 +37,8 @@ if TYPE_CHECKING:
 
 ID_AS_TEXT, NO_TEXT = FindingKind.ID_AS_TEXT, FindingKind.NO_TEXT
 UNKNOWN_TEXT = FindingKind.UNKNOWN_TEXT
-BARE_TEXT = (
-    FindingKind.BARE_TEXT
-)  # counted only to see whether any document has a text next to its id
+# counted only to see whether any document has a text next to its id
+BARE_TEXT = FindingKind.BARE_TEXT
 TEXT_LIKE = r"[\s\P{ascii}]"  # what has a space, or a letter beyond ASCII, may be a text
 PAIRS = 1 << 20  # pairs compared at once, so that memory stays bounded
 MESSAGES = {

@@ -304,9 +304,8 @@ def never_reached(chunks: pl.DataFrame, documents: pl.DataFrame, run: str = "") 
     texts = dict(documents.select("doc", "text").iter_rows())
     known = chunks.drop_nulls(["doc", "start", "end"]).unique(["doc", "start", "end"])
     size = max(float(known.select((pl.col("end") - pl.col("start")).mean()).item() or 1.0), 1.0)
-    reached = known.group_by("doc", maintain_order=True).agg(
-        pl.col("start").min(), pl.col("end").max(), count=pl.len()
-    )
+    ends = pl.col("start").min(), pl.col("end").max()
+    reached = known.group_by("doc", maintain_order=True).agg(*ends, count=pl.len())
     missed: dict[str, list[str]] = {"beginning": [], "end": []}
     chances = {"beginning": 1.0, "end": 1.0}
     for doc, start, end, count in reached.iter_rows():

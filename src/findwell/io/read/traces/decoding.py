@@ -499,9 +499,7 @@ def is_protobuf(head: bytes) -> bool:
     """Tell whether a file is a request of OTLP, or several, each with its length before it."""
     if head[:1] == b"\0":  # the collector writes lengths of four bytes
         return head[4:5] == FIELD
-    return (head[:1] == FIELD and b"\0" in head[:256]) or (
-        head[:1] == FIELD and b"\x12" in head[:64]
-    )
+    return head[:1] == FIELD and (b"\0" in head[:256] or b"\x12" in head[:64])
 
 
 def _protobuf(source: Source, reader: TraceReader) -> Iterator[Decoded]:
@@ -637,8 +635,5 @@ def _parquet(source: Source) -> Iterator[dict[str, Any]]:
             for part in pl.scan_parquet(path).collect().iter_slices(TABLE_ROWS):
                 yield from part.iter_rows(named=True)
     except (pl.exceptions.PolarsError, OSError) as error:
-        raise InputError(
-            f"the Parquet file cannot be read: {str(error)[:200]}",
-            where=source.where,
-            fix="export it again",
-        ) from None
+        what = f"the Parquet file cannot be read: {str(error)[:200]}"
+        raise InputError(what, where=source.where, fix="export it again") from None

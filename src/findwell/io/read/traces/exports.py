@@ -189,9 +189,8 @@ def flat(nested: object, prefix: str = "", depth: int = 0) -> dict[str, Any]:
 
 def _is_phoenix(record: Record) -> bool:
     context = record.get("context")
-    return "span_kind" in record and (
-        (isinstance(context, Mapping) and "span_id" in context) or "context.span_id" in record
-    )
+    named = isinstance(context, Mapping) and "span_id" in context
+    return "span_kind" in record and (named or "context.span_id" in record)
 
 
 def _phoenix(record: Record) -> Iterator[Span]:
@@ -293,8 +292,7 @@ def _langsmith(record: Record) -> Iterator[Span]:
     """Read a run of LangSmith."""
     extra = parsed(record.get("extra"))
     metadata = extra.get("metadata") if isinstance(extra, Mapping) else None
-    error = record.get("error") or None
-    span = LANGSMITH.read(record, flat(metadata, "langsmith.metadata"), error)
+    span = LANGSMITH.read(record, flat(metadata, "langsmith.metadata"), record.get("error") or None)
     stats = parsed(record.get("feedback_stats"))
     for name, each in stats.items() if isinstance(stats, Mapping) else ():
         if isinstance(each, Mapping):
@@ -328,9 +326,8 @@ def _mlflow(record: Record) -> Iterator[Span]:
         code = status.get("code") if isinstance(status, Mapping) else status
         message = status.get("message") if isinstance(status, Mapping) else None
         whole = _with_context(each)
-        span = MLFLOW.read(
-            whole, attributes, (message or "error") if code in FAILED_STATES else None
-        )
+        error = (message or "error") if code in FAILED_STATES else None
+        span = MLFLOW.read(whole, attributes, error)
         span.said += _mlflow_said(info.get("assessments"), str(_first(whole, *MLFLOW.span)))
         yield span
 
@@ -379,9 +376,8 @@ KNOWN_FIELDS = frozenset(name for names in NAMES.values() for name in names) | {
 
 def is_plain_call(record: object) -> bool:
     """Tell whether a record says what was retrieved."""
-    return isinstance(record, Mapping) and any(
-        name in record for name in (*NAMES["retrieved"], "hops")
-    )
+    names = (*NAMES["retrieved"], "hops")
+    return isinstance(record, Mapping) and any(name in record for name in names)
 
 
 def _get(record: Record, name: str) -> Any:  # noqa: ANN401
@@ -417,8 +413,7 @@ def read_plain(record: Mapping[str, Any], parts: TakenParts) -> list[RetrievalCa
         calls += _calls({**common, **each}, Span(trace, name, None, "", own, -1, {}), parts)
     if calls and "reranked" in record:
         found = {doc.id: None for call in calls for doc in call.docs or () if call.kind != RERANKER}
-        last = calls[-1].time * 1000
-        after = Span(trace, _id_from_name(span)[:16], None, "", last, -1, {})
+        after = Span(trace, _id_from_name(span)[:16], None, "", calls[-1].time * 1000, -1, {})
         calls.append(_reranked(record, _begun(record, after), list(found), parts))
     return calls
 

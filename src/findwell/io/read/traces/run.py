@@ -130,9 +130,8 @@ class TraceCalls:
             before=((pl.col("kind") == RETRIEVER) | (pl.col("inputs").list.len() > 0)).any(),
             after=(pl.col("kind") == RERANKER).any(),
         ).row(0)
-        return tuple(
-            each for each, there in zip((RETRIEVED, RERANKED), found, strict=True) if there
-        )
+        both = zip((RETRIEVED, RERANKED), found, strict=True)
+        return tuple(each for each, there in both if there)
 
     def no_calls(self, names: Counter[str]) -> InputError:
         """Return the error for traces without a retrieval call; `names` are those of the spans."""
@@ -350,8 +349,7 @@ def _with_names(calls: TraceCalls, reading: ReadContext, findings: list[Finding]
     frame = calls.frame
     names = _ids(frame, str(reading.query_from)) if reading.query_from else _questions(calls)
     named = frame.with_columns(query=pl.Series(names, dtype=pl.String))
-    first = pl.col("query").drop_nulls().first().over("trace")
-    named = named.with_columns(query=first)
+    named = named.with_columns(query=pl.col("query").drop_nulls().first().over("trace"))
     known = named.filter(pl.col("query").is_not_null())
     lacking = named["trace"].n_unique() - known["trace"].n_unique()
     what = "a question" if reading.query_from is None else f"the attribute {reading.query_from!r}"
@@ -401,8 +399,7 @@ def _ids(frame: pl.DataFrame, path: str) -> list[str | None]:
         if value is None and rest:
             held = parsed(given.get(head))
             value = held.get(rest) if isinstance(held, dict) else None
-        text = None if value is None else str(value).strip()
-        found.append(text or None)
+        found.append(None if value is None else str(value).strip() or None)
     return found
 
 
@@ -445,14 +442,12 @@ def _rows(chosen: pl.DataFrame, reading: ReadContext) -> pl.DataFrame:
         .sort("nth", "hop", maintain_order=True)
     )
     several = bool((ordered["calls"] > 1).any())
-    ordered = ordered.with_columns(
-        hop=pl.int_range(1, pl.len() + 1).over("nth"), calls=pl.col("calls").cast(pl.Int64)
-    )
+    hop = pl.int_range(1, pl.len() + 1).over("nth")
+    ordered = ordered.with_columns(hop=hop, calls=pl.col("calls").cast(pl.Int64))
     lists = ["docs", "scores", "texts", "doc_metadata"]
     # an empty list is a row without a document, unless another hop found some
-    flat = ordered.select("query", *lists, "hop", "calls").explode(
-        lists, empty_as_null=True, keep_nulls=True
-    )
+    flat = ordered.select("query", *lists, "hop", "calls")
+    flat = flat.explode(lists, empty_as_null=True, keep_nulls=True)
     filled = pl.col("docs").is_not_null()
     flat = flat.filter(filled | ~filled.any().over("query") & (pl.col("hop") == 1))
     rows = flat.select("query", doc="docs", score="scores")

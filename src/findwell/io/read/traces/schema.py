@@ -134,9 +134,7 @@ SINGLE_VALUES = {
 
 
 def _lists(
-    rows: Sequence[Sequence[tuple[Any, ...]] | None],
-    fields: Mapping[str, Any],
-    struct: str = "",
+    rows: Sequence[Sequence[tuple[Any, ...]] | None], fields: Mapping[str, Any], struct: str = ""
 ) -> dict[str, pl.Series]:
     """Return columns of lists, one for each field of the tuples that are listed in the rows.
 
@@ -155,9 +153,8 @@ def _lists(
     )
     values = values.to_struct(struct).to_frame() if struct else values
     unknown = [each is None for each in rows]
-    empty = pl.DataFrame(
-        {name: pl.Series([[]], dtype=pl.List(kind)) for name, kind in values.schema.items()}
-    )
+    cells = {name: pl.Series([[]], dtype=pl.List(kind)) for name, kind in values.schema.items()}
+    empty = pl.DataFrame(cells)
     if not sizes.any():
         lists, place = empty, np.zeros(len(sizes), np.int64)
     else:
@@ -194,9 +191,8 @@ def with_hops(calls: pl.LazyFrame) -> pl.LazyFrame:
     hop = first.cast(pl.Int64).cum_sum().over("trace", order_by=order) - 1
     neighbour = pl.when(first).then("hop").forward_fill().over("trace", "parent", order_by=order)
     # in two steps: inside the second window the first would see only the calls next to each other
-    return calls.with_columns(hop=hop).with_columns(
-        hop=pl.coalesce(neighbour, "hop").clip(lower_bound=0).cast(pl.UInt32)
-    )
+    nearest = pl.coalesce(neighbour, "hop").clip(lower_bound=0).cast(pl.UInt32)
+    return calls.with_columns(hop=hop).with_columns(hop=nearest)
 
 
 def outermost(frame: pl.DataFrame) -> pl.DataFrame:

@@ -404,9 +404,8 @@ class TakenParts:
             return self.document(number, span, id=own, text=text, score=paired)
         if not isinstance(entry, Mapping):
             return None
-        inner = next(
-            (entry[key] for key in WRAPPING_FIELDS if isinstance(entry.get(key), Mapping)), None
-        )
+        held = (entry[key] for key in WRAPPING_FIELDS if isinstance(entry.get(key), Mapping))
+        inner = next(held, None)
         score = paired if paired is not None else score_of(entry)
         if inner is not None:
             score = score_of(inner) if score is None else score
