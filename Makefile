@@ -39,9 +39,10 @@ help:
 demo: .venv/core
 	$(BIN)/findwell demo
 
-# one worker more than the two cores it is measured on: tests also wait
+# one worker more than the two cores it is measured on: tests also wait; all threads of polars work
+# in `make slow`
 test: .venv/dev
-	$(BIN)/python -m pytest -n 3 --dist worksteal -m "not slow and not docs"
+	POLARS_THREADS_OF_TESTS=1 $(BIN)/python -m pytest -n 3 --dist worksteal -m "not slow and not docs"
 
 # and the properties again, with more examples
 slow: .venv/dev .venv/model .venv/peer .venv/frameworks .venv/spark .venv/chromium

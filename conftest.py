@@ -1,12 +1,20 @@
 """What holds for tests, doctests and documentation alike."""
 
 import gc
+import os
 import tempfile
 from collections.abc import Iterator
 from typing import Any
 
 import pytest
 from hypothesis import Phase, settings
+
+# `make test` lets polars have one thread: to wake more for a few rows takes longer than the rows.
+# Only while it is imported: findwell's own threads and processes of the tests are as many as ever
+with pytest.MonkeyPatch.context() as _patch:
+    if "POLARS_THREADS_OF_TESTS" in os.environ:
+        _patch.setenv("POLARS_MAX_THREADS", os.environ["POLARS_THREADS_OF_TESTS"])
+    import polars as pl  # noqa: F401 - starts its threads
 
 from findwell.core.measure import MEASURES
 from findwell.core.plugins import Registry
