@@ -56,8 +56,8 @@ class Hint:
 
 def _same_file(ours: pl.Series, one: pl.Series, theirs: pl.Series, other: pl.Series) -> pl.Series:
     """Return those of our files that may be one of theirs: in no other folder, if both say one."""
-    pairs = pl.DataFrame({"theirs": theirs, "stem": other})
-    pairs = pl.DataFrame({"ours": ours, "stem": one}).join(pairs, on="stem")
+    files = pl.DataFrame({"theirs": theirs, "stem": other})
+    pairs = pl.DataFrame({"ours": ours, "stem": one}).join(files, on="stem")
     mine, others = (pl.col(name).str.replace(ENDING, "") for name in ("ours", "theirs"))
     return pairs.filter(mine.str.ends_with(others) | others.str.ends_with(mine))["ours"]
 
