@@ -348,8 +348,8 @@ def _undefined_reasons(gold: Gold, depth: Ints, blank: Bools, policy: Policy) ->
         why |= dict.fromkeys(np.flatnonzero(depth == 0).tolist(), "nothing was retrieved")
         why |= dict.fromkeys(np.flatnonzero(np.diff(gold.item_offset) == 0).tolist(), "no gold")
     why |= dict.fromkeys(np.flatnonzero(blank).tolist(), "a retrieved id is blank")
-    number = gold.query_numbers
-    return why | {number[query]: f"in the gold {flaw}" for query, flaw in gold.flaws.items()}
+    flaws = {gold.query_numbers[name]: f"in the gold {flaw}" for name, flaw in gold.flaws.items()}
+    return why | flaws
 
 
 def with_items(gold: Gold, parts: Sequence[Edges]) -> tuple[Gold, list[Edges]]:

@@ -428,10 +428,9 @@ def refuse_ranks(results: Any) -> None:  # noqa: ANN401
     given = [each["rank"] for each in results if isinstance(each, MAPPINGS) and "rank" in each]
     ranks = [rank for rank in given if is_number(rank)]
     if any(one > other for one, other in pairwise(ranks)):
-        raise InputError(
-            f"the list is not in the order of its ranks, which begin {shorten(str(ranks[:5]))}",
-            fix="sort the list by rank, or leave the ranks out: a list is read in its own order",
-        )
+        what = f"the list is not in the order of its ranks, which begin {shorten(str(ranks[:5]))}"
+        fix = "sort the list by rank, or leave the ranks out: a list is read in its own order"
+        raise InputError(what, fix=fix)
 
 
 def _entry(
@@ -483,10 +482,9 @@ def _take_apart(result: object) -> tuple[object, Any]:
             return front[0], last
         if len(front) == 2 and is_plain(front[0]) and isinstance(front[1], str):
             return {"id": front[0], "text": front[1]}, last
-    raise InputError(
-        f"{shorten(repr(result), 80)} is not an id, and no document with its score",
-        fix="give (document, score) or (id, text, score), or rows as dicts with named columns",
-    )
+    what = f"{shorten(repr(result), 80)} is not an id, and no document with its score"
+    fix = "give (document, score) or (id, text, score), or rows as dicts with named columns"
+    raise InputError(what, fix=fix)
 
 
 def _read(
