@@ -162,7 +162,7 @@ def is_plain(value: object) -> bool:
     return _is_plain(kind)
 
 
-@functools.cache
+@functools.lru_cache(maxsize=4096)
 def _is_plain(kind: type) -> bool:
     return issubclass(kind, str | bytes | int | float | UUID) or hasattr(kind, "item")
 
@@ -185,7 +185,7 @@ def _is_row(value: object) -> bool:
     return hasattr(value, "_asdict") or hasattr(value, "_mapping")
 
 
-@functools.cache
+@functools.lru_cache(maxsize=4096)
 def _place(kind: Any, name: str) -> Literal["key", "row", "own", "attribute"]:  # noqa: ANN401
     """Return where values of a type have a field of this name, if they have it."""
     if issubclass(kind, Mapping):
