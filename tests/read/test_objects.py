@@ -530,7 +530,7 @@ def test_models_of_pydantic_read_as_objects() -> None:
             return f"{self.id}.md"
 
     class Open(pydantic.BaseModel):  # type: ignore[misc]
-        model_config: Any = {"extra": "allow"}
+        model_config = pydantic.ConfigDict(extra="allow")
         id: str
 
     given = {"id": "7", "text": TEXTS[0], "source": "7.md"}
