@@ -517,6 +517,32 @@ def test_other_iterables() -> None:
     assert entry["text"] == "bare"
 
 
+def test_models_of_pydantic_read_as_objects() -> None:
+    pydantic: Any = pytest.importorskip("pydantic")
+
+    class Closed(pydantic.BaseModel):  # type: ignore[misc]
+        id: str
+        text: str
+        _score: float = 0.25
+
+        @property
+        def source(self) -> str:
+            return f"{self.id}.md"
+
+    class Open(pydantic.BaseModel):  # type: ignore[misc]
+        model_config = pydantic.ConfigDict(extra="allow")
+        id: str
+
+    given = {"id": "7", "text": TEXTS[0], "source": "7.md"}
+    results = [Closed(id="7", text=TEXTS[0]), Open(**given, _score=0.25), Open(**given)]
+    results[0].__dict__["start"] = 2  # as `object.__setattr__` does
+    scored = {"doc": "7", **given, "score": 0.25}
+    del scored["id"]
+    placed = {"start": 2, "end": 2 + len(TEXTS[0])}
+    bare = {name: value for name, value in scored.items() if name != "score"}
+    assert entries_of(results) == [scored | placed, scored, bare]
+
+
 class Unknown:
     """Nothing that a retriever gives."""
 

@@ -378,11 +378,9 @@ def _opened(data: Any, reading: ReadContext) -> Source:  # noqa: ANN401
 
 def _no_attributes(where: str, option: str) -> InputError:
     what = "an attribute of traces" if option == "query_from" else "spans of traces"
-    return InputError(
-        f"{option} (--read {option}) names {what}, but this run is not made of traces",
-        where=where,
-        fix="leave it out: records name their queries themselves",
-    )
+    what = f"{option} (--read {option}) names {what}, but this run is not made of traces"
+    fix = "leave it out: records name their queries themselves"
+    return InputError(what, where=where, fix=fix)
 
 
 def _whole(stream: RunStream, reading: ReadContext) -> RunStream:

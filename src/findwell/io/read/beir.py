@@ -55,11 +55,9 @@ def _questions(source: Source) -> pl.DataFrame:
     for entry in all_entries(source):
         record = entry.value
         if not isinstance(record, Mapping) or not isinstance(record.get("_id"), str):
-            raise InputError(
-                "this is not a question with an id",
-                where=entry.where(),
-                fix='write lines such as {"_id": "q1", "text": "…"}',
-            )
+            what = "this is not a question with an id"
+            fix = 'write lines such as {"_id": "q1", "text": "…"}'
+            raise InputError(what, where=entry.where(), fix=fix)
         rows.append((record["_id"], str(record.get("text") or "")))
     return pl.DataFrame(rows, schema=schema, orient="row")
 

@@ -156,11 +156,9 @@ def _refuse_ranks(rows: pl.DataFrame, names: dict[str, str], place: TablePlace) 
     wrong = pair & (by_rank["rank"].diff() > 0) & (by_rank["score"].diff() > 0)
     if wrong.any():
         rank, score = names["rank"], names["score"]
-        raise InputError(
-            f"the columns {rank!r} and {score!r} order the documents of a query differently",
-            where=place.row(by_rank["row"][wrong.arg_max() or 0] + 1),
-            fix=f"remove the one that is wrong. Where a low {score} is better, remove {score!r}",
-        )
+        what = f"the columns {rank!r} and {score!r} order the documents of a query differently"
+        fix = f"remove the one that is wrong. Where a low {score} is better, remove {score!r}"
+        raise InputError(what, where=place.row(by_rank["row"][wrong.arg_max() or 0] + 1), fix=fix)
 
 
 def _refuse_unordered(table: pl.DataFrame, query: str, place: TablePlace) -> None:

@@ -88,11 +88,9 @@ def _read_folder(path: Path) -> pl.DataFrame:
     found = [entry for entry in files if entry.suffix.lower() in FILES]
     if not found:
         listed = ", ".join(entry.name for entry in files[:5]) or "nothing"
-        raise InputError(
-            f"no text file in this folder (*{', *'.join(FILES)}), only {listed}",
-            where=str(path),
-            fix="name the file that holds the texts, or write each text into a file of its own",
-        )
+        what = f"no text file in this folder (*{', *'.join(FILES)}), only {listed}"
+        fix = "name the file that holds the texts, or write each text into a file of its own"
+        raise InputError(what, where=str(path), fix=fix)
     return _read_files({file.relative_to(path).as_posix(): Source(file) for file in found})
 
 
@@ -164,11 +162,9 @@ def _read_python(data: object, where: str, id_from: str | None) -> pl.DataFrame:
         return _from_frame(table, TablePlace(where), id_from)
     if isinstance(data, Iterable) and not isinstance(data, str | bytes):
         return _from_records(entries(data, where), id_from=id_from)
-    raise InputError(
-        f"a {type(data).__name__} is not a corpus",
-        where=where,
-        fix="pass a path, {id: text}, a data frame, or a list of records",
-    )
+    what = f"a {type(data).__name__} is not a corpus"
+    fix = "pass a path, {id: text}, a data frame, or a list of records"
+    raise InputError(what, where=where, fix=fix)
 
 
 @functools.lru_cache(maxsize=64)
@@ -287,10 +283,9 @@ def _span(given: Mapping[str, Any], doc: str) -> tuple[int | None, int | None]:
     except (KeyError, TypeError, ValueError):
         first, last = 1, 0
     if not 0 <= first <= last:
-        raise InputError(
-            f"the offsets of {doc!r} are {start!r} and {end!r}",
-            fix="give the first character, counted from 0, and the one after the last",
-        )
+        what = f"the offsets of {doc!r} are {start!r} and {end!r}"
+        fix = "give the first character, counted from 0, and the one after the last"
+        raise InputError(what, fix=fix)
     return first, last
 
 

@@ -94,11 +94,9 @@ def why_broken(source: Source, separator: str) -> InputError | None:
         elif row.flaw:
             return _quote_error(source, row, names)
         if row.columns > header.columns:
-            return InputError(
-                f"found {row.columns} columns, and the header names {header.columns}",
-                where=f"{source.where}, line {row.line}",
-                fix=f"put a text that holds {separator!r} in quotes, or remove the extra columns",
-            )
+            what = f"found {row.columns} columns, and the header names {header.columns}"
+            fix = f"put a text that holds {separator!r} in quotes, or remove the extra columns"
+            return InputError(what, where=f"{source.where}, line {row.line}", fix=fix)
     return None if stray is None else _quote_error(source, stray, names)
 
 

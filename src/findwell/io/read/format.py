@@ -553,11 +553,9 @@ class Source:
 
 def not_readable(error: OSError, where: str) -> InputError:
     """Return the error for a file or folder that the system does not let us read."""
-    return InputError(
-        f"cannot be read: {error.strerror or first_line(error)}",
-        where=where[:200],
-        fix="check that the file is there and that you may read it",
-    )
+    what = f"cannot be read: {error.strerror or first_line(error)}"
+    fix = "check that the file is there and that you may read it"
+    return InputError(what, where=where[:200], fix=fix)
 
 
 def unreadable(what: str, error: BaseException, where: str, fix: str) -> InputError:

@@ -121,11 +121,9 @@ def samples_from_objects(
     if table is not None:
         return read_frame(table, "samples", TablePlace(where), reading).samples(name)
     if not _holds_records(data):
-        raise InputError(
-            f"without gold labels, one list of records is needed, not {type(data).__name__}",
-            where=where,
-            fix=f"give {GIVE_GOLD}, or records with the fields retrieved and gold",
-        )
+        what = f"without gold labels, one list of records is needed, not {type(data).__name__}"
+        fix = f"give {GIVE_GOLD}, or records with the fields retrieved and gold"
+        raise InputError(what, where=where, fix=fix)
     return read_records(entries(data, where), "samples", reading, reading.fields).samples(name)
 
 
@@ -146,11 +144,9 @@ def _llama_index(data: Mapping[str, Any], where: str) -> list[dict[str, Any]]:
     queries, relevant = data["queries"], data["relevant_docs"]
     for name, part in (("queries", queries), ("relevant_docs", relevant)):
         if not isinstance(part, Mapping):
-            raise InputError(
-                f"{name!r} holds a {type(part).__name__}, not an object by query id",
-                where=where,
-                fix="write {queries: {id: text}, corpus: {id: text}, relevant_docs: {id: [doc]}}",
-            )
+            what = f"{name!r} holds a {type(part).__name__}, not an object by query id"
+            fix = "write {queries: {id: text}, corpus: {id: text}, relevant_docs: {id: [doc]}}"
+            raise InputError(what, where=where, fix=fix)
     return [
         {"query": name, "question": queries.get(name), "gold": relevant.get(name)}
         for name in dict.fromkeys([*queries, *relevant])

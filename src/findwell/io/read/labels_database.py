@@ -123,11 +123,9 @@ def reading(path: Path) -> Iterator[sqlite3.Connection]:
                 break
         yield connection  # type: ignore[misc]
     except sqlite3.Error as error:
-        raise InputError(
-            f"the labels cannot be read: {error}",
-            where=str(path),
-            fix="copy the file and its -wal together; sqlite3 FILE .recover saves what is whole",
-        ) from None
+        what = f"the labels cannot be read: {error}"
+        fix = "copy the file and its -wal together; sqlite3 FILE .recover saves what is whole"
+        raise InputError(what, where=str(path), fix=fix) from None
     finally:
         if connection is not None:
             connection.close()

@@ -162,7 +162,7 @@ def is_plain(value: object) -> bool:
     return _is_plain(kind)
 
 
-@functools.cache
+@functools.lru_cache(maxsize=4096)
 def _is_plain(kind: type) -> bool:
     return issubclass(kind, str | bytes | int | float | UUID) or hasattr(kind, "item")
 
@@ -185,7 +185,7 @@ def _is_row(value: object) -> bool:
     return hasattr(value, "_asdict") or hasattr(value, "_mapping")
 
 
-@functools.cache
+@functools.lru_cache(maxsize=4096)
 def _place(kind: Any, name: str) -> Literal["key", "row", "own", "attribute"]:  # noqa: ANN401
     """Return where values of a type have a field of this name, if they have it."""
     if issubclass(kind, Mapping):
@@ -428,10 +428,9 @@ def refuse_ranks(results: Any) -> None:  # noqa: ANN401
     given = [each["rank"] for each in results if isinstance(each, MAPPINGS) and "rank" in each]
     ranks = [rank for rank in given if is_number(rank)]
     if any(one > other for one, other in pairwise(ranks)):
-        raise InputError(
-            f"the list is not in the order of its ranks, which begin {shorten(str(ranks[:5]))}",
-            fix="sort the list by rank, or leave the ranks out: a list is read in its own order",
-        )
+        what = f"the list is not in the order of its ranks, which begin {shorten(str(ranks[:5]))}"
+        fix = "sort the list by rank, or leave the ranks out: a list is read in its own order"
+        raise InputError(what, fix=fix)
 
 
 def _entry(
@@ -483,10 +482,9 @@ def _take_apart(result: object) -> tuple[object, Any]:
             return front[0], last
         if len(front) == 2 and is_plain(front[0]) and isinstance(front[1], str):
             return {"id": front[0], "text": front[1]}, last
-    raise InputError(
-        f"{shorten(repr(result), 80)} is not an id, and no document with its score",
-        fix="give (document, score) or (id, text, score), or rows as dicts with named columns",
-    )
+    what = f"{shorten(repr(result), 80)} is not an id, and no document with its score"
+    fix = "give (document, score) or (id, text, score), or rows as dicts with named columns"
+    raise InputError(what, fix=fix)
 
 
 def _read(

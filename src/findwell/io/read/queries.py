@@ -136,11 +136,9 @@ def _are_numbers(names: pl.Series) -> bool:
 
 
 def _uneven(run: str, found: str, gold: int) -> InputError:
-    return InputError(
-        f"its records carry no id, and they are {found} where the gold has {gold} queries",
-        where=f"run {run} and gold",
-        fix="give every record the id of its query, or as many records as the gold has, in order",
-    )
+    what = f"its records carry no id, and they are {found} where the gold has {gold} queries"
+    fix = "give every record the id of its query, or as many records as the gold has, in order"
+    return InputError(what, where=f"run {run} and gold", fix=fix)
 
 
 def load_queries(data: object, ids: Sequence[str] = ("query",)) -> pl.DataFrame:
@@ -195,11 +193,9 @@ def _read(source: Source) -> tuple[pl.DataFrame, TablePlace]:
     records = []
     for entry in all_entries(source):
         if not isinstance(entry.value, Mapping):
-            raise InputError(
-                f"a {type(entry.value).__name__} is not an object",
-                where=entry.where(),
-                fix='write one JSON object per line, such as {"query": "q1", "topic": "billing"}',
-            )
+            what = f"a {type(entry.value).__name__} is not an object"
+            fix = 'write one JSON object per line, such as {"query": "q1", "topic": "billing"}'
+            raise InputError(what, where=entry.where(), fix=fix)
         records.append({str(name): flat(value) for name, value in entry.value.items()})
     names = dict.fromkeys(chain.from_iterable(records))
     columns = {name: describing(name, [each.get(name) for each in records]) for name in names}

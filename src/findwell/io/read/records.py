@@ -264,10 +264,9 @@ def parse(entry: Entry, shape: Shape, sides: tuple[str, ...], reading: ReadConte
     """Read a record of a shape, with its texts if wanted."""
     record, texts = entry.value, reading.texts
     if not isinstance(record, Mapping):
-        raise InputError(
-            f"record {entry.number} is of type {type(record).__name__}, not an object",
-            fix='write records such as {"query": "q1", "retrieved": ["d1"], "gold": ["d1"]}',
-        )
+        what = f"record {entry.number} is of type {type(record).__name__}, not an object"
+        fix = 'write records such as {"query": "q1", "retrieved": ["d1"], "gold": ["d1"]}'
+        raise InputError(what, fix=fix)
     try:
         record = with_own_entries(record, shape, sides, reading)
         fields = shape.native(record, cells=entry.cells, texts=texts)
@@ -349,10 +348,9 @@ def _in_order(retrieved: object, query: str) -> Iterable[object]:
         labelled or isinstance(retrieved, Mapping | set | frozenset | str | bytes)
     ):
         return retrieved
-    raise InputError(
-        f"what was retrieved for query {query!r} is of type {type_name(retrieved)}, not a list",
-        fix='write a list in rank order, such as ["d1", "d2"] or [{"doc": "d1", "score": 0.9}]',
-    )
+    what = f"what was retrieved for query {query!r} is of type {type_name(retrieved)}, not a list"
+    fix = 'write a list in rank order, such as ["d1", "d2"] or [{"doc": "d1", "score": 0.9}]'
+    raise InputError(what, fix=fix)
 
 
 def _unit(entry: object, query: str, *, texts: bool) -> DocEntry:
@@ -365,10 +363,9 @@ def _unit(entry: object, query: str, *, texts: bool) -> DocEntry:
     text = _text(entry, query)
     doc = entry.get("doc", entry.get("id", text if texts else None))
     if doc is None:
-        raise InputError(
-            f"a retrieved entry of query {query!r} has no doc, only {_keys(entry)}",
-            fix="give each retrieved entry the id of its document, or match texts (--by, by=)",
-        )
+        what = f"a retrieved entry of query {query!r} has no doc, only {_keys(entry)}"
+        fix = "give each retrieved entry the id of its document, or match texts (--by, by=)"
+        raise InputError(what, fix=fix)
     searches = entry.get(HOP), entry.get(CALLS)
     return DocEntry(_doc(doc, query), number, text, *_offsets(entry, query), *searches)
 
@@ -399,10 +396,9 @@ def _gold_places(entry: object, query: str, *, texts: bool) -> Iterator[DocEntry
         return
     refuse_repeated(entry, f"in the gold of query {query!r} the field", ENTRY_FIELDS)
     if entry.get("score") is not None and _grade_of(entry, None) is None:
-        raise InputError(
-            f"an entry in the gold of query {query!r} has a score, and no grade",
-            fix="call it grade if it says how relevant the document is; otherwise leave it out",
-        )
+        what = f"an entry in the gold of query {query!r} has a score, and no grade"
+        fix = "call it grade if it says how relevant the document is; otherwise leave it out"
+        raise InputError(what, fix=fix)
     number = _converted(grade, _grade_of(entry, 1), query)
     text = _text(entry, query)
     docs = entry.get("docs", entry.get("doc", text if texts or text is None else ""))
@@ -463,10 +459,9 @@ def _score(value: object, query: str) -> float:
         return float(value)  # type: ignore[arg-type]
     except (TypeError, ValueError, OverflowError):
         shown = digits(value) if isinstance(value, int) else str(value)
-        raise InputError(
-            f"the score {shown[:40]!r} of query {query!r} is not a number",
-            fix="give scores as numbers, or leave them out: the list is in rank order",
-        ) from None
+        what = f"the score {shown[:40]!r} of query {query!r} is not a number"
+        fix = "give scores as numbers, or leave them out: the list is in rank order"
+        raise InputError(what, fix=fix) from None
 
 
 def _converted(convert: Callable[[object], T], value: object, query: str) -> T:

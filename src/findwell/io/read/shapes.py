@@ -355,10 +355,9 @@ def or_groups(gold: Any) -> list[Any]:  # noqa: ANN401
             return groups
         if all(isinstance(doc, str) for doc in groups):
             return [groups]
-    raise InputError(
-        f"{str(gold)[:60]!r} is not a ground truth",
-        fix='write groups of ids, such as [["a", "b"], ["c"]]: one of each group is needed',
-    )
+    what = f"{str(gold)[:60]!r} is not a ground truth"
+    fix = 'write groups of ids, such as [["a", "b"], ["c"]]: one of each group is needed'
+    raise InputError(what, fix=fix)
 
 
 def _is_list(value: object) -> bool:

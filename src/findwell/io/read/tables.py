@@ -58,10 +58,9 @@ def frame(data: object) -> pl.DataFrame | None:
         return _from_pandas(data)
     if hasattr(data, "__arrow_c_stream__"):
         if hasattr(data, "__len__") and not hasattr(data, "columns"):
-            raise InputError(
-                f"{type_name(data)} is a column, not a list or a table",
-                fix="give the list of its values (.to_list()), or a dict {document: score}",
-            )
+            what = f"{type_name(data)} is a column, not a list or a table"
+            fix = "give the list of its values (.to_list()), or a dict {document: score}"
+            raise InputError(what, fix=fix)
         return pl.DataFrame(data)
     return None
 
@@ -348,11 +347,9 @@ class Excel(Table):
             raise pl.exceptions.ComputeError(first_line(error)) from None
         filled = {name: sheet for name, sheet in sheets.items() if sheet.height}
         if len(filled) > 1:
-            raise InputError(
-                f"the workbook has {len(filled)} sheets: {', '.join(filled)}",
-                where=path.name,
-                fix="keep one of them, or save the sheet as CSV",
-            )
+            what = f"the workbook has {len(filled)} sheets: {', '.join(filled)}"
+            fix = "keep one of them, or save the sheet as CSV"
+            raise InputError(what, where=path.name, fix=fix)
         sheet = next(iter(filled.values()), pl.DataFrame())
         header, seen = sheet.row(0) if sheet.height else (), Counter[str]()
         names = []
@@ -371,11 +368,9 @@ def _refuse_error_cells(path: Path) -> None:
     with zipfile.ZipFile(path) as book:
         for part in book.namelist():
             if part.startswith("xl/worksheets/") and (cell := ERROR_CELL.search(book.read(part))):
-                raise InputError(
-                    f"the cell {cell[1].decode()} holds an error such as #N/A, not a value",
-                    where=path.name,
-                    fix="correct its formula, or empty the cell",
-                )
+                what = f"the cell {cell[1].decode()} holds an error such as #N/A, not a value"
+                fix = "correct its formula, or empty the cell"
+                raise InputError(what, where=path.name, fix=fix)
 
 
 def is_workbook(head: bytes, suffix: str) -> bool:

@@ -373,11 +373,9 @@ def _line_by_line(block: Block, names: tuple[str, ...]) -> pl.DataFrame:
     rest: list[str] = []
     for number, raw in enumerate(block.data.split(b"\n")):
         if b"\0" in raw:  # not to be skipped, as other lines may be
-            raise InputError(
-                "the line contains a NUL byte, so this is not a text file",
-                where=block.where(number),
-                fix=f"give a text file of lines `{' '.join(names)}`",
-            )
+            what = "the line contains a NUL byte, so this is not a text file"
+            fix = f"give a text file of lines `{' '.join(names)}`"
+            raise InputError(what, where=block.where(number), fix=fix)
         try:
             found = read_line(raw, names, block, number)
         except InputError as error:

@@ -77,11 +77,9 @@ def whole_letters(text: str, where: str = "") -> str:
             text.encode()
         except UnicodeEncodeError as error:
             around = text[max(0, error.start - 20) : error.start + 20]
-            raise InputError(
-                f"{around!r} holds half of a character (a lone surrogate)",
-                where=where,
-                fix="write the text again: something cut a character in two",
-            ) from None
+            what = f"{around!r} holds half of a character (a lone surrogate)"
+            fix = "write the text again: something cut a character in two"
+            raise InputError(what, where=where, fix=fix) from None
     return text
 
 
@@ -270,10 +268,9 @@ def _python(text: str, field: str) -> object:
     except (ValueError, SyntaxError, TypeError, MemoryError, RecursionError):
         raise _wrong(field, text) from None
     if NEIGHBOURS.search(text) and _has_neighbours(text):  # Python would silently join them
-        raise InputError(
-            f"the list in {field!r} has no commas: {text[:60]!r}",
-            fix="NumPy writes arrays like this; turn them into lists before saving (.tolist())",
-        )
+        what = f"the list in {field!r} has no commas: {text[:60]!r}"
+        fix = "NumPy writes arrays like this; turn them into lists before saving (.tolist())"
+        raise InputError(what, fix=fix)
     return found
 
 

@@ -140,19 +140,15 @@ class Database:
     def failure(self, error: sqlite3.Error) -> FindwellError:
         """Say what is wrong with the file, and what to do about it."""
         if _code(error) in DAMAGED_CODES:
-            return InputError(
-                f"the cache of {self.holds} is damaged: {error}",
-                where=str(self.path),
-                fix="delete the file; its contents are computed again",
-            )
+            what = f"the cache of {self.holds} is damaged: {error}"
+            fix = "delete the file; its contents are computed again"
+            return InputError(what, where=str(self.path), fix=fix)
         return self._unusable(str(error))
 
     def _unusable(self, reason: str) -> SaveError:
-        return SaveError(
-            f"the cache of {self.holds} cannot be used: {reason}",
-            where=str(self.path or "memory"),
-            fix="set FINDWELL_CACHE_DIR to a folder on a local disk that you may write to",
-        )
+        what = f"the cache of {self.holds} cannot be used: {reason}"
+        fix = "set FINDWELL_CACHE_DIR to a folder on a local disk that you may write to"
+        return SaveError(what, where=str(self.path or "memory"), fix=fix)
 
 
 @dataclass(frozen=True, slots=True)
@@ -172,10 +168,8 @@ class DurableKind:
                 where=where,
                 fix="keep the file; sqlite3 FILE .recover saves what is whole",
             )
-        what, fix = (
-            f"the database of {self.holds} cannot be used: {error}",
-            "check who may read and write the file and its folder",
-        )
+        what = f"the database of {self.holds} cannot be used: {error}"
+        fix = "check who may read and write the file and its folder"
         if code in LOCKED_CODES:
             what = f"the database of {self.holds} is locked by another process"
             fix = "close it there, then try again; this was not saved, everything before was"
@@ -242,11 +236,9 @@ class DurableFile:
         except sqlite3.ProgrammingError as error:
             if "closed" not in str(error):
                 raise
-            raise SaveError(
-                f"the {self.kind.holds} are closed",
-                where=str(self.path),
-                fix=f"open them again: {self.kind.reopen}",
-            ) from None
+            what = f"the {self.kind.holds} are closed"
+            fix = f"open them again: {self.kind.reopen}"
+            raise SaveError(what, where=str(self.path), fix=fix) from None
         except sqlite3.Error as error:
             raise self.kind.failure(error, self.path) from None
 

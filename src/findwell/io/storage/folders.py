@@ -48,11 +48,9 @@ def refuse_foreign(folder: str | os.PathLike[str]) -> None:
 
 def foreign(folder: str | os.PathLike[str], reason: str) -> SaveError:
     """Return the error about a folder that is not ours to replace."""
-    return SaveError(
-        f"this is not a findwell result that may be replaced: {reason}",
-        where=os.fspath(folder),
-        fix="name a new folder; findwell deletes nothing but its own results",
-    )
+    what = f"this is not a findwell result that may be replaced: {reason}"
+    fix = "name a new folder; findwell deletes nothing but its own results"
+    return SaveError(what, where=os.fspath(folder), fix=fix)
 
 
 def _why_foreign(target: Path) -> str:
@@ -105,10 +103,8 @@ def discard(folder: Path) -> None:
             folder.rmdir()
 
 
-NEW_ENDING, OLD_ENDING = (
-    ".new",
-    ".old",
-)  # endings of hidden folders: with a new result, with one gone aside
+# endings of hidden folders: with a new result, with one gone aside
+NEW_ENDING, OLD_ENDING = ".new", ".old"
 RACE_ERRORS = frozenset({errno.ENOENT, errno.ENOTEMPTY, errno.EEXIST})  # came in between
 TRIES = 100  # how often others may come in between
 

@@ -116,11 +116,9 @@ class TraceCalls:
             raise found.no_calls(reader.tally.names)
         search = reader.tally.search
         if search is not None and not reader.tally.searches:
-            raise InputError(
-                f"no span is named {search!r} (--read search_span)",
-                where=where,
-                fix=_search_named(reader.tally.names) + "leave search_span out",
-            )
+            what = f"no span is named {search!r} (--read search_span)"
+            fix = _search_named(reader.tally.names) + "leave search_span out"
+            raise InputError(what, where=where, fix=fix)
         return found
 
     @property

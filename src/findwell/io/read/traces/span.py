@@ -263,13 +263,7 @@ LISTS = (
     *("chunks", "hits", "matches", "records", "outputs", "output", "data", "result"),
 )
 RERANKED_FIELDS = ("documents", "docs", "nodes", "candidates", "results", "passages", "texts")
-WRAPPING_FIELDS = (
-    "node",
-    "document",
-    "kwargs",
-    "chunk",
-    "doc",
-)  # an object that holds the document
+WRAPPING_FIELDS = ("node", "document", "kwargs", "chunk", "doc")  # of objects around a document
 SCORE_FIELDS = (*SCORE_NAMES, ("relevance_score", "higher"))
 
 
