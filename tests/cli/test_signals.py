@@ -69,10 +69,10 @@ def reading_a_pipe(
                 wait_until_written(room)
             else:
                 wait_until_blocked(running.pid)
-            pipe.unlink()
             yield running
         finally:
             running.kill()
+            pipe.unlink()
             if writer is not None:
                 os.close(writer)
 
@@ -298,8 +298,10 @@ def test_at_any_time(number: signal.Signals, twice: bool, tmp_path: Path) -> Non
     begun = time.monotonic()
     subprocess.run(command, env=environment, check=True, capture_output=True)
     whole = time.monotonic() - begun
-    stopped = 0
-    for _ in range(6):
+    tries = stopped = 0
+    while tries < 6 or stopped < 2:  # how long a process takes changes with what else is at work
+        tries += 1
+        assert tries <= 40
         with subprocess.Popen(
             command, env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
         ) as running:
@@ -311,10 +313,10 @@ def test_at_any_time(number: signal.Signals, twice: bool, tmp_path: Path) -> Non
         assert not names(room)
         # before Python has begun with findwell, a signal means what it means to Python: it dies of
         # the signal, or says that it could not be started
-        unbegun = running.returncode == 1 and err.startswith("Fatal Python error: init")
+        unable = any(text in err for text in ("Fatal Python error: ", "Could not import runpy"))
+        unbegun = unable and running.returncode == 1
         if unbegun or running.returncode == -number:
             continue
         assert running.returncode in (0, 128 + number), err
         assert "Traceback" not in err, err
         stopped += running.returncode == 128 + number
-    assert stopped > 1

@@ -59,7 +59,7 @@ def test_a_server_that_says_it_closes_is_believed() -> None:
 @pytest.mark.parametrize("length", [1, 7, 100_000])
 def test_chunked_bodies_are_read(length: int) -> None:
     with serve(lambda _: replace(chat("x" * length), chunked=True)) as server:
-        outcomes = ask(server, *TEN)
+        outcomes = ask(server, *(TEN if length < 100_000 else TEN[:2]))
         assert {each.content for each in outcomes} == {"x" * length}
 
 

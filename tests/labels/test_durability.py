@@ -66,14 +66,14 @@ def test_a_killed_process_loses_nothing(pool: Path) -> None:
 
 
 def test_two_processes_at_once_lose_nothing(pool: Path) -> None:
-    writers = [start(pool, name, DOCS) for name in ("ann", "ben", "eva")]
+    writers = [start(pool, name, DOCS) for name in ("ann", "ben")]
     for writer in writers:
         writer.communicate("")
         assert writer.returncode == 0
     with findwell.labels.Labels.open(pool) as labels:
         said = labels.frame()
-    assert said.height == 3 * len(DOCS)
-    for name in ("ann", "ben", "eva"):
+    assert said.height == 2 * len(DOCS)
+    for name in ("ann", "ben"):
         of_one = said.filter(annotator=name)
         assert of_one["doc"].to_list() == DOCS
         assert of_one["grade"].to_list() == [number % 4 for number in range(len(DOCS))]

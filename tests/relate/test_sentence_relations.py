@@ -151,7 +151,7 @@ def test_alternatives_cannot_be_asked_for_by_sentence() -> None:
 def test_many_batches_are_as_good_as_one() -> None:
     data = [
         {"query": f"q{n}", "retrieved": CHUNKS[n % 4 :] + CHUNKS[: n % 3], "gold": GOLD}
-        for n in range(40)
+        for n in range(20)
     ]
     run = [
         (record["query"], at, f"{record['query']}-{at}", text)

@@ -45,18 +45,26 @@ def test_the_same_word_elsewhere_is_another() -> None:
 
 def test_against_sets_of_places() -> None:
     generator = random.Random(3)
-    for _ in range(200):
+    records, expected = [], {}
+    for number in range(200):
         spans = [sorted(generator.sample(range(len(TEXT)), 2)) for _ in range(3)]
         (gold_start, gold_end), *chunks = spans
-        sample = record([chunk(a, b) for a, b in chunks], [chunk(gold_start, gold_end)])
         gold = _inside(gold_start, gold_end)
         if not gold:
             continue
-        got = findwell.evaluate([sample], measures=["recall", "P"], by="span-words").values
+        sample = record([chunk(a, b) for a, b in chunks], [chunk(gold_start, gold_end)])
+        records.append(sample | {"query": f"q{number}"})
         found = [place for a, b in chunks for place in _inside(a, b)]
-        hits = gold & set(found)
-        assert got["recall"] == pytest.approx(len(hits) / len(gold))
-        assert got["P"] == pytest.approx(len(hits) / max(len(found), 1))
+        hits = len(gold & set(found))
+        expected[f"q{number}"] = (hits / len(gold), hits / max(len(found), 1))
+    result = findwell.evaluate(records, measures=["recall", "P"], by="span-words")
+    (run,) = result.runs
+    recall, precision = result.measures
+    got = zip(result.arrays[run, recall], result.arrays[run, precision], strict=True)
+    queries = result.relation(run, recall).queries
+    for query, values in zip(queries, got, strict=True):
+        assert values == pytest.approx(expected.pop(query))
+    assert not expected
 
 
 def _inside(start: int, end: int) -> set[int]:
