@@ -220,15 +220,15 @@ def test_texts_in_the_run(gold: str, why: str) -> None:
 
 
 def test_some_documents_are_chunked_and_others_are_whole() -> None:
-    run = {"q1": ["a.md"], "q2": ["b.md#2", "x"], "q3": ["c"]}
-    gold = {"q1": ["a.md"], "q2": ["b.md"], "q3": ["c_3"]}
+    run = {"q1": ["a.md"], "q2": ["b.md#2", "x"], "q3": ["c"], "q4": ["d-3", "e-5"]}
+    gold = {"q1": ["a.md"], "q2": ["b.md"], "q3": ["c_3"], "q4": ["d-7", "e-5"]}
     found = findwell.evaluate(run, gold, ["recall"])
-    assert found["recall"] == 1 / 3
+    assert found["recall"] == 1.5 / 4
     (told,) = found.findings
     assert (told.kind, told.examples) == ("other-spelling", ("'b.md' is 'b.md#2'", "'c_3' is 'c'"))
     assert "one side names chunks of documents" in told.message
     same = findwell.Reading(ids=told.fix.partition("ids='")[2].rstrip("'"))
-    assert findwell.evaluate(run, gold, ["recall"], reading=same)["recall"] == 1
+    assert findwell.evaluate(run, gold, ["recall"], reading=same)["recall"] == 1.0
 
 
 def test_queries_that_differ_in_their_form() -> None:

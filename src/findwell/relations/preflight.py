@@ -175,15 +175,16 @@ def respelled(unmet: dict[str, list[str]], rows: pl.DataFrame, docs: pl.Series) 
         spelled = ours.with_columns(key=each.change(ours["doc"])).unique(["query", "key"])
         both = theirs.with_columns(key=key)
         both = both.join(spelled, ["query", "key"], suffix="_run", maintain_order="left")
+        if each is CHUNK:  # one side names the document
+            both = both.filter(
+                (pl.col("doc") == pl.col("key")) | (pl.col("doc_run") == pl.col("key"))
+            )
         quote = ascii if each.ids == "nfc" else repr  # which would look the same
         fix = f"use --read ids={shlex.quote(each.ids)}" if each.ids else "make the ids equal"
-        findings += finding_about(
-            "other-spelling",
-            [f"{quote(one)} is {quote(other)}" for _, one, _, other in both.iter_rows()],
-            f"# gold document|documents is|are not found because the run spells it|them otherwise: "
-            f"{each.why}.",
-            f"if both are the same document, {fix}",
-        )
+        pairs = [f"{quote(one)} is {quote(other)}" for _, one, _, other in both.iter_rows()]
+        what = "# gold document|documents is|are not found because the run spells it|them otherwise"
+        fix = f"if both are the same document, {fix}"
+        findings += finding_about("other-spelling", pairs, f"{what}: {each.why}.", fix)
         theirs = theirs.join(both, on=["query", "doc"], how="anti", maintain_order="left")
     return findings
 
@@ -221,10 +222,8 @@ def joined_found(examples: list[str], *, chosen: bool) -> list[Finding]:
     if not chosen:
         insist = 'If each text is one id, say so: --by ids (by="ids")'
         raise AlignError(f"{JOINED}: {examples[0]}", where="gold", fix=f"{APART}. {insist}")
-    message = (
-        "# text|texts of the gold lists|list ids that the run retrieved and is|are read as one."
-    )
-    return finding_about("joined-ids", examples, message, APART)
+    what = "# text|texts of the gold lists|list ids that the run retrieved and is|are read as one."
+    return finding_about("joined-ids", examples, what, APART)
 
 
 def synthetic_questions(queries: pl.DataFrame) -> list[Finding]:

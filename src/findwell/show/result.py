@@ -78,13 +78,7 @@ def document(
 
 
 def _parts(
-    result: Result,
-    judges: list[str],
-    *,
-    per_query: bool,
-    by: list[str],
-    verdicts: bool,
-    misses: bool,
+    result: Result, said: list[str], *, per_query: bool, by: list[str], verdicts: bool, misses: bool
 ) -> Iterator[Part]:
     if result.estimates is not None:  # instead of values as if what has no label were irrelevant
         yield from estimate_parts(result.estimates)
@@ -101,7 +95,7 @@ def _parts(
         for column in by:
             for run, sliced in result.timing_by(column).items():
                 yield timing_grid(sliced, first=column, about=f" of {run} by {column}")
-    yield from (Line(each, in_papers=True) for each in judges)
+    yield from (Line(each, in_papers=True) for each in said)
     if verdicts and result.kept.verdicts is not None:
         from findwell.evaluation.explanation.units import verdicts_of  # noqa: PLC0415
         from findwell.show.explanation import verdict_grid  # noqa: PLC0415 - few results are judged

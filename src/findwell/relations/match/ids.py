@@ -18,17 +18,8 @@ from findwell.core.findings import FindingKind, finding_about
 from findwell.core.frames import strings_of
 from findwell.core.parts import is_part, working_on_part
 from findwell.io.read.packed import pack_gold
+from findwell.relations import preflight
 from findwell.relations.match.matcher import BoundByRule, EqualKeys, Matcher, register_matcher
-from findwell.relations.preflight import (
-    JOINT,
-    joined_found,
-    joined_ids,
-    listed,
-    no_shared_document,
-    other_spellings,
-    respelled,
-    several_in_one,
-)
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -39,7 +30,6 @@ if TYPE_CHECKING:
     from findwell.core.findings import Finding
     from findwell.relations.match.matcher import MatchContext
     from findwell.relations.pipeline import Drawn
-    from findwell.relations.preflight import UnmetRun
 
 
 LOOKED = 1000  # documents that were not met, whose other spellings are looked for
@@ -93,10 +83,10 @@ class BoundIds(BoundByRule):
             return rows, findings
         return rows.with_columns(doc=self._change(raw), raw=raw), findings
 
-    def nothing_met(self, run: UnmetRun) -> list[Finding]:
+    def nothing_met(self, run: preflight.UnmetRun) -> list[Finding]:
         """Stop where the ids of run and gold are evidently different, unless ids were chosen."""
         gold = self.gold
-        return no_shared_document(run, gold.member_doc, gold.carries, chosen=self._chosen)
+        return preflight.no_shared_document(run, gold.member_doc, gold.carries, chosen=self._chosen)
 
     def met_in_part(
         self, run: RunStream, drawn: Drawn, redraw: Callable[[BoundIds], Drawn]
@@ -111,24 +101,26 @@ class BoundIds(BoundByRule):
         given: dict[str, list[str]] = {}
         for query, docs in unmet.items():
             for doc in docs:
-                asked = joined_ids(doc) if JOINT.search(doc) else set()
+                asked = preflight.joined_ids(doc) if preflight.JOINT.search(doc) else set()
                 if spelled:
-                    asked |= other_spellings(doc) | ({f" {doc}"} if self._spaced else set())
+                    asked |= preflight.other_spellings(doc)
+                if spelled and self._spaced:
+                    asked.add(f" {doc}")
                 if asked:
                     given[query] = [*asked.union(given.get(query, ()))]
         if not given or is_part():
             return []
         bound = copy(self)  # against spellings that are rarely met
         vars(bound).pop("equal", None)
-        bound.gold = pack_gold(given) or Gold.build(listed(given))
+        bound.gold = pack_gold(given) or Gold.build(preflight.listed(given))
         with working_on_part():  # which is not told that nothing else is met
             met = redraw(bound).relation.unit_judged.any()
         if not met:
             return []
         rows, _ = self.rows(run.collect().rows)
-        joined = several_in_one(unmet, rows)
-        found = joined_found(joined, chosen=self._chosen) if joined else []
-        return found + respelled(unmet, rows, self.gold.member_doc)
+        joined = preflight.several_in_one(unmet, rows)
+        found = preflight.joined_found(joined, chosen=self._chosen) if joined else []
+        return found + preflight.respelled(unmet, rows, self.gold.member_doc)
 
     def _dangling(self, docs: pl.Series, role: str) -> list[Finding]:
         """Find the documents that a corpus does not have, where there is one."""
