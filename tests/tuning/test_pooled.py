@@ -105,8 +105,14 @@ def test_every_measure_over_every_relation(relation: str, engine: str, fixed: An
     assert_same_values(untidy(1), engine, measures([relation]), fixed)
 
 
-@pytest.mark.parametrize("engine", ["course-rrf", "elasticsearch-rrf"])
-@pytest.mark.parametrize("dialect", [*known_dialects()])
+@pytest.mark.parametrize(
+    ("dialect", "engine"),
+    [
+        pytest.param(dialect, engine, marks=() if at % 2 == to else pytest.mark.slow)  # in turn
+        for at, dialect in enumerate(known_dialects())
+        for to, engine in enumerate(("course-rrf", "elasticsearch-rrf"))
+    ],
+)
 def test_every_dialect(dialect: str, engine: str) -> None:
     wanted = ["nDCG@3", "recall@5", "AP", "RR", "P@5"]
     refuses = known_dialects()[dialect].policy.missing == "error"
