@@ -16,7 +16,12 @@ if TYPE_CHECKING:
     from tests.conftest import Findwell, Save
 
 SAMPLES = [
-    {"query": query, "question": "Which pump?", "retrieved": ["The blue one."], "gold": ["x"]}
+    {
+        "query": query,
+        "question": "Which pump?",
+        "retrieved": ["The blue one."],
+        "gold": ["The red one."],
+    }
     for query in "ab"
 ]
 

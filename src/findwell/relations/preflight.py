@@ -79,6 +79,10 @@ SPELLING_HINTS = (  # what differs only in how it is written
     ),
     Hint("one side writes whole numbers as 1.0", undo=lambda ids: ids.str.replace(r"\.0+$", "")),
 )
+SQUEEZED = Hint(
+    "their texts differ in case, spaces or punctuation",
+    undo=lambda ids: ids.str.to_lowercase().str.replace_all(r"\W+", ""),
+)
 NUMBER = Hint(
     "they differ in what stands before the number", r"regex:(\d+)\D*$", only_if="distinct"
 )
@@ -279,13 +283,11 @@ def no_shared_query(ours: pl.Series, theirs: pl.Series, run: str, least: str = "
     The queries of both are given; where these are examples only, `least` is "at least ".
     """
     guess = hint(ours, theirs, QUERIES)
-    return AlignError(
-        f"run and gold share no query: the run has {ours[0]!r}, the gold has {theirs[0]!r}",
-        where=f"run {run} and gold",
-        fix="check that both files are about the same queries, and that they are not swapped"
-        if guess is None
-        else f"{guess[0].why} (then {least}{guess[1]} would match); make the ids equal",
-    )
+    fix = "check that both files are about the same queries, and that they are not swapped"
+    if guess is not None:
+        fix = f"{guess[0].why} (then {least}{guess[1]} would match); make the ids equal"
+    said = f"run and gold share no query: the run has {ours[0]!r}, the gold has {theirs[0]!r}"
+    return AlignError(said, where=f"run {run} and gold", fix=fix)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -401,19 +403,18 @@ def _why_apart(ours: pl.Series, theirs: pl.Series, what: str = "ids") -> tuple[s
     kinds = [_kind(ours), _kind(theirs)]
     if kinds[0] != kinds[1] and any(kinds):
         mine, others = (kind or "other names" for kind in kinds)
-        fix = (
-            "give run and gold the same ids (--read id_from, id_from= names the field of a chunk "
-            "that holds its id), or match texts (--by rouge)"
-            if what == "ids"
-            else "let the loader name documents as the gold does (LlamaIndex: filename_as_id=True)"
-        )
+        fix = "let the loader name documents as the gold does (LlamaIndex: filename_as_id=True)"
+        if what == "ids":
+            fix = "give run and gold the same ids (--read id_from, id_from= names the field of a "
+            fix += "chunk that holds its id), or match texts (--by rouge)"
         return f"{what} of the run are {mine}, those of the gold are {others}", fix
     guess = hint(ours, theirs, DOCUMENTS)
     texts = [ids.str.contains(TEXT) for ids in (ours, theirs)]
     if what == "ids" and any(map(pl.Series.all, texts)) and (guess is None or guess[0] is NUMBER):
         one, other = ("run", "gold") if texts[0].all() else ("gold", "run")
         why = f"the {one} lists texts, and the {other} ids"
-        why = "both list texts, and no two are equal" if all(map(pl.Series.any, texts)) else why
+        if all(map(pl.Series.any, texts)):
+            why = SQUEEZED.why if SQUEEZED.meet(ours, theirs) else ""
         return why, "compare texts, which both sides need: --by exact, or rouge"
     if guess is None:
         return "", "check that run and gold name documents in the same way; see --read ids"

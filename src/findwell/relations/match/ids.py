@@ -126,12 +126,10 @@ class BoundIds(BoundByRule):
         """Find the documents that a corpus does not have, where there is one."""
         if self._known is None:
             return []
-        return finding_about(
-            "dangling-id",
-            docs.filter(~docs.is_in(self._known)),
-            f"# document|documents of the {role} is|are not in the corpus.",
-            "check that run, gold and corpus are of the same version",
-        )
+        unknown = docs.filter(~docs.is_in(self._known))
+        what = f"# document|documents of the {role} is|are not in the corpus."
+        fix = "check that run, gold and corpus are of the same version"
+        return finding_about("dangling-id", unknown, what, fix)
 
 
 def _several_places(found: Finding) -> Finding:
