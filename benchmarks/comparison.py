@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 COMPARE = "compare"
 SEED = 20
-PATIENCE = 40.0  # seconds of ranx a round; it does as many tests as fit, at least one
+PATIENCE = 20.0  # seconds of ranx a round; it does as many tests as fit, at least one
 REMARK = """\
 {queries:,} queries × {systems} systems × {measures} measures, {permutations:,} permutations; from a
 value for each query, system and measure in memory to p-values, tools in processes of their own,

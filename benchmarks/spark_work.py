@@ -36,7 +36,8 @@ def make(folder: Path, queries: int, depth: int) -> dict[str, Any]:
         query = pl.Series(np.repeat(np.arange(first, first + count), depth)).cast(pl.String)
         begin = np.repeat(rng.integers(0, 5_000_000, count), depth)  # no document comes twice
         doc = pl.Series(begin + np.tile(np.arange(depth), count)).cast(pl.String)
-        score = rng.random(count * depth)
+        # no two of a query are equal, also as numbers of 32 bits, which are those of trec_eval
+        score = rng.permuted(np.tile(np.arange(float(depth)), (count, 1)), axis=1).ravel()
         rows = pl.DataFrame({"query": "q" + query, "doc": "d" + doc, "score": score})
         _write(rows, folder / "run", part)
         places = np.arange(count)[:, np.newaxis] * depth + rng.integers(0, depth, (count, JUDGED))
