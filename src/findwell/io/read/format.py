@@ -124,7 +124,7 @@ class EntryNotes:
             TEXT_NAMES,
         )
 
-        self.looked += 1
+        self.looked += not inside
         for own, value in fields.items() if self.looked <= LOOKED else ():
             if own in METADATA_NAMES and isinstance(value, dict):
                 self.keep_others(value, "metadata.")
