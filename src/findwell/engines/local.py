@@ -41,11 +41,10 @@ if TYPE_CHECKING:
 
     from findwell.core.data import Bools, Gold, Ints, RunStream
     from findwell.core.policy import Policy
-    from findwell.io.native._kernel import Index
+    from findwell.io.native._kernel import Index, Outcome
     from findwell.relations.facts import FactReader
     from findwell.relations.match.matcher import BoundMatcher
 
-    Outcome = tuple[tuple[bytes, ...], list[str], int]
 
 
 PLACE = "__place"  # the column with the place of a query in the gold

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 S = TypeVar("S")
 T = TypeVar("T")
 SWITCH = "FINDWELL_NATIVE"  # "0" leaves the kernel aside
-INTERFACE = 5  # of the kernel that this code belongs to
+INTERFACE = 6  # of the kernel that this code belongs to
 PIECE = 2 << 20  # bytes that are worked on at once
 LINE = 64 << 20  # bytes of the longest line that is looked at
 

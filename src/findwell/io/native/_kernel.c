@@ -169,7 +169,7 @@ static PyObject *drawn(Block *block, int outcome)
     else {
         PyObject *arrays = PyTuple_New(ARRAYS), *extra = as_list(&block->extra);
         for (int i = 0; arrays && i < ARRAYS; i++) {
-            PyObject *array = as_bytes(&block->drawing.out[i]);
+            PyObject *array = take_numbers(&block->drawing.out[i]);
             if (array == NULL || PyTuple_SetItem(arrays, i, array) != 0)
                 Py_CLEAR(arrays);
         }
@@ -505,21 +505,17 @@ static PyObject *read_gold(PyObject *Py_UNUSED(module), PyObject *args)
     const char *begin = data.buf, *end = begin + data.len;
     Drawing drawing = {0};
     Lists found = {0};
-    Columns columns = {0};
-    Text iteration = {0};
     Py_BEGIN_ALLOW_THREADS
     if (is_plain(begin, end)) {
         Json json = {begin, end, {field, field ? strlen(field) : 0}};
         outcome = field ? read_records(&drawing, &found, &json)
                         : read_judgements(&drawing, &found, begin, end);
     }
-    iteration = found.iteration;
-    if (outcome == PLAIN)
-        outcome = to_columns(&found, &columns);
     Py_END_ALLOW_THREADS
+    Text iteration = found.iteration;
     PyObject *result = NULL;
     if (outcome == PLAIN)
-        result = Py_BuildValue("(Ny#)", columns_tuple(&columns), iteration.at,
+        result = Py_BuildValue("(Ny#)", columns_tuple(&found), iteration.at,
                                (Py_ssize_t)iteration.size);
     else
         result = outcome == FAILED ? PyErr_NoMemory() : Py_NewRef(Py_None);
@@ -565,15 +561,16 @@ static PyMethodDef METHODS[] = {
 };
 
 /* Raised with every change of what Python sees, so that a kernel built earlier is not used. */
-enum { INTERFACE = 5 };
+enum { INTERFACE = 6 };
 
 static int execute(PyObject *module)
 {
     uintptr_t address = (uintptr_t)module;
     seed = (uint64_t)address * 0x9E3779B97F4A7C15u;
     column_type = (PyTypeObject *)PyType_FromSpec(&COLUMN);
+    memory_type = (PyTypeObject *)PyType_FromSpec(&MEMORY);
     PyObject *index = PyType_FromSpec(&INDEX);
-    if (column_type == NULL || index == NULL)
+    if (column_type == NULL || memory_type == NULL || index == NULL)
         return -1;
     return PyModule_AddIntConstant(module, "INTERFACE", INTERFACE) |
            PyModule_AddObjectRef(module, "Index", index);

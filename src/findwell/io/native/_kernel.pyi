@@ -14,8 +14,8 @@ class Column:
     def __getitem__(self, at: int) -> str: ...
 
 Texts: TypeAlias = pl.Series | tuple[Column, ...]
-Columns: TypeAlias = tuple[Column, bytes, Column, bytes]  # queries, counts, documents, numbers
-Outcome: TypeAlias = tuple[tuple[bytes, ...], list[str], int]
+Columns: TypeAlias = tuple[Column, memoryview, Column, memoryview]  # queries, counts, documents, numbers
+Outcome: TypeAlias = tuple[tuple[memoryview, ...], list[str], int]
 
 class Index:
     def __new__(

@@ -105,6 +105,8 @@ typedef struct {
     size_t count, room;
     size_t piece;         /* of the gold's documents: where the last one was found */
     Table table;          /* the rows by document; values are row + 1 */
+    uint64_t *members;    /* the documents of the gold, where they are looked up */
+    size_t places;
     Numbers found; /* member and row in turns */
     int unique;    /* whether no document can occur twice in a query */
     Numbers out[ARRAYS];
@@ -115,6 +117,7 @@ static void free_drawing(Drawing *d)
     free(d->rows);
     free(d->spare);
     free(d->table.numbers);
+    free(d->members);
     free(d->found.data);
     for (int i = 0; i < ARRAYS; i++)
         free(d->out[i].data);
@@ -202,29 +205,37 @@ static int find_members(Drawing *d, int64_t query)
     const int64_t *first = d->index->first.buf;
     size_t members = (size_t)(first[query + 1] - first[query]), slots = 16;
     int failed = 0;
-    while (slots < members * 2)
+    while (slots < members * 8) /* so many that most rows find none taken */
         slots *= 2;
-    if (slots > d->table.slots) {
-        free(d->table.numbers);
-        if (make_table(&d->table, slots / 2) != 0)
+    if (slots > d->places) {
+        free(d->members);
+        d->places = 0;
+        d->members = malloc(slots * sizeof *d->members);
+        if (d->members == NULL)
             return FAILED;
+        d->places = slots;
     }
-    uint32_t *numbers = d->table.numbers;
+    /* half of the hash, which tells most others apart, and number + 1 */
+    uint64_t *numbers = d->members, half = (uint64_t)UINT32_MAX << 32;
     memset(numbers, 0, slots * sizeof *numbers);
     for (size_t i = 0; i < members; i++) {
-        Text doc = text_at(&d->index->docs, (size_t)first[query] + i, &d->piece);
-        size_t slot = hash_text(doc) & (slots - 1);
+        uint64_t hash = hash_text(text_at(&d->index->docs, (size_t)first[query] + i, &d->piece));
+        size_t slot = hash & (slots - 1);
         while (numbers[slot])
             slot = (slot + 1) & (slots - 1);
-        numbers[slot] = (uint32_t)i + 1;
+        numbers[slot] = (hash & half) | (i + 1);
     }
-    for (size_t row = 0; row < d->count; row++)
-        for (size_t slot = d->rows[row].hash & (slots - 1); numbers[slot];
+    for (size_t row = 0; row < d->count; row++) {
+        uint64_t hash = d->rows[row].hash, number;
+        for (size_t slot = hash & (slots - 1); (number = numbers[slot]);
              slot = (slot + 1) & (slots - 1)) {
-            int64_t member = first[query] + numbers[slot] - 1;
+            if (((number ^ hash) & half) != 0)
+                continue;
+            int64_t member = first[query] + (int64_t)(number & ~half) - 1;
             if (same_text(text_at(&d->index->docs, (size_t)member, &d->piece), d->rows[row].doc))
                 failed |= push(&d->found, member) | push(&d->found, (int64_t)row);
         }
+    }
     return failed ? FAILED : PLAIN;
 }
 
@@ -287,13 +298,6 @@ static void free_names(Names *names)
 {
     free(names->names);
     free(names->table.numbers);
-}
-
-static void clear_names(Names *names)
-{
-    if (names->count)
-        memset(names->table.numbers, 0, names->table.slots * sizeof *names->table.numbers);
-    names->count = 0;
 }
 
 static int add_name(Names *names, Text name)

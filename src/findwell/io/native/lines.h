@@ -3,6 +3,7 @@
 #define FINDWELL_LINES_H
 
 #include <math.h>
+#include <stddef.h>
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
@@ -20,11 +21,6 @@ typedef struct {
     size_t size;
 } Text;
 
-static int same_text(Text a, Text b)
-{
-    return a.size == b.size && memcmp(a.at, b.at, a.size) == 0;
-}
-
 /* The order of UTF-8 bytes is the order of code points. */
 static int compare_texts(Text a, Text b)
 {
@@ -39,6 +35,36 @@ static uint64_t load8(const char *at)
     uint64_t word;
     memcpy(&word, at, 8);
     return word;
+}
+
+static uint64_t load4(const char *at)
+{
+    uint32_t word;
+    memcpy(&word, at, 4);
+    return word;
+}
+
+/* Up to 8 bytes as one number, others for others of as many bytes. Ids are so short that a call of
+ * memcpy or memcmp would take most of the time. */
+static uint64_t load_short(const char *at, size_t size)
+{
+    if (size >= 4)
+        return load4(at) | load4(at + size - 4) << 32;
+    if (!size)
+        return 0;
+    return (uint64_t)(uint8_t)at[0] | (uint64_t)(uint8_t)at[size / 2] << 8 |
+           (uint64_t)(uint8_t)at[size - 1] << 16;
+}
+
+static int same_text(Text a, Text b)
+{
+    if (a.size != b.size)
+        return 0;
+    if (a.size <= 8)
+        return load_short(a.at, a.size) == load_short(b.at, b.size);
+    if (a.size <= 16)
+        return load8(a.at) == load8(b.at) && load8(a.at + a.size - 8) == load8(b.at + b.size - 8);
+    return memcmp(a.at, b.at, a.size) == 0;
 }
 
 static uint64_t mix(uint64_t a, uint64_t b)
@@ -59,9 +85,7 @@ static uint64_t hash_text(Text text)
         at += 8;
         left -= 8;
     }
-    uint64_t last = 0;
-    memcpy(&last, at, left);
-    return mix(hash, last);
+    return mix(hash, load_short(at, left));
 }
 
 /* --- growing arrays ------------------------------------------------------------------------ */
@@ -86,10 +110,61 @@ static int push(Numbers *numbers, int64_t value)
     return 0;
 }
 
-static PyObject *as_bytes(const Numbers *numbers)
+/* Memory that the kernel filled and hands over as it is. */
+typedef struct {
+    PyObject_HEAD
+    void *data;
+    size_t size;
+} Memory;
+
+static int memory_buffer(PyObject *self, Py_buffer *view, int flags)
 {
-    return PyBytes_FromStringAndSize((const char *)numbers->data,
-                                     (Py_ssize_t)(numbers->count * sizeof *numbers->data));
+    Memory *memory = (Memory *)self;
+    return PyBuffer_FillInfo(view, self, memory->data, (Py_ssize_t)memory->size, 1, flags);
+}
+
+static void memory_free(PyObject *self)
+{
+    PyTypeObject *type = Py_TYPE(self);
+    free(((Memory *)self)->data);
+    PyObject_Free(self);
+    Py_DECREF(type);
+}
+
+static PyType_Slot MEMORY_SLOTS[] = {
+    {Py_tp_doc, "What a memoryview of the kernel looks at."},
+    {Py_bf_getbuffer, memory_buffer},
+    {Py_tp_dealloc, memory_free},
+    {0},
+};
+
+static PyType_Spec MEMORY = {"findwell.io.native._kernel.Memory", sizeof(Memory), 0,
+                             Py_TPFLAGS_DEFAULT | Py_TPFLAGS_DISALLOW_INSTANTIATION,
+                             MEMORY_SLOTS};
+static PyTypeObject *memory_type;
+
+/* Return a view of the first bytes of some memory, which belongs to it then. */
+static PyObject *new_memory(void *data, size_t size)
+{
+    void *fitting = realloc(data, size ? size : 1);
+    Memory *memory = fitting ? PyObject_New(Memory, memory_type) : NULL;
+    if (memory == NULL) {
+        free(fitting ? fitting : data);
+        return PyErr_NoMemory();
+    }
+    memory->data = fitting;
+    memory->size = size;
+    PyObject *view = PyMemoryView_FromObject((PyObject *)memory);
+    Py_DECREF(memory);
+    return view;
+}
+
+/* Hand numbers over. */
+static PyObject *take_numbers(Numbers *numbers)
+{
+    PyObject *view = new_memory(numbers->data, numbers->count * sizeof *numbers->data);
+    memset(numbers, 0, sizeof *numbers);
+    return view;
 }
 
 /* --- lines --------------------------------------------------------------------------------- */

@@ -8,49 +8,46 @@
 #include "drawing.h"
 
 typedef struct {
-    Names queries;
-    Text *docs;
-    double *numbers;
-    size_t count, room;
-    Numbers counts;
+    Texts queries, docs;
+    double *numbers; /* of the documents */
+    size_t room;
+    Numbers counts; /* documents of each query */
+    Names met;      /* queries, where one may come back */
     Text iteration;
 } Lists;
 
 static void free_lists(Lists *lists)
 {
-    free_names(&lists->queries);
-    free(lists->docs);
+    free_texts(&lists->queries);
+    free_texts(&lists->docs);
     free(lists->numbers);
     free(lists->counts.data);
+    free_names(&lists->met);
     memset(lists, 0, sizeof *lists);
 }
 
 static int append(Lists *lists, Text doc, double number)
 {
-    if (RARELY(lists->count == lists->room)) {
-        size_t room = lists->room ? lists->room * 2 : 4096;
-        Text *docs = realloc(lists->docs, room * sizeof *docs);
-        if (docs == NULL)
-            return FAILED;
-        lists->docs = docs;
-        double *numbers = realloc(lists->numbers, room * sizeof *numbers);
+    if (add_text(&lists->docs, doc) != 0)
+        return FAILED;
+    if (RARELY(lists->room != lists->docs.room)) {
+        double *numbers = realloc(lists->numbers, lists->docs.room * sizeof *numbers);
         if (numbers == NULL)
             return FAILED;
         lists->numbers = numbers;
-        lists->room = room;
+        lists->room = lists->docs.room;
     }
-    lists->docs[lists->count] = doc;
-    lists->numbers[lists->count++] = number;
+    lists->numbers[lists->docs.count - 1] = number;
     return PLAIN;
 }
 
-/* Begin a query; it is declined if it was there before. */
+/* Begin a query of a file; it is declined if it was there before. */
 static int begin_query(Lists *lists, Text query)
 {
-    size_t before = lists->queries.count;
-    if (add_name(&lists->queries, query) != PLAIN)
+    size_t before = lists->met.count;
+    if (add_name(&lists->met, query) != PLAIN || add_text(&lists->queries, query) != 0)
         return FAILED;
-    return lists->queries.count == before ? DECLINED : PLAIN;
+    return lists->met.count == before ? DECLINED : PLAIN;
 }
 
 /* Sort the judgements of a query: the highest grade comes first. */
@@ -84,66 +81,33 @@ static int may_be_blank(Text id)
 
 /* --- columns of lists ----------------------------------------------------------------------- */
 
-typedef struct {
-    Made *queries, *docs;
-    Numbers counts;
-    double *numbers;
-    size_t count;
-} Columns;
-
-static void free_columns(Columns *columns)
+/* Return (queries, how many documents each has, documents, numbers); nothing is left here. */
+static PyObject *columns_tuple(Lists *lists)
 {
-    free_made(columns->queries);
-    free_made(columns->docs);
-    free(columns->counts.data);
-    free(columns->numbers);
-    memset(columns, 0, sizeof *columns);
-}
-
-static void *copy_of(const void *data, size_t size)
-{
-    void *copy = malloc(size ? size : 1);
-    return copy && size ? memcpy(copy, data, size) : copy;
-}
-
-/* Turn lists into columns, which hold their own copies; the lists are empty then. */
-static int to_columns(Lists *lists, Columns *columns)
-{
-    columns->queries = make_strings(lists->queries.names, lists->queries.count);
-    columns->docs = make_strings(lists->docs, lists->count);
-    columns->counts = lists->counts;
-    columns->counts.data = copy_of(lists->counts.data, lists->counts.count * sizeof(int32_t));
-    columns->numbers = copy_of(lists->numbers, lists->count * sizeof(double));
-    columns->count = lists->count;
-    lists->count = lists->counts.count = 0; /* their memory serves the next piece */
-    clear_names(&lists->queries);
-    if (columns->queries && columns->docs && columns->counts.data && columns->numbers)
-        return PLAIN;
-    free_columns(columns);
-    return FAILED;
-}
-
-/* Return (queries, how many documents each has, documents, numbers). */
-static PyObject *columns_tuple(Columns *columns)
-{
-    PyObject *result = Py_BuildValue(
-        "(NNNN)", new_column(columns->queries), as_bytes(&columns->counts),
-        new_column(columns->docs),
-        PyBytes_FromStringAndSize((const char *)columns->numbers,
-                                  (Py_ssize_t)(columns->count * sizeof *columns->numbers)));
-    columns->queries = columns->docs = NULL; /* they belong to the tuple, or are freed with it */
-    free_columns(columns);
+    size_t size = lists->docs.count * sizeof *lists->numbers;
+    PyObject *queries = new_column(take_made(&lists->queries));
+    PyObject *docs = new_column(take_made(&lists->docs));
+    PyObject *numbers = new_memory(lists->numbers, size);
+    lists->numbers = NULL;
+    PyObject *counts = take_numbers(&lists->counts);
+    PyObject *result = NULL;
+    if (queries && docs && numbers && counts)
+        result = PyTuple_Pack(4, queries, counts, docs, numbers);
+    Py_XDECREF(queries);
+    Py_XDECREF(counts);
+    Py_XDECREF(docs);
+    Py_XDECREF(numbers);
+    free_lists(lists);
     return result;
 }
 
 /* --- Python objects ------------------------------------------------------------------------- */
 
-enum { PIECE_ROWS = 1 << 17, PIECE_BYTES = 1 << 28 };
+enum { PIECE_ROWS = 1 << 17, PIECE_BYTES = 1 << 28, FEW = 64 };
 
 typedef struct {
-    Columns *pieces;
-    size_t count, bytes;
-    Lists lists;
+    Lists *pieces; /* the last one grows */
+    size_t count, room;
     Drawing drawing; /* to sort judgements */
     int judged, listed;
 } Packing;
@@ -180,118 +144,93 @@ static int take_number(PyObject *object, double *number)
     return isfinite(*number) ? PLAIN : DECLINED;
 }
 
-static int pack_row(Packing *p, PyObject *object, double number)
+/* Begin the next piece, which will be about as large as the last one. */
+static Lists *next_piece(Packing *p)
 {
-    Text doc;
-    if (take_id(object, &doc) != PLAIN)
-        return DECLINED;
-    p->bytes += doc.size;
-    return p->judged && p->listed ? add_row(&p->drawing, doc, number)
-                                  : append(&p->lists, doc, number);
-}
-
-static int end_piece(Packing *p)
-{
-    Columns *pieces = realloc(p->pieces, (p->count + 1) * sizeof *pieces);
+    Lists *pieces = realloc(p->pieces, (p->count + 1) * sizeof *pieces);
     if (pieces == NULL)
-        return FAILED;
+        return NULL;
     p->pieces = pieces;
     memset(&pieces[p->count], 0, sizeof *pieces);
-    p->bytes = 0;
-    return to_columns(&p->lists, &pieces[p->count++]);
+    return &pieces[p->count++];
 }
 
-/* Sort the judgements that were appended last; no document is among them twice. */
-static int sort_last(Packing *p, size_t first)
+/* Sort the judgements that were appended last, few of which no document is among twice. */
+static void sort_last(Lists *lists, size_t first)
 {
-    Lists *lists = &p->lists;
-    Drawing *d = &p->drawing;
-    size_t at = first + 1;
-    for (; at < lists->count && at - first < 64; at++) { /* short lists by insertion */
-        Text doc = lists->docs[at];
-        double number = lists->numbers[at];
+    View *views = lists->docs.views;
+    double *numbers = lists->numbers;
+    for (size_t at = first + 1; at < lists->docs.count; at++) {
+        View view = views[at];
+        double number = numbers[at];
         size_t to = at;
-        for (; to > first && lists->numbers[to - 1] < number; to--) {
-            lists->docs[to] = lists->docs[to - 1];
-            lists->numbers[to] = lists->numbers[to - 1];
+        for (; to > first && numbers[to - 1] < number; to--) {
+            views[to] = views[to - 1];
+            numbers[to] = numbers[to - 1];
         }
-        lists->docs[to] = doc;
-        lists->numbers[to] = number;
+        views[to] = view;
+        numbers[to] = number;
     }
-    while (at < lists->count && lists->numbers[at] <= lists->numbers[at - 1])
-        at++;
-    if (at >= lists->count)
-        return PLAIN;
-    for (at = first; at < lists->count; at++)
-        if (add_row(d, lists->docs[at], lists->numbers[at]) != PLAIN)
-            return FAILED;
-    best_first(d);
-    for (at = 0; at < d->count; at++) {
-        lists->docs[first + at] = d->rows[at].doc;
-        lists->numbers[first + at] = d->rows[at].score;
-    }
-    d->count = 0;
-    return PLAIN;
 }
 
-static int pack_query(Packing *p, PyObject *key, PyObject *docs)
+/* Pack a query; judgements that are many, or may be twice in a list, are sorted before. */
+static int pack_query(Packing *p, Lists *lists, PyObject *key, PyObject *docs)
 {
     PyObject *doc, *value;
-    Text query = {NULL, 0};
-    double number;
+    Text query = {NULL, 0}, id;
+    double number = 1.0;
+    size_t before = lists->docs.count;
+    int is_list = PyList_CheckExact(docs);
+    if (p->listed ? !is_list && !PyTuple_CheckExact(docs) : !PyDict_CheckExact(docs))
+        return DECLINED;
+    Py_ssize_t at = 0, size = PyObject_Size(docs);
+    int sorted_before = p->judged && (p->listed || size > FEW);
     int outcome = take_id(key, &query);
-    if (outcome == PLAIN)
-        outcome = begin_query(&p->lists, query);
-    size_t before = p->lists.count;
-    p->bytes += query.size;
-    if (p->listed) {
-        int is_list = PyList_CheckExact(docs);
-        if (!is_list && !PyTuple_CheckExact(docs))
-            return DECLINED;
-        Py_ssize_t size = is_list ? PyList_Size(docs) : PyTuple_Size(docs);
-        for (Py_ssize_t i = 0; i < size && outcome == PLAIN; i++)
-            outcome = pack_row(p, is_list ? PyList_GetItem(docs, i) : PyTuple_GetItem(docs, i), 1.0);
-    }
-    else {
-        Py_ssize_t at = 0;
-        if (!PyDict_CheckExact(docs))
-            return DECLINED;
-        while (outcome == PLAIN && PyDict_Next(docs, &at, &doc, &value)) {
+    if (outcome == PLAIN && add_text(&lists->queries, query) != 0)
+        outcome = FAILED;
+    while (outcome == PLAIN) {
+        if (!p->listed) {
+            if (!PyDict_Next(docs, &at, &doc, &value))
+                break;
             outcome = take_number(value, &number);
-            if (outcome == PLAIN)
-                outcome = pack_row(p, doc, number);
         }
+        else if (at < size)
+            doc = is_list ? PyList_GetItem(docs, at++) : PyTuple_GetItem(docs, at++);
+        else
+            break;
+        if (outcome == PLAIN)
+            outcome = take_id(doc, &id);
+        if (outcome == PLAIN && id.size > INT32_MAX - lists->docs.used)
+            outcome = DECLINED; /* a column could not hold it */
+        if (outcome == PLAIN)
+            outcome = sorted_before ? add_row(&p->drawing, id, number) : append(lists, id, number);
     }
-    if (outcome == PLAIN && p->judged && p->listed)
-        outcome = end_judgements(&p->drawing, &p->lists);
-    else if (outcome == PLAIN) {
-        outcome = p->judged ? sort_last(p, before) : PLAIN;
-        if (push(&p->lists.counts, (int64_t)(p->lists.count - before)))
-            outcome = FAILED;
-    }
-    if (outcome == PLAIN && p->bytes > INT32_MAX)
-        outcome = DECLINED; /* a column could not hold it */
-    if (outcome == PLAIN && (p->lists.count >= PIECE_ROWS || p->bytes >= PIECE_BYTES))
-        outcome = end_piece(p);
+    if (outcome == PLAIN && sorted_before)
+        return end_judgements(&p->drawing, lists);
+    if (outcome == PLAIN && p->judged)
+        sort_last(lists, before);
+    if (outcome == PLAIN && push(&lists->counts, (int64_t)(lists->docs.count - before)))
+        outcome = FAILED;
     return outcome;
 }
 
 static int pack_objects(Packing *p, PyObject *data)
 {
     PyObject *key, *docs;
-    Py_ssize_t at = 0;
-    int outcome = PLAIN, late = 0;
-    while (outcome == PLAIN && PyDict_Next(data, &at, &key, &docs)) {
-        if (!p->judged && !p->listed && PyDict_CheckExact(docs) && !PyDict_Size(docs))
-            late = 1; /* queries without scores come last, as in the code in Python */
-        else
-            outcome = pack_query(p, key, docs);
-    }
-    at = 0;
-    while (late && outcome == PLAIN && PyDict_Next(data, &at, &key, &docs))
-        if (PyDict_CheckExact(docs) && !PyDict_Size(docs))
-            outcome = pack_query(p, key, docs);
-    return outcome == PLAIN && p->lists.queries.count ? end_piece(p) : outcome;
+    Lists *lists = NULL;
+    int may_be_empty = !p->judged && !p->listed, outcome = PLAIN;
+    /* queries without scores come last, as in the code in Python */
+    for (int empty = 0; empty <= may_be_empty; empty++)
+        for (Py_ssize_t at = 0; outcome == PLAIN && PyDict_Next(data, &at, &key, &docs);) {
+            if (may_be_empty && empty != (PyDict_CheckExact(docs) && !PyDict_Size(docs)))
+                continue;
+            if (lists == NULL && (lists = next_piece(p)) == NULL)
+                return FAILED;
+            outcome = pack_query(p, lists, key, docs);
+            if (lists->docs.count >= PIECE_ROWS || lists->docs.used >= PIECE_BYTES)
+                lists = NULL;
+        }
+    return outcome;
 }
 
 /* Pack {query: {doc: number}} or {query: [doc]} into columns, piece by piece of whole queries. */
@@ -309,17 +248,13 @@ static PyObject *pack(PyObject *Py_UNUSED(module), PyObject *args)
     else
         result = PyList_New((Py_ssize_t)p.count);
     for (size_t i = 0; i < p.count; i++) { /* Python may run code from here on: all is packed */
-        PyObject *piece = NULL;
-        if (outcome == PLAIN && result)
-            piece = columns_tuple(&p.pieces[i]);
-        else
-            free_columns(&p.pieces[i]);
+        PyObject *piece = outcome == PLAIN && result ? columns_tuple(&p.pieces[i]) : NULL;
+        free_lists(&p.pieces[i]);
         if (outcome == PLAIN && result &&
             (piece == NULL || PyList_SetItem(result, (Py_ssize_t)i, piece) != 0))
             Py_CLEAR(result);
     }
     free(p.pieces);
-    free_lists(&p.lists);
     free_drawing(&p.drawing);
     return result;
 }

@@ -61,24 +61,28 @@ static size_t size_of(const Strings *strings)
     return strings->count ? strings->first[strings->count] : 0;
 }
 
+static size_t piece_of(const Strings *strings, size_t number)
+{
+    size_t low = 0, high = strings->count;
+    while (high - low > 1) {
+        size_t middle = (low + high) / 2;
+        if (strings->first[middle] <= number)
+            low = middle;
+        else
+            high = middle;
+    }
+    return low;
+}
+
 /* `piece` is where the last string was found: the next one is near. */
 static Text text_at(const Strings *strings, size_t number, size_t *piece)
 {
-    if (RARELY(number < strings->first[*piece] || number >= strings->first[*piece + 1])) {
-        size_t low = 0, high = strings->count;
-        while (high - low > 1) {
-            size_t middle = (low + high) / 2;
-            if (strings->first[middle] <= number)
-                low = middle;
-            else
-                high = middle;
-        }
-        *piece = low;
-    }
+    if (RARELY(number < strings->first[*piece] || number >= strings->first[*piece + 1]))
+        *piece = piece_of(strings, number);
     const struct ArrowArray *array = &strings->arrays[*piece];
     const View *view =
         (const View *)array->buffers[1] + array->offset + (number - strings->first[*piece]);
-    Text text = {view->begin, (size_t)view->size};
+    Text text = {(const char *)view + offsetof(View, begin), (size_t)view->size};
     if (view->size > INLINE)
         text.at = (const char *)array->buffers[2 + view->buffer] + view->offset;
     return text;
@@ -112,8 +116,8 @@ static int add_array(Strings *strings, struct ArrowArray *next)
 typedef struct {
     View *views;
     char *bytes; /* of those that are too long for a view */
-    size_t count, used;
-    int64_t sizes[1];
+    size_t count;
+    int64_t sizes[1]; /* of the bytes */
     const void *buffers[4];
     int users; /* other libraries release theirs in any thread */
 } Made;
@@ -127,38 +131,89 @@ static void free_made(Made *made)
     free(made);
 }
 
-static Made *make_strings(const Text *texts, size_t count)
+/* Strings that come one by one. */
+typedef struct {
+    View *views;
+    char *bytes;
+    size_t count, room, used, bytes_room;
+} Texts;
+
+static void free_texts(Texts *texts)
 {
-    size_t used = 0;
-    for (size_t i = 0; i < count; i++)
-        used += texts[i].size > INLINE ? texts[i].size : 0;
+    free(texts->views);
+    free(texts->bytes);
+    memset(texts, 0, sizeof *texts);
+}
+
+static int has_room(Texts *texts, size_t size)
+{
+    if (texts->count == texts->room) {
+        size_t room = texts->room ? texts->room * 2 : 4096;
+        View *views = realloc(texts->views, room * sizeof *views);
+        if (views == NULL)
+            return 0;
+        texts->views = views;
+        texts->room = room;
+    }
+    if (size > INLINE && size > texts->bytes_room - texts->used) {
+        size_t room = texts->bytes_room * 2 + size + 4096;
+        char *bytes = texts->used + size > INT32_MAX ? NULL : realloc(texts->bytes, room);
+        if (bytes == NULL)
+            return 0;
+        texts->bytes = bytes;
+        texts->bytes_room = room;
+    }
+    return 1;
+}
+
+/* Add a string; -1: there is no memory, or too much text for one column. */
+static int add_text(Texts *texts, Text text)
+{
+    if (RARELY(texts->count == texts->room || text.size > INLINE) && !has_room(texts, text.size))
+        return -1;
+    View *view = &texts->views[texts->count++];
+    *view = (View){.size = (int32_t)text.size};
+    char *begin = (char *)view + offsetof(View, begin);
+    if (RARELY(text.size > INLINE)) {
+        memcpy(begin, text.at, sizeof view->begin);
+        view->offset = (int32_t)texts->used;
+        memcpy(texts->bytes + texts->used, text.at, text.size);
+        texts->used += text.size;
+    }
+    else if (text.size >= 8) {
+        memcpy(begin, text.at, 8);
+        memcpy(begin + text.size - 8, text.at + text.size - 8, 8);
+    }
+    else if (text.size >= 4) {
+        memcpy(begin, text.at, 4);
+        memcpy(begin + text.size - 4, text.at + text.size - 4, 4);
+    }
+    else
+        for (size_t i = 0; i < text.size; i++)
+            begin[i] = text.at[i];
+    return 0;
+}
+
+/* Return the strings as a column; nothing is left here. */
+static Made *take_made(Texts *texts)
+{
     Made *made = calloc(1, sizeof *made);
-    if (made == NULL)
+    if (texts->bytes == NULL) /* no buffer may be NULL */
+        texts->bytes = malloc(1);
+    if (made == NULL || texts->bytes == NULL || (!texts->room && !has_room(texts, 0))) {
+        free(made);
+        free_texts(texts);
         return NULL;
+    }
     made->users = 1;
-    made->views = calloc(count ? count : 1, sizeof(View));
-    made->bytes = malloc(used ? used : 1);
-    if (made->views == NULL || made->bytes == NULL || used > INT32_MAX) {
-        free_made(made);
-        return NULL;
-    }
-    made->count = count;
-    for (size_t i = 0; i < count; i++) {
-        View *view = &made->views[i];
-        view->size = (int32_t)texts[i].size;
-        if (texts[i].size <= INLINE) {
-            memcpy(view->begin, texts[i].at, texts[i].size);
-            continue;
-        }
-        memcpy(view->begin, texts[i].at, sizeof view->begin);
-        view->offset = (int32_t)made->used;
-        memcpy(made->bytes + made->used, texts[i].at, texts[i].size);
-        made->used += texts[i].size;
-    }
-    made->sizes[0] = (int64_t)made->used;
+    made->views = texts->views;
+    made->bytes = texts->bytes;
+    made->count = texts->count;
+    made->sizes[0] = (int64_t)texts->used;
     made->buffers[1] = made->views;
     made->buffers[2] = made->bytes;
     made->buffers[3] = made->sizes;
+    memset(texts, 0, sizeof *texts);
     return made;
 }
 
@@ -273,10 +328,10 @@ static PyTypeObject *column_type;
 
 static PyObject *new_column(Made *made)
 {
-    Column *column = PyObject_New(Column, column_type);
+    Column *column = made ? PyObject_New(Column, column_type) : NULL;
     if (column == NULL) {
         free_made(made);
-        return NULL;
+        return PyErr_NoMemory();
     }
     column->made = made;
     return (PyObject *)column;
