@@ -9,6 +9,7 @@ Nothing is imported before signals are taken care of, so an interrupted start pr
 
 from __future__ import annotations
 
+import gc
 import os
 import signal
 import sys
@@ -66,20 +67,23 @@ class _Stop:
 def main() -> NoReturn:
     """Run the command line as a process of its own."""
     stop = _Stop()
+    gc.set_threshold(100_000)  # imports make many objects and no garbage
     code: object = UNEXPECTED_FAILURE
     try:
-        from findwell.cli import main as command_line  # noqa: PLC0415
+        try:
+            from findwell.cli import main as command_line  # noqa: PLC0415
 
-        command_line()
-    except SystemExit as done:
-        code = done.code
-    except KeyboardInterrupt:  # before the command line could handle it
-        code = None
-    except ImportError as error:
-        _say(f"findwell is not installed whole: {error}\n  fix: install it again")
-    stop.leaving = True
+            command_line()
+        except SystemExit as done:
+            code = done.code
+        except ImportError as error:
+            _say(f"findwell is not installed whole: {error}\n  fix: install it again")
+        stop.leaving = True
+    except (KeyboardInterrupt, SystemExit):  # where the command line could not handle it
+        stop.leaving = True
     if stop.signal:
         stop.end(said=code == 128 + signal.SIGINT)
+    gc.freeze()  # nothing is looked through once more at the end
     sys.exit(code if isinstance(code, int) else UNEXPECTED_FAILURE)
 
 

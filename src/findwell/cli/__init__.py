@@ -192,7 +192,9 @@ cli.params.append(
 
 def main(arguments: Sequence[str] | None = None) -> NoReturn:
     """Run the command line and exit with its code."""
-    _write_any_letter()
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):  # unknown letters are escapes rather than a crash
+            stream.reconfigure(errors="backslashreplace")
     given = [*(sys.argv[1:] if arguments is None else arguments)]
     shared: dict[str, Any] = {}  # what the command line knows when a command fails
     try:
@@ -238,13 +240,6 @@ def _wants_traceback(arguments: Sequence[str]) -> bool:
     given = list(arguments)
     options = given[: given.index("--")] if "--" in given else given
     return DEBUG in options or os.environ.get(DEBUG_VARIABLE, "") not in ("", "0")
-
-
-def _write_any_letter() -> None:
-    """Let letters that the terminal does not know be escapes rather than a crash."""
-    for stream in (sys.stdout, sys.stderr):
-        if isinstance(stream, io.TextIOWrapper):
-            stream.reconfigure(errors="backslashreplace")
 
 
 def _flush() -> None:

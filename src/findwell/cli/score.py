@@ -180,7 +180,8 @@ def command(
             again: dict[str, Any] = {name: plan.get(name) for name in ("rel", "bounds", "cluster")}
             result = rescore(saved, named, **again, **options.explicit({"level": level}))
         else:
-            plan |= {"level": level or None, "keep": _kept_documents(save, explain_verdicts)}
+            kept = KEPT_DOCUMENTS if save is not None else 0  # of each list
+            plan |= {"level": level or None, "keep": JUDGED_DOCUMENTS if explain_verdicts else kept}
             result = _measure(
                 *options.paths(runs, gold),
                 named,
@@ -222,11 +223,6 @@ def _note(result: Result, save: str | None) -> None:
             options.note(f"note: without effect: {' and '.join(idle)}; no measure asks a judge")
     if save is not None:
         options.note(f"saved: {save}")
-
-
-def _kept_documents(save: str | None, explain_verdicts: bool) -> int:
-    """Return how many documents of each list a result remembers, and with them the verdicts."""
-    return JUDGED_DOCUMENTS if explain_verdicts else KEPT_DOCUMENTS if save is not None else 0
 
 
 def _measure(

@@ -142,12 +142,13 @@ def check_draws(what: str, count: int) -> None:
 
 
 def takes_options(
-    options: type | None = None, elsewhere: Mapping[str, str] | None = None
+    options: type | None = None, elsewhere: Callable[[], Mapping[str, str]] = dict
 ) -> Callable[[Callable[P, R]], Callable[P, R]]:
     """Decorator: a function or class refuses keywords that it does not take, with a suggestion.
 
     It takes its own, and those of `options`, a TypedDict: Python itself does not look at what
-    `**options` holds. `elsewhere` are options that others take, with how they are given instead.
+    `**options` holds. `elsewhere` returns options that others take, with how they are given
+    instead.
 
     >>> from typing import TypedDict
     >>> class Colours(TypedDict, total=False):
@@ -158,7 +159,7 @@ def takes_options(
     Traceback (most recent call last):
     findwell.core.errors.OptionError: draw has no option 'color'
       fix: did you mean colour?
-    >>> @takes_options(elsewhere={"width": "Pen(width=…)"})
+    >>> @takes_options(elsewhere=lambda: {"width": "Pen(width=…)"})
     ... def write(text): ...
     >>> write("a", widht=2)
     Traceback (most recent call last):
@@ -176,7 +177,7 @@ def takes_options(
         @wraps(function)
         def checked(*args: P.args, **given: P.kwargs) -> R:
             for name in sorted(given.keys() - known):
-                others = {each: how for each, how in (elsewhere or {}).items() if each not in known}
+                others = {each: how for each, how in elsewhere().items() if each not in known}
                 guess = nearest(name, sorted({*known, *others}), most=1, spelled=others)
                 fix = guess or f"the options are {', '.join(sorted(known))}"
                 called = function.__qualname__.removesuffix(".__init__")

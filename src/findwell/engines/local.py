@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import io
 from collections import deque
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing, contextmanager, suppress
 from dataclasses import replace
 from functools import partial
@@ -44,7 +43,6 @@ if TYPE_CHECKING:
     from findwell.io.native._kernel import Index, Outcome
     from findwell.relations.facts import FactReader
     from findwell.relations.match.matcher import BoundMatcher
-
 
 
 PLACE = "__place"  # the column with the place of a query in the gold
@@ -187,6 +185,8 @@ class Prefetch:
     """An iterator over batches that begins to read when it is made, in the order of the batches."""
 
     def __init__(self, batches: Iterator[pl.DataFrame]) -> None:
+        from concurrent.futures import ThreadPoolExecutor  # noqa: PLC0415 - it takes long
+
         self._batches = batches
         self._reader = ThreadPoolExecutor(max_workers=1)
         self._coming = deque(self._submit() for _ in range(DEPTH))

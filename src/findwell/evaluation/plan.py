@@ -14,8 +14,6 @@ from findwell.core.errors import OptionError, check_share, choose, takes_options
 from findwell.core.forks import refuse_after_fork
 from findwell.core.measure import COUNTED_UNITS
 from findwell.core.policy import Missing
-from findwell.judges.find import find_judge, on_server
-from findwell.judges.settings import Judge
 from findwell.measures.dialects import dialect as find_dialect
 from findwell.measures.dialects import expand_measures
 from findwell.relations.match import Matcher, find_matcher
@@ -167,15 +165,20 @@ class PlanOptions(EvaluationOptions, total=False):
 
 
 READING_FIELDS = tuple(each.name for each in fields(Reading))
-# where options are that a function which evaluates does not take itself
-ELSEWHERE = {each.name: f"Judge({each.name}=…)" for each in fields(Judge) if each.name != "model"}
-ELSEWHERE |= {name: f"Reading({name}=…)" for name in READING_FIELDS}
-ELSEWHERE["base_url"] = "Judge(base_url=…) or Reading(base_url=…)"
+
+
+def options_elsewhere() -> dict[str, str]:
+    """Return where options are that a function which evaluates does not take itself."""
+    from findwell.judges.settings import Judge  # noqa: PLC0415 - few have a judge
+
+    found = {each.name: f"Judge({each.name}=…)" for each in fields(Judge) if each.name != "model"}
+    found |= {name: f"Reading({name}=…)" for name in READING_FIELDS}
+    return found | {"base_url": "Judge(base_url=…) or Reading(base_url=…)"}
 
 
 def takes_plan(options: type[InputOptions]) -> Callable[[Callable[P, R]], Callable[P, R]]:
     """Decorator: `takes_options`, and suggests what a `Reading` or a `Judge` takes."""
-    return takes_options(options, ELSEWHERE)
+    return takes_options(options, options_elsewhere)
 
 
 def flat_options(options: Mapping[str, Any]) -> dict[str, Any]:
@@ -255,10 +258,13 @@ class Plan:
                 "a function, or findwell.Judge(…) with its settings",
             )
         if judge is not None or server is not None:
+            from findwell.judges.find import find_judge, on_server  # noqa: PLC0415
+
             judge, server = on_server(judge, server)
+            judge = find_judge(judge) if judged else None
         return plan.with_choices(
             dialect=_with_missing(dialect, missing),
-            judge=find_judge(judge) if judged else None,
+            judge=judge,
             base_url=server,
             reading=replace(plan.reading, texts=plan.keep > 0 or plan.reads_texts),
         )

@@ -9,10 +9,9 @@ from __future__ import annotations
 import os
 from codecs import BOM_UTF8
 from collections import deque
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import cache
-from itertools import cycle
+from itertools import chain, cycle, islice
 from typing import TYPE_CHECKING, TypeVar
 
 if TYPE_CHECKING:
@@ -79,12 +78,22 @@ def each_piece(
 
 
 def in_threads(work: Callable[[S], T], pieces: Iterable[S]) -> Iterator[tuple[S, T]]:
-    """Work on pieces in threads, as many as polars has; results come in the order of the pieces."""
+    """Work on pieces in threads, as many as polars has; results come in the order of the pieces.
+
+    A piece or two are worked on at once: that is quicker than to import and start what it takes.
+    """
+    coming_pieces = iter(pieces)
+    first = list(islice(coming_pieces, 3))
+    if len(first) < 3:
+        yield from ((piece, work(piece)) for piece in first)
+        return
+    from concurrent.futures import ThreadPoolExecutor  # noqa: PLC0415
+
     threads = _threads()
     coming: deque[tuple[S, Future[T]]] = deque()
     with ThreadPoolExecutor(threads) as pool:
         try:
-            for piece in pieces:
+            for piece in chain(first, coming_pieces):
                 coming.append((piece, pool.submit(work, piece)))
                 if len(coming) > threads:  # bounds what is held in memory
                     done, outcome = coming.popleft()

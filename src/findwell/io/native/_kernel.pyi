@@ -14,7 +14,8 @@ class Column:
     def __getitem__(self, at: int) -> str: ...
 
 Texts: TypeAlias = pl.Series | tuple[Column, ...]
-Columns: TypeAlias = tuple[Column, memoryview, Column, memoryview]  # queries, counts, documents, numbers
+# queries, counts, documents, numbers
+Columns: TypeAlias = tuple[Column, memoryview, Column, memoryview]
 Outcome: TypeAlias = tuple[tuple[memoryview, ...], list[str], int]
 
 class Index:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import codecs
 import contextlib
 import gzip
-import hashlib
 import importlib
 import io
 import os
@@ -29,8 +28,6 @@ from findwell.core.findings import (
 )
 from findwell.core.frames import pl
 from findwell.core.plugins import Registry
-from findwell.io.storage.files import temporary_folder
-from findwell.io.storage.spool import copy_bounded, spool
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -421,6 +418,8 @@ class Source:
             if path.is_file() and path.stat().st_size == 0:
                 raise InputError("the file is empty", where=where, fix="write it again")
             if not path.is_file():
+                from findwell.io.storage.spool import spool  # noqa: PLC0415
+
                 path = spool(path)  # a pipe can be read only once
             with path.open("rb"):
                 pass
@@ -474,6 +473,8 @@ class Source:
 
     def sha256(self) -> str:
         """Return the hash of the file as it is on disk."""
+        import hashlib  # noqa: PLC0415 - only what is saved is hashed
+
         with self.path.open("rb") as file:
             return hashlib.file_digest(file, "sha256").hexdigest()
 
@@ -544,6 +545,9 @@ class Source:
         if plain:
             yield self.path
             return
+        from findwell.io.storage.files import temporary_folder  # noqa: PLC0415
+        from findwell.io.storage.spool import copy_bounded  # noqa: PLC0415
+
         with temporary_folder() as folder:
             copy = folder / "plain"
             with self.open() as file:

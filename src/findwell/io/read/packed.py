@@ -21,7 +21,7 @@ from findwell.core.columns import narrowed
 from findwell.core.data import Gold, RunStream
 from findwell.core.findings import finding_about
 from findwell.core.frames import Strings, later, pl
-from findwell.io.native import DeclinedError, each_piece, kernel
+from findwell.io.native import DeclinedError, kernel
 from findwell.io.read.format import RECORD, Format
 
 if TYPE_CHECKING:
@@ -127,19 +127,10 @@ class IdLists(Format):
 
     def gold(self, source: Source) -> Gold:
         """Read the lists as judgements."""
-        native = kernel()
-        assert native is not None  # noqa: S101 - see `begins_with_ids`
-        pieces = []
-        with suppress(DeclinedError):
-            read = each_piece(source.open(), lambda each: native.read_gold(each.data, GOLD), len)
-            for _, found in read:
-                if found is None:
-                    raise DeclinedError
-                pieces.append(found[0])
-            return gold_of_columns(pieces)
         from findwell.io.read import known_formats  # noqa: PLC0415
+        from findwell.io.read.trec import read_gold  # noqa: PLC0415 - it imports this module
 
-        return known_formats()["jsonl"].gold(source)
+        return read_gold(source, GOLD) or known_formats()["jsonl"].gold(source)
 
 
 def begins_with_ids(source: Source, role: str) -> bool:

@@ -29,8 +29,6 @@ from findwell.io.read.packed import gold_of_columns
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
-    from contextlib import AbstractContextManager
-    from io import BufferedReader
 
     from numpy.typing import NDArray
 
@@ -460,7 +458,7 @@ class Qrels(Format):
 
     def gold(self, source: Source) -> Gold:
         """Read the judgements; of subtopics, if a document is judged for several of them."""
-        gold = read_gold(source.open()) or _built_in_parts(source)
+        gold = read_gold(source) or _built_in_parts(source)
         if gold is not None:
             return gold
         source.reading.begin()
@@ -534,14 +532,18 @@ def _gold_by_subtopic(rows: pl.DataFrame) -> Gold:
     return Gold.build(by_subtopic(rows.rename({"iteration": "group"})), queries=queries)
 
 
-def read_gold(open_file: AbstractContextManager[BufferedReader]) -> Gold | None:
-    """Read judgements by compiled code; None where that is not built, or they are not plain."""
-    native = kernel()
+def read_gold(source: Source, field: str | None = None) -> Gold | None:
+    """Read judgements by compiled code, of TREC or lines of JSON with lists in a field.
+
+    None: it is not built, or they are not plain.
+    """
+    native, last_query = kernel(), None if field is None else len
     if native is None:
         return None
     pieces, iterations = [], set()
     with suppress(DeclinedError):
-        for _, found in each_piece(open_file, lambda piece: native.read_gold(piece.data)):
+        read = each_piece(source.open(), lambda it: native.read_gold(it.data, field), last_query)
+        for _, found in read:
             if found is None:
                 return None
             pieces.append(found[0])

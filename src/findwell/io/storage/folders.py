@@ -11,7 +11,6 @@ from __future__ import annotations
 import contextlib
 import ctypes
 import errno
-import hashlib
 import json
 import os
 import shutil
@@ -232,6 +231,8 @@ def _name(target: Path, ending: str) -> Path:
 
 
 def _start(target: Path) -> str:
+    import hashlib  # noqa: PLC0415 - nothing is written, mostly
+
     return f".findwell-{hashlib.sha256(os.fsencode(target.name)).hexdigest()[:8]}-"
 
 
