@@ -33,7 +33,7 @@ from findwell.io.storage.files import temporary_folder
 from findwell.io.storage.spool import copy_bounded, spool
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Iterable, Iterator, Mapping
     from typing import Any
 
     from findwell.core.data import Gold, NamedBy, RunStream
@@ -134,13 +134,12 @@ class EntryNotes:
             if is_id and len(held := self.others.setdefault(name, set())) < OTHERS:
                 held.add(str(value))
 
-    def note_shared(self, entries: Sequence[Mapping[str, Any]], name: str) -> None:
+    def note_shared(self, chunks: Iterable[tuple[str, Any, Any]], name: str) -> None:
         """Remember the ids that a field gives to several different chunks of one list."""
         first: dict[str, tuple[Any, Any]] = {}
-        for entry in entries:
-            chunk = entry.get("text"), entry.get("start")
-            if first.setdefault(entry["doc"], chunk) != chunk:
-                self.shared.setdefault(name, []).append(entry["doc"])
+        for doc, text, start in chunks:
+            if first.setdefault(doc, (text, start)) != (text, start):
+                self.shared.setdefault(name, []).append(doc)
 
 
 @dataclass(eq=False, kw_only=True)
