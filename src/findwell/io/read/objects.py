@@ -18,6 +18,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import accumulate, filterfalse, islice, pairwise, repeat, takewhile
 from numbers import Number
+from operator import itemgetter
 from types import NoneType, SimpleNamespace
 from typing import TYPE_CHECKING, Any, Literal
 from uuid import UUID
@@ -676,7 +677,9 @@ class Alike:
                 if self.kind is not dict and hasattr(self.kind, name):
                     found = [getattr(each, name, ABSENT) for each in self._values]
                 else:
-                    found = [each.get(name, ABSENT) for each in self._vars]
+                    found = list(map(itemgetter(name), self._vars))
+            except KeyError:
+                found = [each.get(name, ABSENT) for each in self._vars]
             except Exception:  # noqa: BLE001 - a property of a framework that cannot be asked
                 raise DoubtError from None
             types = set(map(type, found))
@@ -835,7 +838,8 @@ def _ids_alike(
             found, namer = list(map(place_id, origin, start)), PLACES
     doubt_if(found is None)
     doubt_types(found, str, int, UUID)
-    docs = [str(each) for each in found or ()]
-    if name:  # which may count the chunks of each document
-        doubt_if(len({*zip(docs, origin or repeat(None), strict=False)}) > len({*docs}))
+    docs = list(map(str, found or ()))
+    if name and origin:  # which may count the chunks of each document
+        one = dict(zip(docs, origin, strict=True))
+        doubt_if(list(map(one.__getitem__, docs)) != origin)
     return docs, namer
