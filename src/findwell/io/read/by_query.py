@@ -16,9 +16,9 @@ from findwell.core.columns import blank_ids
 from findwell.core.errors import InputError
 from findwell.core.frames import pl
 from findwell.core.timing import TIME_COLUMNS
+from findwell.io.read.alike import DoubtError, doubt_if
 from findwell.io.read.by_document import known_columns, undoubled
 from findwell.io.read.mapping import NO_FIELDS, SIDES, Fields, reach, renamed
-from findwell.io.read.objects import DoubtError, doubt_if
 from findwell.io.read.records import (
     FIRST_RECORDS,
     GOLD,

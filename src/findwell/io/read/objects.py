@@ -16,10 +16,8 @@ from __future__ import annotations
 import functools
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import accumulate, filterfalse, islice, pairwise, repeat, takewhile
+from itertools import pairwise
 from numbers import Number
-from operator import itemgetter
-from types import NoneType, SimpleNamespace
 from typing import TYPE_CHECKING, Any, Literal
 from uuid import UUID
 
@@ -49,8 +47,6 @@ HIT_COLUMNS = frozenset({"_distance", "_score", "_relevance_score", "_rowid"})
 USUAL_NAMES: tuple[tuple[str, ...], ...] = (TEXT_NAMES, SOURCE_NAMES, START_NAMES, END_NAMES)
 ABSENT = object()
 MAPPINGS = (dict, Mapping)  # an abstract class alone takes its time to answer
-# how classes look up a name that ask nothing else
-PLAIN_ACCESS: tuple[Any, ...] = (object.__getattribute__, SimpleNamespace.__getattribute__)
 PLACES = "source and start"  # which name a chunk that has no id
 
 
@@ -177,7 +173,7 @@ def is_number(value: object) -> bool:
     return not isinstance(value, bool) and isinstance(value, Number)
 
 
-def _is_list(value: object) -> bool:
+def is_list(value: object) -> bool:
     """Tell a list from objects that can be iterated over, such as the models of pydantic."""
     if isinstance(value, Sequence | set | frozenset) and not isinstance(value, str | bytes):
         return True
@@ -191,7 +187,7 @@ def _is_row(value: object) -> bool:
 
 
 @functools.lru_cache(maxsize=4096)
-def _place(kind: Any, name: str) -> Literal["key", "row", "own", "attribute"]:  # noqa: ANN401
+def place_of(kind: Any, name: str) -> Literal["key", "row", "own", "attribute"]:  # noqa: ANN401
     """Return where values of a type have a field of this name, if they have it."""
     if issubclass(kind, Mapping):
         return "key"
@@ -206,7 +202,7 @@ def _place(kind: Any, name: str) -> Literal["key", "row", "own", "attribute"]:  
 def _get_field(value: Any, name: str) -> Any:  # noqa: ANN401
     """Return what a dict or an object holds under a name, if it holds it."""
     kind: Any = type(value)
-    place = _place(kind, name)
+    place = place_of(kind, name)
     if place == "key":
         return value.get(name, ABSENT)
     if place == "row":
@@ -277,7 +273,7 @@ def results_of(answer: object) -> tuple[Iterable[object], bool]:
             found = _response(part) if isinstance(part, Mapping) else None
         if found is not None:
             return found
-        if not _is_list(answer):
+        if not is_list(answer):
             raise not_a_result(answer)
     results: list[object] = list(answer)  # type: ignore[call-overload]
     if results and all(map(_is_several, results)):  # as Milvus gives the answers of a batch
@@ -416,7 +412,7 @@ def make_entries(
     entries = [entry for entry, _ in made]
     # where the metric decides, scores that only rise are distances
     scored = [entry for entry, direction in made if "score" in entry and direction == "metric"]
-    if _only_rise([entry["score"] for entry in scored]):
+    if only_rise([entry["score"] for entry in scored]):
         for entry in scored:
             entry["score"] = -entry["score"]
     used = [name for name, ids in notes.fields.items() if len(ids) > fields.get(name, 0)]
@@ -428,7 +424,7 @@ def make_entries(
     return entries
 
 
-def _only_rise(scores: list[float]) -> bool:
+def only_rise(scores: list[float]) -> bool:
     """Tell whether scores rise and never fall, as distances do."""
     rises = bool(scores) and scores[0] < scores[-1]
     return rises and all(one <= other for one, other in pairwise(scores))
@@ -489,7 +485,7 @@ def _take_apart(result: object) -> tuple[object, Any]:
     *front, last = result or (None,)
     if is_number(last):
         two_ids = type(last) is int and [type(each) for each in front] == [int]
-        if len(front) == 1 and not _is_list(front[0]) and not two_ids:
+        if len(front) == 1 and not is_list(front[0]) and not two_ids:
             return front[0], last
         if len(front) == 2 and is_plain(front[0]) and isinstance(front[1], str):
             return {"id": front[0], "text": front[1]}, last
@@ -524,7 +520,7 @@ def _read(
     start, end = first_named(result, source.start), first_named(result, source.end)
     if start is None and starts:
         start, end = first_named(metadata, starts), first_named(metadata, ends)
-    entry["start"], entry["end"] = _span(start, end, entry["text"])
+    entry["start"], entry["end"] = span_of(start, end, entry["text"])
     entry["metadata"] = metadata or None
     entry["doc"] = _id(result, source, entry, id_from, notes)
     if entry["source"] == entry["doc"]:  # it is a document, or known by it
@@ -532,7 +528,7 @@ def _read(
     return {name: value for name, value in entry.items() if value is not None}, direction
 
 
-def _span(start: object, end: object, text: str | None) -> tuple[int | None, int | None]:
+def span_of(start: object, end: object, text: str | None) -> tuple[int | None, int | None]:
     """Return the first character and the one after the last in the document, if they are known."""
     if type(start) is not int or start < 0:
         return None, None
@@ -615,231 +611,3 @@ def place_id(source: object, start: int) -> str:
 def id_text(value: object) -> str:
     """Return an id as text: texts, whole numbers and UUIDs are ids."""
     return str(value) if type(value) is str or isinstance(value, str | UUID) else identifier(value)
-
-
-# ---- results of one class, read field by field instead of one by one
-
-
-class DoubtError(Exception):
-    """Something needs care."""
-
-
-def doubt_if(condition: object) -> None:
-    """Leave what is read in bulk to the code that reads one by one, with care."""
-    if condition:
-        raise DoubtError
-
-
-def doubt_types(values: Iterable[object] | None, *known: type) -> None:
-    """Doubt values, if there are any, of other types than these."""
-    doubt_if(not {*known}.issuperset(map(type, values or ())))
-
-
-def doubt_halves(*columns: Iterable[str | None] | None) -> None:
-    """Doubt texts that hold half of a character, which `whole_letters` refuses."""
-    for column in columns:
-        try:
-            "".join(filterfalse(str.isascii, filter(None, column or ()))).encode()
-        except UnicodeEncodeError:
-            raise DoubtError from None
-
-
-def _lacks(column: Iterable[object] | None) -> bool:
-    """Tell whether a column has no value in some rows."""
-    return NoneType in map(type, column or ())
-
-
-class Alike:
-    """Values of one class: what `look_up` and `first_named` return for all of them."""
-
-    def __init__(self, values: Sequence[Any]) -> None:
-        """Note the names under which any of them may hold something."""
-        self.kind: Any = type(values[0])
-        doubt_types(values, self.kind)
-        self._values = self._vars = values
-        self._columns: dict[str, tuple[list[Any], set[type]]] = {}
-        self._inner: dict[str, Alike] = {}
-        if self.kind is not dict:
-            kind: Any = self.kind
-            place = _place(kind, "")
-            doubt_if(place not in {"own", "attribute"} or is_plain(values[0]))
-            # such a class may hold something under any name
-            doubt_if(place == "attribute" and hasattr(self.kind, "__getattr__"))
-            doubt_if(self.kind.__getattribute__ not in PLAIN_ACCESS)
-            has_vars = hasattr(values[0], "__dict__")
-            self._vars = list(map(vars, values)) if has_vars else [{}] * len(values)
-        self.names = set(() if self.kind is dict else dir(self.kind)).union(*self._vars)
-
-    def _column(self, name: str) -> tuple[list[Any], set[type]]:
-        """Return what each holds under a name, or ABSENT, and the types of that."""
-        if name not in self._columns:
-            try:
-                if self.kind is not dict and hasattr(self.kind, name):
-                    found = [getattr(each, name, ABSENT) for each in self._values]
-                else:
-                    found = list(map(itemgetter(name), self._vars))
-            except KeyError:
-                found = [each.get(name, ABSENT) for each in self._vars]
-            except Exception:  # noqa: BLE001 - a property of a framework that cannot be asked
-                raise DoubtError from None
-            types = set(map(type, found))
-            doubt_if(any("__call__" in dir(each) for each in types))  # a method is not a field
-            self._columns[name] = found, types
-        return self._columns[name]
-
-    def get(self, path: str) -> list[Any] | None:
-        """Return what stands under a dotted path in each; None if nothing does in any."""
-        if path not in self.names:
-            head, _, rest = path.partition(".")
-            inner = self.get(head) if rest else None
-            if inner is None:
-                return None
-            if head not in self._inner:
-                self._inner[head] = Alike(inner)
-            return self._inner[head].get(rest)
-        found, types = self._column(path)
-        if object in types:  # of which ABSENT is
-            doubt_if("." in path)
-            found = [None if each is ABSENT else each for each in found]
-            types = set(map(type, found))
-        return None if types == {NoneType} else found
-
-    def first(self, paths: Iterable[str], found: list[Any] | None = None) -> list[Any] | None:
-        """Return what was found, and where that is None what stands under the first of paths."""
-        for path in paths:
-            if "." not in path and path not in self.names:
-                continue
-            if found is None:
-                found = self.get(path)
-            elif _lacks(found) and (more := self.get(path)) is not None:
-                both = zip(found, more, strict=True)
-                found = [other if one is None else one for one, other in both]
-        return found
-
-    def source(self) -> ObjectSource:
-        """Return the source that `find_source` finds for each of them."""
-        source = find_source(self._values[0])
-        if source is None or any(object in self._column(name)[1] for name in source.needs):
-            raise DoubtError
-        if self.kind is dict or source is ANY_RECORD:  # of objects the last source is tried first
-            for other in takewhile(lambda each: each is not source, known_sources().values()):
-                heads = {path.partition(".")[0] for path in other.needs}
-                doubt_if(heads and heads <= self.names)
-        if source is ANY_RECORD:
-            named = self.first((*ID_NAMES, *TEXT_NAMES))
-            doubt_if(named is None or _lacks(named))
-            answers = {path.partition(".")[0] for path in ("body", *tools()["responses"])}
-            doubt_if(answers & self.names)  # each may hold results of its own
-        return source
-
-
-def read_alike(
-    results: Sequence[Any], sizes: Iterable[int], id_from: str | None, notes: EntryNotes
-) -> dict[str, list[Any] | None]:
-    """Return what `make_entries` makes of several lists, of these sizes, as columns.
-
-    Anything that is not plain is doubted, before something is noted.
-    """
-    numbers = None
-    if {tuple}.issuperset(map(type, results)):  # of a document and its score
-        doubt_if(set(map(len, results)) != {2} or _is_list(results[0][0]))
-        results, numbers = ([each[at] for each in results] for at in (0, 1))
-    given = Alike(results)
-    doubt_if(given.kind is dict and given.names & {"rank", "doc"})
-    source = given.source()
-    own = given.first((source.metadata,) if source.metadata else METADATA_NAMES)
-    doubt_types(own, dict, NoneType)
-    inside = Alike([each or {} for each in own] if own else [{}])
-    text = given.first(source.text) if source.text else inside.first(TEXT_NAMES)
-    text = text if source.metadata else given.first(TEXT_NAMES, text)
-    origin = inside.first(SOURCE_NAMES, given.first(source.source))
-    doubt_types(text, str, NoneType)
-    doubt_types(origin, str, NoneType)
-    start, end = _spans_alike(given, inside, source, text)
-    score, better = _scores_alike(given, source, numbers)
-    doc, namer = _ids_alike(given, inside, source, origin, start, id_from=id_from)
-    doubt_halves(doc, text, origin)
-    # all is plain
-    if not namer:
-        beside = zip(results, origin or repeat(None), own or repeat(None), strict=False)
-        for each, where, more in islice(beside, max(LOOKED - notes.looked, 0)):
-            fields = each if given.kind is dict else {"source": where or None}
-            notes.keep_others({**fields, "metadata": more or {}})
-    elif namer == PLACES:
-        notes.placed += len(doc)
-    elif not id_from:
-        notes.fields.setdefault(namer.removeprefix("metadata."), []).extend(doc)
-    chunks = zip(doc, text or repeat(None), start or repeat(None), strict=False)
-    for first, last in pairwise(accumulate(sizes, initial=0)):
-        if namer:
-            notes.note_shared(islice(chunks, last - first), namer)
-        if score and better == "metric" and _only_rise(score[first:last]):
-            score[first:last] = [-each for each in score[first:last]]
-    where = [each or None for each in origin] if start and origin else None
-    if where:  # it is a document, or known by it
-        both = zip(where, start or (), doc, strict=True)
-        where = [None if at is None or one == other else one for one, at, other in both]
-    columns = {"doc": doc, "score": score, "text": text, "start": start, "end": end}
-    return columns | {"source": where if any(where or ()) else None}
-
-
-def _spans_alike(
-    given: Alike, inside: Alike, source: ObjectSource, text: list[Any] | None
-) -> tuple[list[Any] | None, list[Any] | None]:
-    """Return where each begins and ends; None where no place is known at all."""
-    start, end = given.first(source.start), given.first(source.end)
-    doubt_if(_lacks(start))
-    if start is None:
-        start, end = inside.first(START_NAMES), inside.first(END_NAMES)
-    spans = list(map(_span, start or (), end or repeat(None), text or repeat(None)))
-    start, end = ([span[at] for span in spans] for at in (0, 1))
-    return (None, None) if {NoneType}.issuperset(map(type, start)) else (start, end)
-
-
-def _scores_alike(
-    given: Alike, source: ObjectSource, numbers: list[Any] | None
-) -> tuple[list[float] | None, Direction]:
-    """Return the scores, or the numbers next to the results, and which are better."""
-    found: list[Any] | None = None
-    better: Direction = "higher"
-    for path, direction in source.score:
-        if found is None and (found := given.get(path)) is not None:
-            better = direction
-    doubt_types(found, int, float)
-    doubt_types(numbers, int, float)
-    if numbers is not None:
-        found, better = numbers, "metric"
-    sign = -1.0 if better == "lower" else 1.0
-    return found and [sign * each for each in found], better
-
-
-def _ids_alike(
-    given: Alike,
-    inside: Alike,
-    source: ObjectSource,
-    origin: list[Any] | None,
-    start: list[Any] | None,
-    *,
-    id_from: str | None,
-) -> tuple[list[str], str]:
-    """Return the ids, and where they are from; "" if they are the own ids of the results."""
-    found = given.get(id_from) if id_from else given.first(source.doc or ID_NAMES)
-    namer, name = id_from or "", ""
-    if found is None and id_from:
-        head, _, rest = id_from.partition(".")
-        found = inside.get(rest) if head == "metadata" else None
-    elif found is None:
-        doubt_if(source.own_name or _lacks(start))
-        names = chunk_names(placed=start is not None)
-        name = next((name for name in names if inside.get(name) is not None), "")
-        if name:
-            found, namer = inside.get(name), f"metadata.{name}"
-        elif start and origin and all(origin):
-            found, namer = list(map(place_id, origin, start)), PLACES
-    doubt_if(found is None)
-    doubt_types(found, str, int, UUID)
-    docs = list(map(str, found or ()))
-    if name and origin:  # which may count the chunks of each document
-        one = dict(zip(docs, origin, strict=True))
-        doubt_if(list(map(one.__getitem__, docs)) != origin)
-    return docs, namer

@@ -24,10 +24,7 @@ import functools
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from itertools import chain, islice
-from types import NoneType
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
-
-import numpy as np
 
 from findwell.core.data import EMPTY_ITEM, TEXT_ITEM, Gold, Run, RunStream, carried_facts
 from findwell.core.errors import InputError, nearest
@@ -35,20 +32,14 @@ from findwell.core.findings import EXAMPLES, Finding, finding_about, shorten
 from findwell.core.frames import pl
 from findwell.core.timing import timed
 from findwell.io.read.format import EntryNotes, ReadContext, Samples, text_as_id, two_names
-from findwell.io.read.mapping import NO_FIELDS, Fields, reach, require_fields
+from findwell.io.read.mapping import NO_FIELDS, Fields, require_fields
 from findwell.io.read.objects import (
     MAPPINGS,
-    Alike,
-    DoubtError,
-    doubt_halves,
-    doubt_if,
-    doubt_types,
     is_answer,
     is_number,
     is_plain,
     is_result,
     make_entries,
-    read_alike,
     refuse_ranks,
     results_of,
     type_name,
@@ -78,8 +69,6 @@ CARRIED = {"text": "texts", "quote": "texts", "start": "places"}
 RUN = {"query": pl.String, "doc": pl.String, "score": pl.Float64}
 GOLD = {"query": pl.String, "doc": pl.String, "grade": pl.Float64, "group": pl.Int64}
 TEXT = {"text": pl.String, "start": pl.Int64, "end": pl.Int64, "source": pl.String}
-# fields of own entries that are read one by one
-ODD_FIELDS = frozenset({"rank", "quote", "start", "end", HOP, CALLS})
 WEIGHT = {"weight": pl.Float64}  # where documents support an item more or less
 SEARCHES = {"hop": pl.Int64, "calls": pl.Int64}  # where a record holds several searches
 
@@ -598,74 +587,6 @@ class Collected:
     def samples(self, name: str) -> Samples:
         """Return run and gold."""
         return Samples(self.run(name), self.gold())
-
-
-def read_records(
-    given: Iterable[Entry], role: str, reading: ReadContext, mapped: Fields = NO_FIELDS
-) -> Collected:
-    """Read records one by one; their shape is that of the first one that has any."""
-    listed = list(given)
-    if mapped:
-        listed = [each._replace(value=reach(each.value, mapped)) for each in listed]
-    state = RecordScan(find_shape(listed, role, skip=reading.skip, mapped=mapped), role, reading)
-    part = _alike_part(listed, state) or read_part(listed, state)
-    texts = texts_as_ids(state, listed if state.shape.texts else ())
-    return Collected([part], state, listed, texts)
-
-
-def _alike_part(listed: list[Entry], state: RecordScan) -> RecordRows | None:
-    """Return what lists of results of one class make, or None if they need care."""
-    records: Any = [each.value for each in listed]
-    reading, kept = state.reading, RUN | (TEXT if state.reading.texts else {})
-    if state.role != "run" or state.shape.name != "findwell" or reading.names == "position":
-        return None
-    try:
-        doubt_if(reading.fields)
-        doubt_types(records, dict)
-        doubt_if(any(each.keys() != {"query", "retrieved"} for each in records))
-        names = [each["query"] for each in records]
-        doubt_types(names, str, int)
-        query = pl.Series("query", list(map(str, names)), dtype=pl.String)
-        doubt_if(query.n_unique() < len(query) or not all(map(str.strip, query)))
-        lists = [each["retrieved"] for each in records]
-        doubt_types(lists, list, tuple)
-        results, sizes = list(chain.from_iterable(lists)), np.fromiter(map(len, lists), np.int64)
-        is_dict = {dict}.issuperset(map(type, results))
-        columns = _own_columns(results, reading.id_from) if is_dict else {}
-        columns = columns or read_alike(results, sizes.tolist(), reading.id_from, reading.notes)
-    except (DoubtError, OverflowError, ValueError):
-        return None
-    carried = {"texts": "text", "places": "start", "chunks": "source"}
-    carries = (kind for kind, name in carried.items() if columns.get(name) is not None)
-    state.carries["retrieved"] = frozenset(carries)
-    rows = pl.DataFrame({name: columns.get(name) for name in kept}, kept)
-    if not sizes.all():  # an empty list is a row without a document
-        full = pl.Series(np.repeat(sizes > 0, np.maximum(sizes, 1)))
-        rows = rows.select(pl.all().gather((full.cum_sum() - 1).set(~full, None)))
-    where = np.repeat(np.arange(len(query)), np.maximum(sizes, 1))
-    rows = rows.with_columns(query=query.gather(where))
-    state.pending.append(query)
-    about = query.to_frame()
-    gold = pl.DataFrame(schema=GOLD | kept)
-    return RecordRows(rows, gold, about if reading.about else timed(about))
-
-
-def _own_columns(entries: list[dict[str, Any]], id_from: str | None) -> dict[str, Any]:
-    """Return the columns of findwell's own entries; nothing if none is one."""
-    own = [is_own_entry(names, id_from) for names in set(map(tuple, entries))]
-    if not any(own):
-        return {}
-    given = Alike(entries)
-    ids = given.names & {"doc", "id"}
-    doubt_if(not all(own) or len(ids) != 1 or given.names & ODD_FIELDS)
-    doc, score, text = (given.get(name) for name in (*ids, "score", "text"))
-    doubt_if(doc is None)
-    doubt_types(doc, str, int)
-    doubt_types(text, str, NoneType)
-    doubt_types(score, int, float, NoneType)
-    doubt_halves(doc, text)
-    score = score and [None if each is None else float(each) for each in score]
-    return {"doc": list(map(str, doc or ())), "score": score, "text": text}
 
 
 def find_shape(
