@@ -248,9 +248,9 @@ class AlikeLists(Alike):
         doubt_halves(doc, self.text, self.origin)
         origin = self.origin and [each or None for each in self.origin]
         if not namer:
-            beside = zip(origin or repeat(None), self.own or repeat(None), strict=False)
+            known = zip(origin or repeat(None), self.own or repeat(None), strict=False)
             looked = self.values[: max(LOOKED - notes.looked, 0)]
-            for each, (where, more) in zip(looked, beside, strict=False):
+            for each, (where, more) in zip(looked, known, strict=False):
                 fields = each if self.kind is dict else {"source": where}
                 notes.keep_others({**fields, "metadata": more or {}})
         elif namer == PLACES:
