@@ -177,7 +177,7 @@ def is_list(value: object) -> bool:
     """Tell a list from objects that can be iterated over, such as the models of pydantic."""
     if isinstance(value, Sequence | set | frozenset) and not isinstance(value, str | bytes):
         return True
-    is_object = isinstance(value, Mapping | str | bytes) or hasattr(value, "model_fields")
+    is_object = isinstance(value, Mapping | str | bytes) or hasattr(type(value), "model_fields")
     return isinstance(value, Iterable) and not is_object
 
 
