@@ -16,6 +16,7 @@ from findwell.core.columns import blank_ids
 from findwell.core.errors import InputError
 from findwell.core.frames import pl
 from findwell.core.timing import TIME_COLUMNS
+from findwell.io.read.alike import DoubtError, doubt_if
 from findwell.io.read.by_document import known_columns, undoubled
 from findwell.io.read.mapping import NO_FIELDS, SIDES, Fields, reach, renamed
 from findwell.io.read.records import (
@@ -101,15 +102,6 @@ def _rows(
             yield Entry(reach(row, mapped), number, functools.partial(place.row, number), cells)
 
 
-class _DoubtError(Exception):
-    """The frame holds something that needs care."""
-
-
-def _doubt_if(condition: object) -> None:
-    if condition:
-        raise _DoubtError
-
-
 def columnar_part(frame: pl.DataFrame, state: RecordScan) -> RecordRows | None:
     """Return what the records of a frame make, or None if they need care."""
     shape = state.shape
@@ -129,7 +121,7 @@ def columnar_part(frame: pl.DataFrame, state: RecordScan) -> RecordRows | None:
         else:
             times = [_described(frame[name]) for name in TIME_COLUMNS if name in frame.schema]
             about = query.to_frame().with_columns(times)
-    except _DoubtError:
+    except DoubtError:
         return None
     for chosen, other in shape.rivals(present):
         both = frame[chosen].is_not_null() & frame[other].is_not_null()
@@ -147,34 +139,34 @@ def _queries(frame: pl.DataFrame, picked: dict[str, str], state: RecordScan) -> 
     ids, questions = state.shape.query, state.shape.question
     better = {"id": (), "question": ids, "position": (*ids, *questions)}[named_by]
     all_null = any(name in frame.columns for name in better)  # otherwise it would be picked
-    _doubt_if(all_null and state.reading.names == "id")
+    doubt_if(all_null and state.reading.names == "id")
     if named_by == "position":
         first = state.records + 1
         query = pl.int_range(first, first + frame.height, eager=True).cast(pl.String)
     elif named_by == "question":
         asked = frame[picked["question"]]
-        _doubt_if(asked.dtype != pl.String or asked.str.contains(COERCED_WHOLE).any())
+        doubt_if(asked.dtype != pl.String or asked.str.contains(COERCED_WHOLE).any())
         query = pl.Series([text and one_line(text) for text in asked], dtype=pl.String)
     else:
         query = _ids(frame[picked["query"]])
-    _doubt_if(query.null_count() or blank_ids(query).any() or query.n_unique() < len(query))
+    doubt_if(query.null_count() or blank_ids(query).any() or query.n_unique() < len(query))
     looked_up = state.reading.skip or state.queries or named_by == "question"
-    _doubt_if(looked_up and not state.known().isdisjoint(query))
+    doubt_if(looked_up and not state.known().isdisjoint(query))
     return query.alias("query")
 
 
 def _ids(column: pl.Series, *, text: bool = False) -> pl.Series:
     """Return a column of ids as text, if all of them are texts or all whole numbers."""
-    _doubt_if(column.dtype not in IDS or (text and column.dtype == pl.Int64))
+    doubt_if(column.dtype not in IDS or (text and column.dtype == pl.Int64))
     if column.dtype == pl.Null:  # every list is empty
         return column.cast(pl.String)
     if text:
-        _doubt_if(column.str.contains(COERCED_WHOLE).any())
+        doubt_if(column.str.contains(COERCED_WHOLE).any())
     elif column.dtype == pl.String:
         # comparing is faster than searching, and most ids begin with a letter before t
         unusual = (column < ":") | (column >= "t") | ((column >= "[") & (column < "]"))
-        _doubt_if(unusual.any() and column.str.contains(COERCED).any())
-        _doubt_if((column == "false").any())
+        doubt_if(unusual.any() and column.str.contains(COERCED).any())
+        doubt_if((column == "false").any())
     return column.cast(pl.String)
 
 
@@ -197,11 +189,11 @@ def _run(
     rows = pl.DataFrame(columns).explode(list(columns)[1:], empty_as_null=True)
     units = rows["unit"]
     fields = units.struct.unnest() if isinstance(units.dtype, pl.Struct) else pl.DataFrame()
-    _doubt_if(isinstance(units.dtype, pl.Struct) and ("doc" not in fields or "id" in fields))
-    _doubt_if(fields.width and not is_own_entry(tuple(fields.columns), state.reading.id_from))
-    _doubt_if("rank" in fields)
+    doubt_if(isinstance(units.dtype, pl.Struct) and ("doc" not in fields or "id" in fields))
+    doubt_if(fields.width and not is_own_entry(tuple(fields.columns), state.reading.id_from))
+    doubt_if("rank" in fields)
     doc = _ids(fields["doc"] if fields.width else units, text=texts == picked["retrieved"])
-    _doubt_if(doc.null_count() != (lists.list.len() == 0).sum())  # a null among the documents
+    doubt_if(doc.null_count() != (lists.list.len() == 0).sum())  # a null among the documents
     score = rows["score"] if "scores" in picked else fields.get_column("score", default=None)
     if score is None:
         score = pl.repeat(None, len(doc), dtype=pl.Float64, eager=True)
@@ -223,21 +215,21 @@ def _gold(frame: pl.DataFrame, query: pl.Series, name: str, state: RecordScan) -
         columns["text"] = _as_long(frame[texts], lists)
     rows = pl.DataFrame(columns).explode(list(columns)[1:], empty_as_null=False)
     item = rows["item"]
-    _doubt_if(item.null_count())
+    doubt_if(item.null_count())
     grade = pl.repeat(1.0, len(item), eager=True)
     fields = rows.select("text") if "text" in rows.columns else pl.DataFrame()
     if isinstance(item.dtype, pl.Struct):
         fields = item.struct.unnest()
-        _doubt_if(not is_own_entry(tuple(fields.columns), state.reading.id_from))
+        doubt_if(not is_own_entry(tuple(fields.columns), state.reading.id_from))
         item, grade = _graded(item, grade)
     state.carry("gold", fields)
-    _doubt_if(state.shape.items is not None and not isinstance(item.dtype, pl.List))
+    doubt_if(state.shape.items is not None and not isinstance(item.dtype, pl.List))
     made = pl.DataFrame({"query": rows["query"], "doc": item, "grade": grade})
     if state.reading.texts:
         made = made.with_columns(_facts(fields, len(item)))
     made = _grouped(made, state.items)
     doc = _ids(made["doc"], text=texts == name)
-    _doubt_if(doc.null_count() or blank_ids(doc).any())
+    doubt_if(doc.null_count() or blank_ids(doc).any())
     if texts == name:
         made = made.with_columns(text=doc)
     return made.with_columns(doc=doc).select([*GOLD, *_kept(state)])
@@ -248,9 +240,9 @@ def _grouped(rows: pl.DataFrame, before: int) -> pl.DataFrame:
     if not isinstance(rows["doc"].dtype, pl.List):
         return rows.with_columns(group=pl.lit(None, pl.Int64))
     sizes = _lists(rows["doc"]).list.len()
-    _doubt_if((sizes == 0).any() or isinstance(rows["doc"].dtype.inner, pl.Struct))
+    doubt_if((sizes == 0).any() or isinstance(rows["doc"].dtype.inner, pl.Struct))
     second = rows["doc"].list.get(1, null_on_oob=True).cast(pl.String)
-    _doubt_if((second.str.contains(r"^-?\d+$") & (sizes == 2)).any())  # or is it a grade?
+    doubt_if((second.str.contains(r"^-?\d+$") & (sizes == 2)).any())  # or is it a grade?
     number = pl.int_range(before + 1, before + 1 + rows.height, eager=True)
     return rows.with_columns(group=number.set(sizes == 1, None)).explode("doc")
 
@@ -265,7 +257,7 @@ def _text_field(frame: pl.DataFrame, side: str, state: RecordScan) -> str | None
 
 def _as_long(column: pl.Series, lists: pl.Series) -> pl.Series:
     """Return lists that are as long as others."""
-    _doubt_if((_lists(column).list.len() != lists.list.len()).any())
+    doubt_if((_lists(column).list.len() != lists.list.len()).any())
     return column
 
 
@@ -279,11 +271,11 @@ def _facts(fields: pl.DataFrame, height: int) -> list[pl.Series]:
         if given is None:
             given = pl.repeat(None, height, dtype=kind, eager=True)
         elif given.dtype not in (kind, pl.Null):
-            raise _DoubtError
+            raise DoubtError
         columns.append(given.cast(kind).alias(name))
     text, start, end, source = columns
-    _doubt_if(text.str.contains(COERCED_WHOLE).any() or (start.is_null() != end.is_null()).any())
-    _doubt_if((start > end).any() or (start < 0).any())
+    doubt_if(text.str.contains(COERCED_WHOLE).any() or (start.is_null() != end.is_null()).any())
+    doubt_if((start > end).any() or (start < 0).any())
     return [text, start, end, source.set(start.is_null(), None)]
 
 
@@ -291,20 +283,20 @@ def _graded(item: pl.Series, grade: pl.Series) -> tuple[pl.Series, pl.Series]:
     """Return the documents and the grades of items that are objects."""
     names = {entry.name for entry in item.dtype.fields}  # type: ignore[attr-defined]
     docs = names & {"docs", "doc"}
-    _doubt_if(len(docs) != 1 or names & {*GRADE_NAMES, "score"} - {"grade"})
+    doubt_if(len(docs) != 1 or names & {*GRADE_NAMES, "score"} - {"grade"})
     if "grade" in names:
         grade = _numbers(item.struct.field("grade"))
-        _doubt_if(grade.null_count())
+        doubt_if(grade.null_count())
     return item.struct.field(docs.pop()), grade
 
 
 def _lists(column: pl.Series) -> pl.Series:
-    _doubt_if(not isinstance(column.dtype, pl.List) or column.null_count())
+    doubt_if(not isinstance(column.dtype, pl.List) or column.null_count())
     return column
 
 
 def _numbers(column: pl.Series) -> pl.Series:
-    _doubt_if(column.dtype not in NUMBERS)
+    doubt_if(column.dtype not in NUMBERS)
     return column.cast(pl.Float64)
 
 
@@ -316,7 +308,7 @@ def _about(frame: pl.DataFrame, query: pl.Series, shape: Shape) -> pl.DataFrame:
     for name in named:
         column = frame[picked[name]]
         if isinstance(column.dtype, pl.List):  # answers in lists of one, as in `Shape.native`
-            _doubt_if((column.list.len() != 1).any())
+            doubt_if((column.list.len() != 1).any())
             column = column.list.first()
         columns[name] = _described(column)
     known = {*columns, "retrieved", "gold"}  # none of the others replaces what was picked
@@ -327,12 +319,12 @@ def _about(frame: pl.DataFrame, query: pl.Series, shape: Shape) -> pl.DataFrame:
 
 def _described(column: pl.Series) -> pl.Series:
     kind = column.dtype
-    _doubt_if(kind == pl.String and column.str.contains(r"^[\[{]").any())  # or is it an object?
+    doubt_if(kind == pl.String and column.str.contains(r"^[\[{]").any())  # or is it an object?
     if kind in PLAIN:
         return column
-    _doubt_if(kind not in (pl.List(pl.String), pl.List(pl.Null)))
+    doubt_if(kind not in (pl.List(pl.String), pl.List(pl.Null)))
     texts = column.list.explode(empty_as_null=False, keep_nulls=False).cast(pl.String)
-    _doubt_if(texts.str.contains(r"^[-\d\[{tf]").any())  # or is it a number?
+    doubt_if(texts.str.contains(r"^[-\d\[{tf]").any())  # or is it a number?
     rows = column.to_list()
     listed = [None if row is None else json.dumps(row, ensure_ascii=False) for row in rows]
     return pl.Series(column.name, listed, dtype=pl.String)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import codecs
 import contextlib
+import functools
 import gzip
 import importlib
 import io
@@ -30,7 +31,7 @@ from findwell.core.frames import pl
 from findwell.core.plugins import Registry
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Iterable, Iterator, Mapping
     from typing import Any
 
     from findwell.core.data import Gold, NamedBy, RunStream
@@ -40,6 +41,16 @@ if TYPE_CHECKING:
 OTHERS = 1000  # values of a field that are kept
 LOOKED = 5000  # results whose other fields are read
 FUNCTION = re.compile(r"[\w.]+:[\w.]+")  # in a module
+
+
+@functools.cache
+def _names_of_others() -> tuple[frozenset[str], ...]:
+    """Return the names of metadata, of texts, and of fields whose numbers may be ids."""
+    from findwell.io.read import vocabulary as named  # noqa: PLC0415 - files of TREC do without it
+
+    texts = (*named.TEXT_NAMES, "doc")
+    numbers = (*named.ID_NAMES, *named.SOURCE_NAMES)  # a page is not one
+    return frozenset(named.METADATA_NAMES), frozenset(texts), frozenset(numbers)
 
 
 @dataclass(slots=True)
@@ -114,30 +125,23 @@ class EntryNotes:
 
     def keep_others(self, fields: Mapping[str, Any], inside: str = "") -> None:
         """Remember what else may be the id of something that has one; of the first results only."""
-        from findwell.io.read.vocabulary import (  # noqa: PLC0415 - files of TREC do without it
-            ID_NAMES,
-            METADATA_NAMES,
-            SOURCE_NAMES,
-            TEXT_NAMES,
-        )
-
+        metadata, texts, numbers = _names_of_others()
         self.looked += not inside
         for own, value in fields.items() if self.looked <= LOOKED else ():
-            if own in METADATA_NAMES and isinstance(value, dict):
+            if isinstance(value, dict) and own in metadata:
                 self.keep_others(value, "metadata.")
-            name = f"{inside}{own}"
-            is_id = isinstance(value, str) and own not in (*TEXT_NAMES, "doc")
-            is_id |= type(value) is int and own in (*ID_NAMES, *SOURCE_NAMES)  # a page is not
-            if is_id and len(held := self.others.setdefault(name, set())) < OTHERS:
-                held.add(str(value))
+            is_id = own not in texts if isinstance(value, str) else type(value) is int
+            if is_id and (own in numbers or isinstance(value, str)):
+                held = self.others.setdefault(f"{inside}{own}", set())
+                if len(held) < OTHERS:
+                    held.add(str(value))
 
-    def note_shared(self, entries: Sequence[Mapping[str, Any]], name: str) -> None:
+    def note_shared(self, chunks: Iterable[tuple[str, Any, Any]], name: str) -> None:
         """Remember the ids that a field gives to several different chunks of one list."""
         first: dict[str, tuple[Any, Any]] = {}
-        for entry in entries:
-            chunk = entry.get("text"), entry.get("start")
-            if first.setdefault(entry["doc"], chunk) != chunk:
-                self.shared.setdefault(name, []).append(entry["doc"])
+        for doc, text, start in chunks:
+            if first.setdefault(doc, (text, start)) != (text, start):
+                self.shared.setdefault(name, []).append(doc)
 
 
 @dataclass(eq=False, kw_only=True)

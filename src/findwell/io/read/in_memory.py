@@ -16,13 +16,23 @@ from findwell.core.errors import InputError
 from findwell.core.findings import finding_about, shorten
 from findwell.core.frames import pl
 from findwell.io.read import Kind, kind_of
+from findwell.io.read.alike import alike_part
 from findwell.io.read.by_document import records_of_pairs
 from findwell.io.read.by_query import read_frame
 from findwell.io.read.delimited import TablePlace
 from findwell.io.read.format import STRICT, ReadContext
+from findwell.io.read.mapping import NO_FIELDS, Fields, reach
 from findwell.io.read.objects import is_answer
 from findwell.io.read.packed import rising_scores
-from findwell.io.read.records import entries, read_records
+from findwell.io.read.records import (
+    Collected,
+    Entry,
+    RecordScan,
+    entries,
+    find_shape,
+    read_part,
+    texts_as_ids,
+)
 from findwell.io.read.shapes import GIVE_GOLD
 from findwell.io.read.tables import frame, frame_gold, frame_run
 from findwell.io.read.values import identifier, refuse_repeated
@@ -125,6 +135,19 @@ def samples_from_objects(
         fix = f"give {GIVE_GOLD}, or records with the fields retrieved and gold"
         raise InputError(what, where=where, fix=fix)
     return read_records(entries(data, where), "samples", reading, reading.fields).samples(name)
+
+
+def read_records(
+    given: Iterable[Entry], role: str, reading: ReadContext, mapped: Fields = NO_FIELDS
+) -> Collected:
+    """Read records one by one; their shape is that of the first one that has any."""
+    listed = list(given)
+    if mapped:
+        listed = [each._replace(value=reach(each.value, mapped)) for each in listed]
+    state = RecordScan(find_shape(listed, role, skip=reading.skip, mapped=mapped), role, reading)
+    part = alike_part(listed, state) or read_part(listed, state)
+    texts = texts_as_ids(state, listed if state.shape.texts else ())
+    return Collected([part], state, listed, texts)
 
 
 def _holds_records(data: object) -> bool:

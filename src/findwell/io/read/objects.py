@@ -47,6 +47,7 @@ HIT_COLUMNS = frozenset({"_distance", "_score", "_relevance_score", "_rowid"})
 USUAL_NAMES: tuple[tuple[str, ...], ...] = (TEXT_NAMES, SOURCE_NAMES, START_NAMES, END_NAMES)
 ABSENT = object()
 MAPPINGS = (dict, Mapping)  # an abstract class alone takes its time to answer
+PLACES = "source and start"  # which name a chunk that has no id
 
 
 # ---- where things stand in a result
@@ -172,11 +173,11 @@ def is_number(value: object) -> bool:
     return not isinstance(value, bool) and isinstance(value, Number)
 
 
-def _is_list(value: object) -> bool:
+def is_list(value: object) -> bool:
     """Tell a list from objects that can be iterated over, such as the models of pydantic."""
     if isinstance(value, Sequence | set | frozenset) and not isinstance(value, str | bytes):
         return True
-    is_object = isinstance(value, Mapping | str | bytes) or hasattr(value, "model_fields")
+    is_object = isinstance(value, Mapping | str | bytes) or hasattr(type(value), "model_fields")
     return isinstance(value, Iterable) and not is_object
 
 
@@ -186,7 +187,7 @@ def _is_row(value: object) -> bool:
 
 
 @functools.lru_cache(maxsize=4096)
-def _place(kind: Any, name: str) -> Literal["key", "row", "own", "attribute"]:  # noqa: ANN401
+def place_of(kind: Any, name: str) -> Literal["key", "row", "own", "attribute"]:  # noqa: ANN401
     """Return where values of a type have a field of this name, if they have it."""
     if issubclass(kind, Mapping):
         return "key"
@@ -201,7 +202,7 @@ def _place(kind: Any, name: str) -> Literal["key", "row", "own", "attribute"]:  
 def _get_field(value: Any, name: str) -> Any:  # noqa: ANN401
     """Return what a dict or an object holds under a name, if it holds it."""
     kind: Any = type(value)
-    place = _place(kind, name)
+    place = place_of(kind, name)
     if place == "key":
         return value.get(name, ABSENT)
     if place == "row":
@@ -272,7 +273,7 @@ def results_of(answer: object) -> tuple[Iterable[object], bool]:
             found = _response(part) if isinstance(part, Mapping) else None
         if found is not None:
             return found
-        if not _is_list(answer):
+        if not is_list(answer):
             raise not_a_result(answer)
     results: list[object] = list(answer)  # type: ignore[call-overload]
     if results and all(map(_is_several, results)):  # as Milvus gives the answers of a batch
@@ -411,16 +412,22 @@ def make_entries(
     entries = [entry for entry, _ in made]
     # where the metric decides, scores that only rise are distances
     scored = [entry for entry, direction in made if "score" in entry and direction == "metric"]
-    values = [entry["score"] for entry in scored]
-    if all(one <= other for one, other in pairwise(values)) and values and values[0] < values[-1]:
+    if only_rise([entry["score"] for entry in scored]):
         for entry in scored:
             entry["score"] = -entry["score"]
     used = [name for name, ids in notes.fields.items() if len(ids) > fields.get(name, 0)]
+    chunks = ((entry["doc"], entry.get("text"), entry.get("start")) for entry in entries)
     if id_from is not None or used:
-        notes.note_shared(entries, id_from or f"metadata.{used[0]}")
+        notes.note_shared(chunks, id_from or f"metadata.{used[0]}")
     elif notes.placed > placed:  # chunks of several sizes may begin at one place
-        notes.note_shared(entries, "source and start")
+        notes.note_shared(chunks, PLACES)
     return entries
+
+
+def only_rise(scores: list[float]) -> bool:
+    """Tell whether scores rise and never fall, as distances do."""
+    rises = bool(scores) and scores[0] < scores[-1]
+    return rises and all(one <= other for one, other in pairwise(scores))
 
 
 def refuse_ranks(results: Any) -> None:  # noqa: ANN401
@@ -478,7 +485,7 @@ def _take_apart(result: object) -> tuple[object, Any]:
     *front, last = result or (None,)
     if is_number(last):
         two_ids = type(last) is int and [type(each) for each in front] == [int]
-        if len(front) == 1 and not _is_list(front[0]) and not two_ids:
+        if len(front) == 1 and not is_list(front[0]) and not two_ids:
             return front[0], last
         if len(front) == 2 and is_plain(front[0]) and isinstance(front[1], str):
             return {"id": front[0], "text": front[1]}, last
@@ -513,7 +520,7 @@ def _read(
     start, end = first_named(result, source.start), first_named(result, source.end)
     if start is None and starts:
         start, end = first_named(metadata, starts), first_named(metadata, ends)
-    entry["start"], entry["end"] = _span(start, end, entry["text"])
+    entry["start"], entry["end"] = span_of(start, end, entry["text"])
     entry["metadata"] = metadata or None
     entry["doc"] = _id(result, source, entry, id_from, notes)
     if entry["source"] == entry["doc"]:  # it is a document, or known by it
@@ -521,7 +528,7 @@ def _read(
     return {name: value for name, value in entry.items() if value is not None}, direction
 
 
-def _span(start: object, end: object, text: str | None) -> tuple[int | None, int | None]:
+def span_of(start: object, end: object, text: str | None) -> tuple[int | None, int | None]:
     """Return the first character and the one after the last in the document, if they are known."""
     if type(start) is not int or start < 0:
         return None, None

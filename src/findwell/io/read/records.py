@@ -32,7 +32,7 @@ from findwell.core.findings import EXAMPLES, Finding, finding_about, shorten
 from findwell.core.frames import pl
 from findwell.core.timing import timed
 from findwell.io.read.format import EntryNotes, ReadContext, Samples, text_as_id, two_names
-from findwell.io.read.mapping import NO_FIELDS, Fields, reach, require_fields
+from findwell.io.read.mapping import NO_FIELDS, Fields, require_fields
 from findwell.io.read.objects import (
     MAPPINGS,
     is_answer,
@@ -217,8 +217,7 @@ def _grade_of(entry: Mapping[str, Any], default: float | None) -> object:
 # ---- one record, read with care
 
 
-@dataclass(frozen=True, slots=True)
-class Entry:
+class Entry(NamedTuple):
     """What should be a record, its position from 1, and where it is."""
 
     value: object
@@ -588,17 +587,6 @@ class Collected:
     def samples(self, name: str) -> Samples:
         """Return run and gold."""
         return Samples(self.run(name), self.gold())
-
-
-def read_records(
-    given: Iterable[Entry], role: str, reading: ReadContext, mapped: Fields = NO_FIELDS
-) -> Collected:
-    """Read records one by one; their shape is that of the first one that has any."""
-    listed = list(given)
-    if mapped:
-        listed = [replace(each, value=reach(each.value, mapped)) for each in listed]
-    state = RecordScan(find_shape(listed, role, skip=reading.skip, mapped=mapped), role, reading)
-    return Collected([read_part(listed, state)], state, listed, texts_as_ids(state, listed))
 
 
 def find_shape(

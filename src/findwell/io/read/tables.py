@@ -108,6 +108,8 @@ def _values(column: Any) -> Any:  # noqa: ANN401
     """Return a column of pandas; what is missing is None, but among numbers it is NaN."""
     if column.dtype.kind == "f":
         return column.to_numpy(dtype="float64", na_value=float("nan"))
+    if column.dtype == "int64":  # of NumPy, where nothing is missing
+        return column.to_numpy()
     known = column.notna()
     if getattr(column.dtype, "storage", "") == "pyarrow" and known.any():
         return pl.from_pandas(column)  # strings that need not become objects
