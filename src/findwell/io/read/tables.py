@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import zipfile
 from collections import Counter
+from contextlib import suppress
 from dataclasses import replace
 from itertools import islice
 from typing import TYPE_CHECKING, Any, ClassVar
@@ -110,6 +111,9 @@ def _values(column: Any) -> Any:  # noqa: ANN401
         return column.to_numpy(dtype="float64", na_value=float("nan"))
     if column.dtype == "int64":  # of NumPy, where nothing is missing
         return column.to_numpy()
+    if column.dtype == object and len(column) and isinstance(column.iloc[0], str):
+        with suppress(TypeError, ValueError):  # something else is among the texts
+            return pl.Series(column.tolist(), dtype=pl.String)
     known = column.notna()
     if getattr(column.dtype, "storage", "") == "pyarrow" and known.any():
         return pl.from_pandas(column)  # strings that need not become objects
