@@ -40,9 +40,10 @@ demo: .venv/core
 	$(BIN)/findwell demo
 
 # one worker more than the two cores it is measured on: tests also wait; all threads of polars work
-# in `make slow`
+# in `make slow`, and all of linear algebra, which only wait here, too
 test: .venv/dev
-	POLARS_THREADS_OF_TESTS=1 $(BIN)/python -m pytest -n 3 --dist worksteal -m "not slow and not docs"
+	OPENBLAS_NUM_THREADS=1 POLARS_THREADS_OF_TESTS=1 $(BIN)/python -m pytest -n 3 --dist worksteal \
+		-m "not slow and not docs"
 
 # and the properties again, with more examples
 slow: .venv/dev .venv/model .venv/peer .venv/frameworks .venv/spark .venv/chromium

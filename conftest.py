@@ -53,6 +53,7 @@ settings.register_profile(
     "nightly", settings.get_profile("ci"), derandomize=False, max_examples=1000
 )
 settings.load_profile("dev")
+gc.set_threshold(100_000, 20, 20)  # few collections: most of what is made stays, or goes by itself
 
 # the built-in ones belong to every test
 for load in (
@@ -69,9 +70,8 @@ def pytest_itemcollected(item: pytest.Item) -> None:
 
 
 def pytest_collection_finish() -> None:
-    """Leave what was imported out of the garbage collections to come, and have few of them."""
+    """Leave what was imported out of the garbage collections to come."""
     gc.freeze()
-    gc.set_threshold(10_000, 20, 20)
 
 
 @pytest.fixture(scope="session", autouse=True)

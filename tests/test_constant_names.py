@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 import findwell
+from tests.test_architecture import statements
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -84,7 +85,7 @@ def test_a_class_has_a_name_of_its_own() -> None:
     named = Counter(
         node.name
         for path in SRC.rglob("*.py")
-        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
+        for node in statements(ast.parse(path.read_text(encoding="utf-8")))
         if isinstance(node, ast.ClassDef)
     )
     assert {name for name, count in named.items() if count > 1} == SHARED_CLASSES

@@ -679,7 +679,8 @@ def made_kinds() -> set[str]:
     """Return the kinds of findings that the sources name."""
     found = {str(kind) for kind in FindingKind}
     for path in SRC.rglob("*.py"):
-        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        text = path.read_text(encoding="utf-8")
+        for node in ast.walk(ast.parse(text)) if any(name in text for name in MAKERS) else ():
             if not isinstance(node, ast.Call) or not node.args:
                 continue
             name = getattr(node.func, "id", "")

@@ -136,7 +136,8 @@ def _applies(relation: str, dialect: str) -> bool:
     return True
 
 
-def measures(relations: Sequence[str] = RELATIONS) -> list[Measure]:
+@functools.cache
+def measures(relations: tuple[str, ...] = RELATIONS) -> list[Measure]:
     # what needs the dates and marks of a corpus depends on ids
     classes = [
         cls
@@ -165,7 +166,7 @@ def values(
     gold: Any = None,
     **options: Any,
 ) -> Values:
-    wanted = measures([name for name in relations if _applies(name, dialect)])
+    wanted = measures(tuple(name for name in relations if _applies(name, dialect)))
     result = findwell.evaluate(given, gold, wanted, dialect=dialect, **(OPTIONS | options))
     return values_of(result, result.runs[0])
 
@@ -260,7 +261,7 @@ def test_other_measures_and_other_runs(dialect: str) -> None:
     other = [{"query": record["query"], "retrieved": []} for record in records]
     about = ("query", "question", "reference", "gold")
     gold = [{key: record[key] for key in about} for record in records]
-    wanted = measures([name for name in RELATIONS if _applies(name, dialect)])
+    wanted = measures(tuple(name for name in RELATIONS if _applies(name, dialect)))
     runs = {"other": other, "mine": run}
     result = findwell.evaluate(runs, gold, wanted, dialect=dialect, **OPTIONS)
     same(values_of(result, "mine"), expected)
@@ -357,7 +358,7 @@ def test_every_place_where_a_file_can_be_cut(
 
 @each_dialect
 def test_saved_and_loaded(dialect: str, tmp_path: Path) -> None:
-    wanted = measures([name for name in RELATIONS if _applies(name, dialect)])
+    wanted = measures(tuple(name for name in RELATIONS if _applies(name, dialect)))
     result = findwell.evaluate(untidy(7, dialect), None, wanted, dialect=dialect, **OPTIONS)
     result.save(tmp_path / "saved")
     again = findwell.load(tmp_path / "saved")

@@ -41,7 +41,10 @@ def test_no_sum_is_left_to_a_library_of_linear_algebra() -> None:
         name = path.relative_to(SOURCES).as_posix()
         if name in EXACT:
             continue
-        for node in ast.walk(ast.parse(path.read_text("utf-8"))):
+        text = path.read_text("utf-8")
+        if not any(each in text for each in (" @ ", *LINEAR_ALGEBRA)):  # as ruff writes them
+            continue
+        for node in ast.walk(ast.parse(text)):
             product = isinstance(node, ast.BinOp) and isinstance(node.op, ast.MatMult)
             if product or (isinstance(node, ast.Attribute) and ast.unparse(node) in LINEAR_ALGEBRA):
                 found.append(f"{name}: {ast.unparse(node)}")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -72,6 +73,12 @@ def world() -> World:
 @pytest.fixture(scope="module")
 def pool(world: World, tmp_path_factory: pytest.TempPathFactory) -> Path:
     return world.pool(tmp_path_factory.mktemp("labels"))
+
+
+@pytest.fixture(scope="module")
+def unjudged(world: World, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Return a pool without a judge; a test that labels more does so in a copy."""
+    return world.pool(tmp_path_factory.mktemp("unjudged"), judged=None)
 
 
 def close(found: EstimateRow, other: EstimateRow, sign: int = 1) -> None:
@@ -178,9 +185,11 @@ def test_a_sample_of_pairs(world: World, pool: Path) -> None:
     assert recall.low < hits / relevant < recall.high
 
 
-def test_labels_out_of_the_sample_change_no_estimate(world: World, tmp_path: Path) -> None:
+def test_labels_out_of_the_sample_change_no_estimate(
+    world: World, unjudged: Path, tmp_path: Path
+) -> None:
     """Labels of pairs that were not drawn are known, but do not count as drawn for certain."""
-    pool = world.pool(tmp_path, judged=None)
+    pool = shutil.copytree(unjudged, tmp_path / "pool")
     before = findwell.labels.ppi(world.runs, pool, ["P@10", "recall@5"])
     with findwell.labels.Labels.open(pool, annotator="ann") as labels:
         others = labels.candidates().filter(~pl.col("sampled"))
@@ -244,9 +253,11 @@ def test_chosen_labels_leave_estimates_unbiased() -> None:
     assert abs(np.mean(found) - truth) < 3 * error, (np.mean(found), truth, error)
 
 
-def test_queries_that_somebody_completed_are_taken_for_random(world: World, tmp_path: Path) -> None:
+def test_queries_that_somebody_completed_are_taken_for_random(
+    world: World, unjudged: Path, tmp_path: Path
+) -> None:
     """The advice of `bounds` is to label ten queries: these count alike, drawn pairs or not."""
-    pool = world.pool(tmp_path, judged=None)
+    pool = shutil.copytree(unjudged, tmp_path / "pool")
     picked = list(world.truth)[::4]
     with findwell.labels.Labels.open(pool, annotator="ann") as labels:
         for query, doc in labels.candidates().select("query", "doc").rows():

@@ -6,6 +6,7 @@ their texts, and the gold has items, so that nothing of what goes wrong here is 
 
 from __future__ import annotations
 
+import functools
 import json
 from typing import TYPE_CHECKING, Any
 
@@ -46,6 +47,7 @@ def _letters(texts: Sequence[str]) -> np.ndarray[Any, np.dtype[np.float64]]:
     return np.array([[1.0 + text.count(letter) for letter in "abcdefghij"] for text in texts])
 
 
+@functools.cache
 def _measures(relation: str) -> list[findwell.Measure]:
     every = [cls() for cls in findwell.plugins.known_measures().values()]
     every += (

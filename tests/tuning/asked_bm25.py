@@ -6,6 +6,7 @@ import time
 from collections.abc import Callable
 from functools import cache
 from pathlib import Path
+from typing import Any
 
 import findwell
 from tests.lazy import lazy
@@ -30,10 +31,15 @@ def passages() -> tuple[list[str], list[list[str]]]:
     return [row["doc"] for row in rows], [words(row["text"]) for row in rows]
 
 
-def make_retriever(k1: float = 1.5, b: float = 0.75) -> Search:
-    docs, texts = passages()
+@cache
+def indexed(k1: float, b: float) -> Any:
     index = bm25s.BM25(k1=k1, b=b)
-    index.index(texts, show_progress=False)
+    index.index(passages()[1], show_progress=False)
+    return index
+
+
+def make_retriever(k1: float = 1.5, b: float = 0.75) -> Search:
+    docs, index = passages()[0], indexed(k1, b)
 
     def search(question: str, k: int = 10) -> list[tuple[str, float]]:
         scores = index.get_scores(words(question))

@@ -102,7 +102,7 @@ def assert_same_values(
     ],
 )
 def test_every_measure_over_every_relation(relation: str, engine: str, fixed: Any) -> None:
-    assert_same_values(untidy(1), engine, measures([relation]), fixed)
+    assert_same_values(untidy(1), engine, measures((relation,)), fixed)
 
 
 @pytest.mark.parametrize(

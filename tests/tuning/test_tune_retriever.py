@@ -1,5 +1,6 @@
 """Retrievers that are asked: real ones, that fail, that are killed, and whose claim is checked."""
 
+import functools
 import json
 import os
 import signal
@@ -31,8 +32,14 @@ def tune(make: Any = make_retriever, gold: Any = GOLD, **options: Any) -> findwe
     return found
 
 
+@functools.cache
+def tuned(*, small: bool = False) -> findwell.tuning.Tuning:
+    """Return a tuning that several tests look at, of all settings or of few."""
+    return tune(space=SMALL) if small else tune()
+
+
 def test_the_values_are_those_of_evaluate_on_the_same_queries() -> None:
-    found = tune()
+    found = tuned()
     halving, names = found.asked.halving, np.array(found.asked.queries)
     for setting, knobs in enumerate(found.asked.settings):
         run = findwell.retrieve(make_retriever(**knobs.setting), str(GOLD), k=10)
@@ -90,7 +97,7 @@ def test_any_measure_over_any_relation_chooses(measure: str, options: dict[str, 
 
 
 def test_the_first_measure_chooses_and_the_others_are_reported() -> None:
-    one, found = tune(), tune(measures=["nDCG@10", "recall@5", "GMAP"])
+    one, found = tuned(), tune(measures=["nDCG@10", "recall@5", "GMAP"])
     assert (found.chosen, found.held_out, found.gains) == (one.chosen, one.held_out, one.gains)
     assert not one.others
     halving = found.asked.halving
@@ -146,7 +153,7 @@ def test_what_is_told_before_is_what_was_asked() -> None:
 
 
 def test_latency_stands_beside_quality() -> None:
-    found = tune(space=SMALL)
+    found = tuned(small=True)
     for each in found.asked.settings:
         assert each.timing is not None
         assert each.timing.p50 is not None
@@ -157,7 +164,7 @@ def test_latency_stands_beside_quality() -> None:
 
 
 def test_queries_on_which_nothing_can_be_found_are_not_asked() -> None:
-    found = tune(space=SMALL)
+    found = tuned(small=True)
     gold = findwell.io.load_gold(GOLD)
     unanswerable = set(gold.queries["query"].filter(np.diff(gold.item_offset) == 0))
     assert unanswerable
@@ -170,7 +177,7 @@ def test_the_order_of_the_gold_and_the_names_of_queries_do_not_matter() -> None:
     rows = [json.loads(line) for line in GOLD.read_text().splitlines()]
     order = np.random.default_rng(3).permutation(len(rows))
     shuffled = [rows[at] | {"query": f"other {at}"} for at in order]
-    one, other = tune(), tune(gold=shuffled)
+    one, other = tuned(), tune(gold=shuffled)
     assert (one.chosen, one.in_sample, one.held_out) == (
         other.chosen,
         other.in_sample,
@@ -226,7 +233,7 @@ def test_threads_and_tasks_find_the_same() -> None:
 
         return ask
 
-    one = tune(space=SMALL)
+    one = tuned(small=True)
     for make in (make_retriever, make_async):
         other = tune(make, space=SMALL, retrieval={"k": 10, "concurrency": 4})
         assert (other.chosen, other.gains, other.asked.calls) == (
@@ -240,7 +247,7 @@ def test_what_a_function_returns_may_be_a_retriever_with_options() -> None:
     def make(k1: float = 1.5, b: float = 0.75) -> findwell.retrievers.Retriever:
         return findwell.retrievers.Retriever(make_retriever(k1, b), k=3)
 
-    ten, three = tune(space=SMALL), tune(make, space=SMALL, retrieval={})
+    ten, three = tuned(small=True), tune(make, space=SMALL, retrieval={})
     assert tune(make, space=SMALL).held_out == ten.held_out  # what is asked for here comes first
     assert three.held_out != ten.held_out
     assert three.held_out == tune(space=SMALL, retrieval={"k": 3}).held_out
@@ -343,6 +350,6 @@ def test_after_kill_9_it_goes_on_where_it_ended(tmp_path: Path) -> None:
     # what was being asked when it was killed had no answer: two questions at most
     assert sum(asked.values()) - len(asked) <= 2
     assert told["calls"]["kept"] >= 250 - 2
-    whole = tune().as_dict()
+    whole = tuned().as_dict()
     for key in ("chosen", "in_sample", "held_out", "gains"):
         assert told[key] == whole[key]

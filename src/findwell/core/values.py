@@ -114,25 +114,25 @@ class Values(Viewed):
 
     def frame(self) -> pl.DataFrame:
         """Return one row for each run, measure and query; an undefined value has its reason."""
-        frames = []
+        frames, row = [], np.repeat(np.arange(len(self.measures)), self.n)
+        names = pl.Series(map(str, self.measures), dtype=pl.String).gather(row)
+        whys = pl.Series((each.why_undefined for each in self.measures), dtype=pl.String)
         for run_at, run in enumerate(self.runs):
-            inside = self.was_asked(run)
-            names = self.queries["query"]
-            names = names if isinstance(inside, slice) else names.filter(inside)
+            why = whys.gather(row)
             for at, measure in enumerate(self.measures):
-                why = pl.repeat(measure.why_undefined, self.n, dtype=pl.String, eager=True)
-                special = self.reasons.get((run, measure), {})
-                why = why.scatter(list(special), list(special.values()))
-                why = why if isinstance(inside, slice) else why.filter(inside)
-                value = pl.Series(self.table[run_at, at][inside])
-                columns = {
-                    "run": pl.repeat(run, len(names), dtype=pl.String, eager=True),
-                    "query": names,
-                    "measure": pl.repeat(str(measure), len(names), dtype=pl.String, eager=True),
-                    "value": value.fill_nan(None),
-                    "reason": why.set(value.is_not_nan(), None),
-                }
-                for name, side in zip(BOUNDS, self.bounds or (), strict=False):
-                    columns[name] = pl.Series(side[run_at, at][inside]).fill_nan(None)
-                frames.append(pl.DataFrame(columns))
+                if said := self.reasons.get((run, measure)):
+                    why = why.scatter([at * self.n + place for place in said], list(said.values()))
+            value = pl.Series(self.table[run_at].ravel())
+            columns = {
+                "run": pl.repeat(run, len(row), dtype=pl.String, eager=True),
+                "query": pl.concat([self.queries["query"]] * len(self.measures)),
+                "measure": names,
+                "value": value.fill_nan(None),
+                "reason": why.set(value.is_not_nan(), None),
+            }
+            for name, side in zip(BOUNDS, self.bounds or (), strict=False):
+                columns[name] = pl.Series(side[run_at].ravel()).fill_nan(None)
+            inside = self.was_asked(run)
+            mine = True if isinstance(inside, slice) else np.tile(inside, len(self.measures))
+            frames.append(pl.DataFrame(columns).filter(mine))
         return pl.concat(frames)

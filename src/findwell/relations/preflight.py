@@ -157,9 +157,9 @@ def other_spellings(name: str) -> set[str]:
     return found - {name}
 
 
-def listed(docs: dict[str, list[str]]) -> pl.DataFrame:
+def listed(docs: Mapping[str, Iterable[str]]) -> pl.DataFrame:
     """Return the documents of queries as rows of the gold."""
-    rows = pl.DataFrame({"query": [*docs], "doc": [*docs.values()]}).explode("doc")
+    rows = pl.DataFrame({"query": [*docs], "doc": [*map(list, docs.values())]}).explode("doc")
     return rows.with_columns(grade=1.0, group=pl.lit(None, pl.Int64))
 
 

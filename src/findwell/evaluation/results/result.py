@@ -223,11 +223,11 @@ class Result(Viewed, display.Shown):
         found = summaries.unjudged_bounds(self) | summaries.failed_bounds(self)
         if not found:
             return None
-        sides = np.full((2, *shape), np.nan)
+        sides, row = np.full((2, *shape), np.nan), {each: i for i, each in enumerate(self.measures)}
         for (run, measure), ends in found.items():
             places = self._places(self.relation(run, measure))
             for side, values in zip(sides, ends, strict=True):
-                side[self.runs.index(run), self.measures.index(measure), places] = values
+                side[self.runs.index(run), row[measure], places] = values
         return sides[0], sides[1]
 
     @cached_property

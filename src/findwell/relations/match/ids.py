@@ -98,7 +98,7 @@ class BoundIds(BoundByRule):
         if drawn.documents > LOOKED_ROWS or not (unmet := _unmet_documents(drawn)):
             return []
         spelled = run.whole is not None or run.order != "scored"
-        given: dict[str, list[str]] = {}
+        given: dict[str, dict[str, int]] = {}
         for query, docs in unmet.items():
             for doc in docs:
                 asked = preflight.joined_ids(doc) if preflight.JOINT.search(doc) else set()
@@ -107,7 +107,7 @@ class BoundIds(BoundByRule):
                 if spelled and self._spaced:
                     asked.add(f" {doc}")
                 if asked:
-                    given[query] = [*asked.union(given.get(query, ()))]
+                    given.setdefault(query, {}).update(dict.fromkeys(asked, 1))
         if not given or is_part():
             return []
         bound = copy(self)  # against spellings that are rarely met
