@@ -469,10 +469,10 @@ def test_nobody_waits_while_files_are_written(
 def test_too_many_at_once(store: TraceStore, monkeypatch: pytest.MonkeyPatch) -> None:
     """While the disk is slow, memory stays bounded: who comes then is told to come again."""
     bodies = TraceBodies(10)
-    slow = store.add_batches
+    slow, over = store.add_batches, threading.Event()
 
     def add(batches: Sequence[Batch], **options: Any) -> Any:
-        time.sleep(1.0)
+        assert over.wait(30)
         return slow(batches, **options)
 
     monkeypatch.setattr(store, "add_batches", add)
@@ -487,6 +487,7 @@ def test_too_many_at_once(store: TraceStore, monkeypatch: pytest.MonkeyPatch) ->
                 time.sleep(0.01)
             status, answered, _ = sender.post(bodies.body(1))
             assert (status, answered["retry-after"]) == (503, "1")
+            over.set()
             assert first.recv(1000).startswith(b"HTTP/1.1 200")
         sender.send(bodies.body(1))
         assert ready.receiver._held == 0

@@ -15,6 +15,7 @@ import secrets
 import threading
 import time
 from dataclasses import replace
+from functools import partial
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import TYPE_CHECKING, Any, Self
 
@@ -107,7 +108,8 @@ class ModelGateway:
             ) from None
         self._port = int(self._server.server_address[1])
         self._loop = asyncio.new_event_loop()
-        for work in (self._server.serve_forever, self._loop.run_forever):
+        # looks for the end as often as that: nobody waits for it long
+        for work in (partial(self._server.serve_forever, 0.02), self._loop.run_forever):
             self._threads.append(
                 threading.Thread(target=work, name="findwell-gateway", daemon=True)
             )
