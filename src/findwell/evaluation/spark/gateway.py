@@ -108,7 +108,7 @@ class ModelGateway:
             ) from None
         self._port = int(self._server.server_address[1])
         self._loop = asyncio.new_event_loop()
-        # looks for the end as often as that: nobody waits for it long
+        # looks that often for the end, so that no one waits for it
         for work in (partial(self._server.serve_forever, 0.02), self._loop.run_forever):
             self._threads.append(
                 threading.Thread(target=work, name="findwell-gateway", daemon=True)
