@@ -116,11 +116,11 @@ class JudgeChoice:
     @property
     def asked(self) -> str | Judge | None:
         """The judge as the library takes it: a name, or a name with settings; None: not named."""
-        from findwell.judges.settings import Judge  # noqa: PLC0415
-
         settings, name = dict(self.settings), self.name
         if name is None:
             return None
+        from findwell.judges.settings import Judge  # noqa: PLC0415
+
         if _embeds_remotely() and not Judge(name).asks_server:  # it is the embedder's
             settings.pop("base_url", None)
         return Judge(name, **settings) if settings else name

@@ -27,6 +27,7 @@ import importlib
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from statistics import NormalDist
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
@@ -444,8 +445,6 @@ def _offset(above: Floats, largest: Floats) -> Floats:
 
 def _limits(made: ColumnEstimates, down: Floats, up: Floats, level: float) -> Limits:
     """Return the limits with a further unit this far below, or above, the values."""
-    from statistics import NormalDist  # noqa: PLC0415 - few intervals need it
-
     z = NormalDist().inv_cdf((1 + level) / 2)
     low, high = made.values.copy(), made.values.copy()
     for part in _batches(made):

@@ -107,7 +107,7 @@ enum { PIECE_ROWS = 1 << 17, PIECE_BYTES = 1 << 28, FEW = 64 };
 
 typedef struct {
     Lists *pieces; /* the last one grows */
-    size_t count, room;
+    size_t count;
     Drawing drawing; /* to sort judgements */
     int judged, listed;
 } Packing;
@@ -144,7 +144,7 @@ static int take_number(PyObject *object, double *number)
     return isfinite(*number) ? PLAIN : DECLINED;
 }
 
-/* Begin the next piece, which will be about as large as the last one. */
+/* Begin the next piece; NULL: there is no memory. */
 static Lists *next_piece(Packing *p)
 {
     Lists *pieces = realloc(p->pieces, (p->count + 1) * sizeof *pieces);
